@@ -1,7 +1,8 @@
 //! What a process has written, line by line, while it runs and afterwards.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -47,7 +48,7 @@ impl Log {
         while source.read_until(b'\n', &mut bytes).await.is_ok_and(|read| read > 0) {
             let text = String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned();
             bytes.clear();
-            self.lines().push(Line { stream, text });
+            self.0.lines.lock().push(Line { stream, text });
             self.0.open_streams.send_modify(|_| {});
         }
         self.0.open_streams.send_modify(|open| *open -= 1);
@@ -59,7 +60,7 @@ impl Log {
         let search = async {
             loop {
                 let open = *changes.borrow_and_update();
-                let found = self.lines().iter().find_map(|line| find(&line.text));
+                let found = self.0.lines.lock().iter().find_map(|line| find(&line.text));
                 match found {
                     Some(found) => return found,
                     None if open == 0 => panic!("the process ended without {what}:\n{self}"),
@@ -100,25 +101,21 @@ impl Log {
     }
 
     fn of(&self, stream: Stream) -> String {
-        let lines = self.lines();
+        let lines = self.0.lines.lock();
         let of_stream = lines.iter().filter(|line| line.stream == stream);
         of_stream.map(|line| format!("{}\n", line.text)).collect()
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
-        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// All of it, in the order in which it was read.
 impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines().iter().try_for_each(|line| writeln!(f, "{}", line.text))
+        self.0.lines.lock().iter().try_for_each(|line| writeln!(f, "{}", line.text))
     }
 }
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("lines", &self.lines().len()).finish_non_exhaustive()
+        f.debug_struct("Log").field("lines", &self.0.lines.lock().len()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! Says once that something fails, and once that it works again.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -30,7 +30,7 @@ struct Reports {
 impl Outage {
     /// It failed. True when that is worth a line in the log.
     pub(crate) fn begins(&self) -> bool {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports.lock();
         self.lasts.store(true, Ordering::Relaxed);
         if reports.since.is_some() {
             return false;
@@ -49,7 +49,7 @@ impl Outage {
         if !self.lasts.load(Ordering::Relaxed) {
             return None;
         }
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports.lock();
         self.lasts.store(false, Ordering::Relaxed);
         let since = reports.since.take()?;
         reports.reported.then(|| since.elapsed())

@@ -7,8 +7,9 @@
 //! The tool never waits and no report is queued, so one that reports in a loop costs a slot. Handing on is done by the task
 //! that waits for the call: nothing is spawned.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -29,7 +30,7 @@ pub struct LatestProgress {
 
 impl ProgressSink for LatestProgress {
     fn report(&self, progress: ToolProgress) {
-        *self.lock() = Some(progress);
+        *self.latest.lock() = Some(progress);
         self.reported.notify_one();
     }
 }
@@ -44,7 +45,7 @@ impl LatestProgress {
 
     /// The latest report, if it was not read yet.
     pub fn take(&self) -> Option<ToolProgress> {
-        self.lock().take()
+        self.latest.lock().take()
     }
 
     /// The next report. For one reader. Cancellation-safe.
@@ -79,11 +80,6 @@ impl LatestProgress {
             }
             told = Some(Instant::now());
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Option<ToolProgress>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

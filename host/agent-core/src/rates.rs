@@ -1,7 +1,8 @@
 //! Rate windows that go on counting when their store fails
 //! (host/docs/interface/decisions-http.md#rate-windows).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -45,7 +46,7 @@ impl FallbackRates {
     /// Whether this request asks the shared windows. While they fail that is one request every second.
     fn asks_shared(&self) -> bool {
         let now = Instant::now();
-        let mut resting_until = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resting_until = self.resting_until.lock();
         match *resting_until {
             None => true,
             Some(until) if now < until => false,
@@ -57,7 +58,7 @@ impl FallbackRates {
     }
 
     fn rest(&self, until: Option<Instant>) {
-        *self.resting_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.resting_until.lock() = until;
     }
 
     async fn hit_shared(&self, windows: &[Window<'_>]) -> Option<Vec<Hits>> {

@@ -1,6 +1,7 @@
 //! What a run has cost so far, for whoever has to tell when it ends without a result.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::words::Usage;
 
@@ -18,20 +19,15 @@ struct Totals {
 impl UsageMeter {
     /// Tokens of all model calls that were answered, those of earlier attempts at the run included.
     pub fn usage(&self) -> Usage {
-        self.lock().usage
+        self.0.lock().usage
     }
 
     /// How many model calls were answered.
     pub fn iterations(&self) -> u32 {
-        self.lock().iterations
+        self.0.lock().iterations
     }
 
     pub(crate) fn set(&self, usage: Usage, iterations: u32) {
-        *self.lock() = Totals { usage, iterations };
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Totals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = Totals { usage, iterations };
     }
 }

@@ -3,11 +3,12 @@
 //! What does not belong here: what the tasks do. A panic within one is logged where all panics are, by the
 //! hook in `telemetry`, which asks [`current`] for the task's name.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -90,7 +91,7 @@ impl Supervisor {
 
     /// The tasks that panicked and do not run again yet.
     pub fn down(&self) -> Vec<&'static str> {
-        self.lock().keys().copied().collect()
+        self.down.lock().keys().copied().collect()
     }
 
     /// One that tells the same of restarts but whose tasks nobody is told to be down: for work that the service does
@@ -129,11 +130,6 @@ impl Supervisor {
             (self.restarted)(name);
         }
     }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
-        self.down.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Supervisor {
@@ -150,14 +146,14 @@ struct Down {
 
 impl Down {
     fn begin(name: &'static str, supervisor: Supervisor) -> Self {
-        *supervisor.lock().entry(name).or_default() += 1;
+        *supervisor.down.lock().entry(name).or_default() += 1;
         Self { name, supervisor }
     }
 }
 
 impl Drop for Down {
     fn drop(&mut self) {
-        forget_one(&mut self.supervisor.lock(), self.name);
+        forget_one(&mut self.supervisor.down.lock(), self.name);
     }
 }
 
@@ -199,7 +195,7 @@ impl Tasks {
             let _running = running;
             NAME.scope(Name(name), work).await;
         });
-        let mut running = self.0.running();
+        let mut running = self.0.running.down.lock();
         if running.is_aborted {
             spawned.abort();
         } else if let Some(task) = running.tasks.get_mut(&id) {
@@ -240,7 +236,7 @@ impl Tasks {
     /// Drops the work of all tasks, wherever it stands.
     pub fn abort(&self) {
         self.0.stop.cancel();
-        let mut running = self.0.running();
+        let mut running = self.0.running.down.lock();
         running.is_aborted = true;
         let aborts: Vec<_> = running.tasks.values_mut().filter_map(|task| task.abort.take()).collect();
         // A task that is dropped at once needs the lock.
@@ -254,7 +250,7 @@ impl Tasks {
         if tokio::time::timeout(within, self.finished()).await.is_ok() {
             return Ok(());
         }
-        let names = self.0.running().names().into_keys().collect();
+        let names = self.0.running.down.lock().names().into_keys().collect();
         self.abort();
         Err(Unfinished { within, names })
     }
@@ -266,11 +262,7 @@ impl agent_core::ports::Spawn for Tasks {
     }
 }
 
-impl Group {
-    fn running(&self) -> MutexGuard<'_, RunningTasks> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Group {}
 
 impl RunningTasks {
     /// How many there are of each name.
@@ -291,7 +283,7 @@ struct Running {
 
 impl Running {
     fn begin(name: &'static str, group: Arc<Group>) -> Self {
-        let mut running = group.running();
+        let mut running = group.running.down.lock();
         let id = running.next;
         running.next += 1;
         running.tasks.insert(id, Task { name, abort: None });
@@ -302,13 +294,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.group.running().tasks.remove(&self.id);
+        self.group.running.down.lock().tasks.remove(&self.id);
     }
 }
 
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tasks").field(&self.0.running().names()).finish()
+        f.debug_tuple("Tasks").field(&self.0.running.down.lock().names()).finish()
     }
 }
 
@@ -386,7 +378,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let supervisor = {
             let told = told.clone();
-            Supervisor::new(move |name| told.lock().unwrap().push(name))
+            Supervisor::new(move |name| told.down.lock().push(name))
         };
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(2, &stopping));
@@ -396,7 +388,7 @@ mod tests {
         assert_eq!(supervisor.down(), ["clumsy"], "it fell again");
         sleep(FIRST_DELAY * 2).await;
         assert!(supervisor.down().is_empty());
-        assert_eq!(*told.lock().unwrap(), ["clumsy", "clumsy"]);
+        assert_eq!(*told.down.lock(), ["clumsy", "clumsy"]);
         stopping.cancel();
         assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
     }

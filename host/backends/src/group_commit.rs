@@ -3,7 +3,7 @@
 //!
 //! What does not belong here: how a batch is written. That is the store's.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
@@ -57,7 +57,7 @@ pub(crate) struct Batch<W, A> {
 /// A queue of writes that several have in common, who open it one after the other. It lasts as long as one of them submits
 /// to it and one has its batches; then it is made anew.
 #[derive(Debug)]
-pub(crate) struct SharedChannel<W, A>(std::sync::Mutex<Opened<W, A>>);
+pub(crate) struct SharedChannel<W, A>(parking_lot::Mutex<Opened<W, A>>);
 
 /// Nothing, or a channel that others hold.
 type Opened<W, A> = Option<(mpsc::WeakSender<Submission<W, A>>, Weak<Batches<W, A>>)>;
@@ -77,7 +77,7 @@ pub(crate) fn channel<W: ByteSize, A>(bounds: Bounds) -> (Submitter<W, A>, Batch
 impl<W: ByteSize, A> SharedChannel<W, A> {
     /// The queue that is open, or a new one.
     pub(crate) fn open(&self, bounds: Bounds) -> (Submitter<W, A>, Arc<Batches<W, A>>) {
-        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.0.lock();
         let theirs =
             opened.as_ref().and_then(|(sender, batches)| Some((sender.upgrade()?, batches.upgrade()?)));
         if let Some((sender, batches)) = theirs {
@@ -93,7 +93,7 @@ impl<W: ByteSize, A> SharedChannel<W, A> {
 impl<W, A> Default for SharedChannel<W, A> {
     /// Nobody has opened it.
     fn default() -> Self {
-        Self(std::sync::Mutex::new(None))
+        Self(parking_lot::Mutex::new(None))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a component wants that it is not granted, noted down while nothing more than is granted happens: the input of
 //! `agent-host tools learn`.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::egress;
 use crate::policy::suggest::{self, Observed};
@@ -79,7 +79,7 @@ impl Learning {
     /// The lines that let a component do what it was seen to want, beside what `policy` grants it.
     pub(crate) fn lines(&self, component: Identity<'_>, wants: &[Want], policy: &Policy) -> Learned {
         let Identity { name, digest, signer } = component;
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let noted = all.entry(name.to_owned()).or_default();
         let base = suggest::base(policy, (name, digest), signer);
         let observed = noted.requests.iter().filter_map(|request| {
@@ -127,12 +127,7 @@ impl Learning {
     }
 
     fn note(&self, component: &str, note: impl FnOnce(&mut Noted)) {
-        note(self.all().entry(component.to_owned()).or_default());
-    }
-
-    /// Held for a few instructions.
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Noted>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        note(self.0.lock().entry(component.to_owned()).or_default());
     }
 }
 

@@ -5,12 +5,13 @@
 //! Cranelift runs in the caller's process: only for components that its user has just built. Hosts compile in
 //! a child process (`compiler/`).
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::{CacheStore, Engine};
 
@@ -93,7 +94,7 @@ impl Functions {
     /// Drops functions of earlier versions, which the compilation that has ended did not need.
     fn forget_unused(&self) {
         let round = self.round.load(Ordering::Relaxed);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.retain(|_, function| function.used_in == round);
         let bytes = kept.values().map(|function| function.code.len() as u64).sum();
         self.bytes.store(bytes, Ordering::Relaxed);
@@ -102,14 +103,14 @@ impl Functions {
 
 impl CacheStore for Functions {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let function = kept.get_mut(key)?;
         function.used_in = self.round.load(Ordering::Relaxed);
         Some(Cow::Owned(function.code.clone()))
     }
 
     fn insert(&self, key: &[u8], value: Vec<u8>) -> bool {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let used_in = self.round.load(Ordering::Relaxed);
         let bytes = value.len() as u64;
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_BYTES {
@@ -154,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let precompiler = Precompiler::new(folder.path().join("cache"), false).unwrap();
         let keys = || {
-            let kept = precompiler.functions.kept.lock().unwrap();
+            let kept = precompiler.functions.kept.lock();
             kept.keys().cloned().collect::<std::collections::BTreeSet<_>>()
         };
         precompiler.compile(&adding(1)).unwrap();

@@ -1,7 +1,8 @@
 //! Versions of components that serve no longer and stay loaded for a while: runs that began with them may be taken up.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::component::Component;
 
@@ -24,7 +25,7 @@ impl Retired {
 
     /// Keeps a version.
     pub(crate) fn add(&self, component: Arc<Component>) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         kept.retain(|other| other.id != component.id);
         kept.push_front(component);
         kept.truncate(MOST_RETIRED);
@@ -32,11 +33,7 @@ impl Retired {
 
     /// A version that is kept.
     pub(crate) fn get(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
-        let kept = self.kept();
+        let kept = self.0.lock();
         kept.iter().find(|component| *component.name == *name && component.digest == digest).cloned()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Component>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

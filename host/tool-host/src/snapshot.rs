@@ -1,7 +1,8 @@
 //! One immutable tool set: what a run sees from its start to its end.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions};
 use agent_core::words::{Catalog, Principal, ToolReturn};
@@ -49,7 +50,7 @@ impl Serving {
         }
         let caller = as_caller(caller);
         let digest = self.all.policy.admission_digest(&caller);
-        if let Some(own) = self.of_audiences().get(&digest) {
+        if let Some(own) = self.of_audiences.lock().get(&digest) {
             return own.clone();
         }
         // Made without the lock: two callers may make the same one, of which the first is kept.
@@ -66,7 +67,7 @@ impl Serving {
         }
         let ids: Vec<_> = tried.iter().map(|trial| trial.trial.id.as_str()).collect();
         let key = format!("{} {}", set.catalog.digest(), ids.join(" "));
-        if let Some(own) = self.of_audiences().get(&key) {
+        if let Some(own) = self.of_audiences.lock().get(&key) {
             return own.clone();
         }
         let version = |component: &Arc<Component>| {
@@ -98,7 +99,7 @@ impl Serving {
     }
 
     fn keep(&self, key: String, set: Snapshot) -> Arc<Snapshot> {
-        let mut kept = self.of_audiences();
+        let mut kept = self.of_audiences.lock();
         if kept.len() >= MOST_AUDIENCES {
             kept.clear();
         }
@@ -108,10 +109,6 @@ impl Serving {
     /// True when it counts the calls of these versions.
     pub(crate) fn is_counting(&self, counted: &Counted) -> bool {
         self.counted.is_same(counted)
-    }
-
-    fn of_audiences(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Snapshot>>> {
-        self.of_audiences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The stream of events that BullMQ keeps on Redis, in which both deployments say that a job has ended. Reading it
 //! is what BullMQ's `QueueEvents` does, and the one way to learn of a result that both have.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl Events {
     /// Waits until that job has ended. Says whether it is completed.
     pub(crate) fn wait_for(&self, job_id: &str) -> bool {
         let ended = {
-            let mut slots = self.0.lock().unwrap();
+            let mut slots = self.0.lock();
             if let Some(Slot::Ended(completed)) = slots.remove(job_id) {
                 return completed;
             }
@@ -66,7 +67,7 @@ fn tell(slots: &Mutex<HashMap<String, Slot>>, fields: &HashMap<String, String>) 
         _ => return,
     };
     let job_id = &fields["jobId"];
-    let mut slots = slots.lock().unwrap();
+    let mut slots = slots.lock();
     match slots.remove(job_id) {
         Some(Slot::Awaited(sender)) => sender.send(completed).unwrap_or_default(),
         Some(Slot::Ended(_)) | None => drop(slots.insert(job_id.clone(), Slot::Ended(completed))),

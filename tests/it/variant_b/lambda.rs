@@ -1,7 +1,8 @@
 //! As an AWS Lambda function: requests come from the platform's runtime interface, here one of our own.
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use acceptance::{Builder, Collector, Model, Service, Signal, Task, Token, eventually, says};
 use axum::Router;
@@ -50,7 +51,7 @@ impl Platform {
 
     /// Serves another event.
     fn add(&self, event: Value) {
-        self.events.lock().unwrap().push(event);
+        self.events.lock().push(event);
         self.another.notify_one();
     }
 
@@ -64,7 +65,7 @@ impl Platform {
 
     async fn answers(&self, count: usize) -> Vec<Value> {
         eventually("the function to answer", async || {
-            let answers = self.answers.lock().unwrap().clone();
+            let answers = self.answers.lock().clone();
             (answers.len() >= count).then_some(answers)
         })
         .await
@@ -73,7 +74,7 @@ impl Platform {
 
 async fn next_event(State(platform): State<Platform>) -> Response {
     let event = loop {
-        let event = platform.events.lock().unwrap().pop();
+        let event = platform.events.lock().pop();
         match event {
             Some(event) => break event,
             None => platform.another.notified().await,
@@ -100,7 +101,6 @@ async fn take_answer(
     platform
         .answers
         .lock()
-        .unwrap()
         .push(json!({ "outcome": outcome, "answer": answer, "recorded": recorded, "spans": spans }));
     StatusCode::ACCEPTED
 }

@@ -1,8 +1,8 @@
 //! Who asks: questions that are new, questions that are known, jobs. Each answer is held against what was asked.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acceptance::{Answer, Component, Random, Service, Token};
@@ -57,15 +57,15 @@ impl Findings {
 
     /// From now on this version may answer.
     pub(super) fn may_serve(&self, version: &Component) {
-        lock(&self.versions).insert(version.id());
+        self.versions.lock().insert(version.id());
     }
 
     pub(super) fn outage_begins(&self) {
-        lock(&self.outages).push(Window { began: Instant::now(), ended: None });
+        self.outages.lock().push(Window { began: Instant::now(), ended: None });
     }
 
     pub(super) fn outage_ends(&self) {
-        if let Some(last) = lock(&self.outages).last_mut() {
+        if let Some(last) = self.outages.lock().last_mut() {
             last.ended = Some(Instant::now());
         }
     }
@@ -74,20 +74,20 @@ impl Findings {
     pub(super) fn outages(&self, began: Instant) -> Vec<(f64, f64)> {
         let since = |at: Instant| at.duration_since(began).as_secs_f64();
         let window = |window: &Window| (since(window.began), since(window.ended.unwrap_or(window.began)));
-        lock(&self.outages).iter().map(window).collect()
+        self.outages.lock().iter().map(window).collect()
     }
 
     pub(super) fn answers(&self) -> usize {
-        lock(&self.answers).values().sum()
+        self.answers.lock().values().sum()
     }
 
     pub(super) fn wrong(&self) -> Vec<String> {
-        lock(&self.wrong).clone()
+        self.wrong.lock().clone()
     }
 
     pub(super) fn table(&self) -> String {
         let mut table = "\n| asked | status | answers |\n|---|--:|--:|\n".to_owned();
-        for ((what, status), count) in &*lock(&self.answers) {
+        for ((what, status), count) in &*self.answers.lock() {
             // Writing to a string cannot fail.
             let _ = writeln!(table, "| {what} | {status} | {count} |");
         }
@@ -95,11 +95,11 @@ impl Findings {
     }
 
     fn count(&self, what: &'static str, status: u16) {
-        *lock(&self.answers).entry((what, status)).or_default() += 1;
+        *self.answers.lock().entry((what, status)).or_default() += 1;
     }
 
     fn complain(&self, text: String) {
-        let mut wrong = lock(&self.wrong);
+        let mut wrong = self.wrong.lock();
         if wrong.len() < MOST_TOLD {
             wrong.push(text);
         }
@@ -110,7 +110,7 @@ impl Findings {
         let reaches = |window: &Window| {
             window.began <= to && window.ended.is_none_or(|ended| from <= ended + AFTER_OUTAGE)
         };
-        lock(&self.outages).iter().any(reaches)
+        self.outages.lock().iter().any(reaches)
     }
 }
 
@@ -205,16 +205,11 @@ impl<'a> Client<'a> {
             Some(number) => {
                 let version = result["toolCalls"][0]["component"].as_str().unwrap_or_default();
                 output.contains(&format!("\"{}\"", number + 1))
-                    && lock(&self.findings.versions).contains(version)
+                    && self.findings.versions.lock().contains(version)
             }
         };
         if !is_right {
             self.findings.complain(format!("{what} {query:?}: {result}"));
         }
     }
-}
-
-/// Whoever panicked has failed the whole run.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

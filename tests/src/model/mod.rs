@@ -11,8 +11,9 @@ mod request;
 mod rules;
 mod serve;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -70,12 +71,12 @@ impl Model {
             Protocol::OpenAi => "openai",
             Protocol::Anthropic => "anthropic",
         };
-        format!("{provider}/{}", lock(&self.state.model))
+        format!("{provider}/{}", self.state.model.lock())
     }
 
     /// Goes by another name than `test-model`.
     pub fn is_called(&self, model: &str) -> &Self {
-        model.clone_into(&mut lock(&self.state.model));
+        model.clone_into(&mut self.state.model.lock());
         self
     }
 
@@ -137,7 +138,7 @@ impl Model {
 
     /// Does what the rule says whenever it is asked and the script has come to its end.
     pub fn always(&self, rule: impl Fn(&Request) -> Play + Send + Sync + 'static) -> &Self {
-        *lock(&self.state.rule) = Some(Box::new(rule));
+        *self.state.rule.lock() = Some(Box::new(rule));
         self
     }
 
@@ -148,7 +149,7 @@ impl Model {
 
     /// Does this when a health check asks next. Without it health checks are answered well.
     pub fn checks_play(&self, play: Play) -> &Self {
-        lock(&self.state.check_script).push_back(play);
+        self.state.check_script.lock().push_back(play);
         self
     }
 
@@ -215,14 +216,9 @@ impl Drop for Model {
         if std::thread::panicking() {
             return;
         }
-        let violations = lock(&self.state.violations);
+        let violations = self.state.violations.lock();
         assert!(violations.is_empty(), "requests to the provider broke its rules: {violations:#?}");
-        let left = self.state.script().len() + lock(&self.state.check_script).len();
+        let left = self.state.script().len() + self.state.check_script.lock().len();
         assert_eq!(left, 0, "{left} parts of the script were not asked for");
     }
-}
-
-/// A test that panicked while it held a lock has failed already.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
 //! The server of a fake provider: takes requests in and carries the script out.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
 use axum::body::Body;

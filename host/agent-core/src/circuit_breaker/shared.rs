@@ -1,6 +1,7 @@
 //! One circuit that many calls pass through at once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -34,33 +35,28 @@ impl SharedCircuit {
 
     /// Lets a call through, or says how long until one would be.
     pub fn enter(&self) -> Result<Pass, Duration> {
-        let ticket = self.lock().circuit.enter(now())?;
+        let ticket = self.0.lock().circuit.enter(now())?;
         Ok(Pass { circuit: self.clone(), ticket, ended: false })
     }
 
     /// Where it stands, for metrics.
     pub fn state(&self) -> CircuitState {
-        self.lock().circuit.state(now())
+        self.0.lock().circuit.state(now())
     }
 
     /// How often it has turned, for metrics.
     pub fn transitions(&self) -> Transitions {
-        self.lock().circuit.transitions()
+        self.0.lock().circuit.transitions()
     }
 
     /// How long until a call would be let through, if not now.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.lock().circuit.retry_after(now())
+        self.0.lock().circuit.retry_after(now())
     }
 
     /// When a call last ended well.
     pub fn last_success(&self) -> Option<Instant> {
-        self.lock().last_success
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Timed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().last_success
     }
 }
 
@@ -68,7 +64,7 @@ impl Pass {
     /// Takes note of how the call ended, and says what that changed.
     pub fn end(mut self, verdict: Verdict) -> Option<Transition> {
         self.ended = true;
-        let mut timed = self.circuit.lock();
+        let mut timed = self.circuit.0.lock();
         if verdict == Verdict::Success {
             timed.last_success = Some(Instant::now());
         }
@@ -79,7 +75,7 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         if !self.ended {
-            self.circuit.lock().circuit.end(&self.ticket, Verdict::Neither, now());
+            self.circuit.0.lock().circuit.end(&self.ticket, Verdict::Neither, now());
         }
     }
 }

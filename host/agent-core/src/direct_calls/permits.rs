@@ -1,7 +1,8 @@
 //! How many calls one caller may have under way at once.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::words::Principal;
 
@@ -24,7 +25,7 @@ impl CallPermits {
     /// One more call of that caller, unless there are too many.
     pub(super) fn acquire(&self, caller: &Principal) -> Option<CallPermit> {
         let user_id = caller.user_id.clone();
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         let count = calls.entry(user_id.clone()).or_default();
         if *count >= MOST_AT_ONCE {
             return None;
@@ -32,16 +33,11 @@ impl CallPermits {
         *count += 1;
         Some(CallPermit { permits: self.clone(), user_id })
     }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<String>, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        let mut calls = self.permits.lock();
+        let mut calls = self.permits.0.lock();
         match calls.get_mut(&self.user_id) {
             Some(count) if *count > 1 => *count -= 1,
             Some(_) | None => drop(calls.remove(&self.user_id)),
@@ -65,6 +61,6 @@ mod tests {
         held.push(permits.acquire(&one).unwrap());
         assert!(permits.acquire(&one).is_none());
         drop((held, others));
-        assert!(permits.lock().is_empty());
+        assert!(permits.0.lock().is_empty());
     }
 }

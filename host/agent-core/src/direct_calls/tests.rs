@@ -1,6 +1,6 @@
 //! Calls outside of runs.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -52,11 +52,11 @@ struct Swapped(Mutex<EchoTools>);
 
 impl Toolbox for Swapped {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().current_for(caller)
+        self.0.lock().current_for(caller)
     }
 
     fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().everything()
+        self.0.lock().everything()
     }
 
     fn faults(&self) -> Vec<crate::ports::ToolFault> {
@@ -72,7 +72,7 @@ async fn changes_are_told_once_and_to_whoever_missed_them() {
     let mut of_user = calls.changes(&user, None);
     let before = of_user.digest().to_owned();
     assert!(of_user.next().now_or_never().is_none());
-    *toolbox.0.lock().unwrap() = EchoTools::of_digest("sha256:another");
+    *toolbox.0.lock() = EchoTools::of_digest("sha256:another");
     let now = of_user.next().await.unwrap().to_owned();
     assert_ne!(now, before);
     assert_eq!(now, calls.catalog(&user).digest());

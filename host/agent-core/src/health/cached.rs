@@ -4,8 +4,9 @@
 //! neither stops the check nor ages it, and a prober with less patience than the provider needs finds its answer
 //! when it asks again.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -97,14 +98,14 @@ impl CachedProbe {
 
     /// The probe's dependency was seen to work, and took so long: as good as a check.
     pub fn passed(&self, took: Duration) {
-        self.0.lock().last = Some((Instant::now(), Ok(Some(took))));
+        self.0.state.lock().last = Some((Instant::now(), Ok(Some(took))));
     }
 }
 
 impl Shared {
     /// What is known, and a check begun if that is not enough.
     fn ask(&self) -> KnownAnswer {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let last = state.last.as_ref();
         if let Some((when, outcome)) = last {
             let kept = match outcome {
@@ -128,18 +129,13 @@ impl Shared {
 
     /// Takes note of how the check ended that began at `start`.
     fn note(&self, start: Instant, outcome: Outcome) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.checking = false;
         // What was seen to work meanwhile is busy, not ill.
         let has_passed = matches!(&state.last, Some((when, Ok(_))) if *when > start);
         if outcome.is_ok() || !has_passed {
             state.last = Some((Instant::now(), outcome));
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,7 +160,7 @@ impl Probe for CachedProbe {
                 Err(_elapsed) => return good,
             },
         };
-        let last = self.0.lock().last.clone();
+        let last = self.0.state.lock().last.clone();
         match (ended, last) {
             (Ok(()), Some((_, outcome))) => outcome,
             (Ok(()) | Err(_), _) => Err(ProbeError("the check broke off".into())),

@@ -1,8 +1,9 @@
 //! What the checks of the stores' settings found last, for readiness reports. Each finding is logged once, when it is
 //! new, and once when it is gone.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::ports::StoreWarning;
 
@@ -16,27 +17,22 @@ type Finding = Result<Vec<StoreWarning>, String>;
 impl StoreFindings {
     /// Takes the place of what `source` found before.
     pub fn set(&self, source: &'static str, finding: Finding) {
-        let before = self.lock().get(source).cloned();
+        let before = self.0.lock().get(source).cloned();
         log_difference(source, before.as_ref(), &finding);
-        self.lock().insert(source, finding);
+        self.0.lock().insert(source, finding);
     }
 
     /// The warnings of all sources.
     pub fn warnings(&self) -> Vec<StoreWarning> {
-        self.lock().values().flatten().flatten().cloned().collect()
+        self.0.lock().values().flatten().flatten().cloned().collect()
     }
 
     /// Why stores must not be used: each source with its reason.
     pub fn unfit(&self) -> Vec<(&'static str, String)> {
-        let findings = self.lock();
+        let findings = self.0.lock();
         let unfit =
             findings.iter().filter_map(|(source, found)| Some((*source, found.as_ref().err()?.clone())));
         unfit.collect()
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Finding>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,8 +6,9 @@
 //!
 //! What does not belong here: which errors are the provider's (`retry_or_fail.rs`).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -138,7 +139,7 @@ impl ProviderOutage {
 
     /// The provider answered one of our runs.
     pub(super) fn answered(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.pause.reset();
         if let Some(down) = state.down.take() {
             info!(
@@ -153,7 +154,7 @@ impl ProviderOutage {
     pub(super) fn failed(&self, permit: &ClaimPermit, fault: Fault, began: Instant, run_id: &str) -> bool {
         let now = Instant::now();
         let success = self.circuit.last_success();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.handed_back.get(run_id).copied();
         let works = success.is_some_and(|at| {
             let during_the_run = at >= began && now.saturating_duration_since(at) < RECENT;
@@ -184,7 +185,7 @@ impl ProviderOutage {
 
     /// How long until the next job may be claimed.
     pub(super) fn remaining(&self) -> Duration {
-        let own = self.lock().down.map(|down| down.until.saturating_duration_since(Instant::now()));
+        let own = self.state.lock().down.map(|down| down.until.saturating_duration_since(Instant::now()));
         own.unwrap_or_default().max(self.circuit.retry_after().unwrap_or_default())
     }
 
@@ -194,7 +195,7 @@ impl ProviderOutage {
             (CircuitState::Open | CircuitState::HalfOpen, Some(wait)) => Passage::Wait(wait),
             (CircuitState::Open | CircuitState::HalfOpen, None) => Passage::Trial,
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Requests have found out that it works.
         if let (Some(down), Some(success)) = (state.down, self.circuit.last_success())
             && success > down.since
@@ -208,11 +209,6 @@ impl ProviderOutage {
             (Some(_), _) => Passage::Trial,
             (None, circuit) => circuit,
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ mod handover;
 mod outage;
 mod waiting;
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ struct Noted(Mutex<Vec<AttemptOutcome>>);
 
 impl Observer for Noted {
     fn attempt_ended(&self, outcome: AttemptOutcome, _took: Duration) {
-        self.0.lock().unwrap().push(outcome);
+        self.0.lock().push(outcome);
     }
 }
 
@@ -87,7 +87,7 @@ impl Bench {
     }
 
     fn noted(&self) -> Vec<AttemptOutcome> {
-        self.noted.0.lock().unwrap().clone()
+        self.noted.0.lock().clone()
     }
 }
 

@@ -3,8 +3,9 @@
 //! A caller who waits for a job that is worked on here needs nothing from the queue until it is woken
 //! ([`JobSignals::is_at_work`]); the queue is followed for the others ([`Watcher::follow`]).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -66,26 +67,26 @@ impl JobSignals {
     pub(super) fn begin(&self, job_id: &str, user_id: &str) -> Running {
         let cancel = CancellationToken::new();
         let attempt = Attempt { user_id: user_id.to_owned(), cancel: cancel.clone() };
-        self.lock().running.insert(job_id.to_owned(), attempt);
+        self.0.entries.lock().running.insert(job_id.to_owned(), attempt);
         Running { signals: self.clone(), job_id: job_id.to_owned(), cancel }
     }
 
     /// Whether an attempt at a job of that user is under way here. Whoever watched the job before asking is woken when it has
     /// ended.
     pub(super) fn is_at_work(&self, job_id: &str, user_id: &str) -> bool {
-        self.lock().running.get(job_id).is_some_and(|attempt| attempt.user_id == user_id)
+        self.0.entries.lock().running.get(job_id).is_some_and(|attempt| attempt.user_id == user_id)
     }
 
     /// Stops the attempt at a job, if there is one here.
     pub(super) fn cancel(&self, job_id: &str) {
-        if let Some(attempt) = self.lock().running.get(job_id) {
+        if let Some(attempt) = self.0.entries.lock().running.get(job_id) {
             attempt.cancel.cancel();
         }
     }
 
     /// Watches a job from now on.
     pub(super) fn subscribe(&self, job_id: &str) -> Watcher {
-        let mut entries = self.lock();
+        let mut entries = self.0.entries.lock();
         let sender = entries.watched.entry(job_id.to_owned()).or_insert_with(|| watch::channel(()).0);
         let attempts = sender.subscribe();
         Watcher { signals: self.clone(), job_id: job_id.to_owned(), attempts, is_follower: false }
@@ -93,14 +94,14 @@ impl JobSignals {
 
     /// Something about a job has changed in the queue.
     pub(super) fn notify(&self, job_id: &str) {
-        if let Some(sender) = self.lock().watched.get(job_id) {
+        if let Some(sender) = self.0.entries.lock().watched.get(job_id) {
             let _ = sender.send(());
         }
     }
 
     /// Something about any of the jobs may have changed in the queue.
     pub(super) fn notify_all(&self) {
-        for sender in self.lock().watched.values() {
+        for sender in self.0.entries.lock().watched.values() {
             let _ = sender.send(());
         }
     }
@@ -114,21 +115,16 @@ impl JobSignals {
 
     /// Whether somebody wants the queue to be followed.
     pub(super) fn is_wanted(&self) -> bool {
-        self.lock().is_wanted()
+        self.0.entries.lock().is_wanted()
     }
 
     /// Says whether from now on [`Self::notify`] is called for every job that ends.
     pub(super) fn follow(&self, is_followed: bool) {
-        self.lock().is_followed = is_followed;
+        self.0.entries.lock().is_followed = is_followed;
     }
 
     pub(super) fn is_followed(&self) -> bool {
-        self.lock().is_followed
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.entries.lock().is_followed
     }
 }
 
@@ -141,7 +137,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut entries = self.signals.lock();
+        let mut entries = self.signals.0.entries.lock();
         // When the lease was lost, another slot of this process may have begun the next attempt.
         if entries.running.get(&self.job_id).is_some_and(|attempt| attempt.cancel == self.cancel) {
             entries.running.remove(&self.job_id);
@@ -157,7 +153,7 @@ impl Watcher {
     /// Wants the queue to be followed from now on, because another process may end the job.
     pub(super) fn follow(&mut self) {
         if !std::mem::replace(&mut self.is_follower, true) {
-            *self.signals.lock().followers.entry(self.job_id.clone()).or_default() += 1;
+            *self.signals.0.entries.lock().followers.entry(self.job_id.clone()).or_default() += 1;
         }
         self.signals.0.first_follower.notify_one();
     }
@@ -171,7 +167,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut entries = self.signals.lock();
+        let mut entries = self.signals.0.entries.lock();
         if self.is_follower
             && let Some(followers) = entries.followers.get_mut(&self.job_id)
         {
@@ -199,9 +195,9 @@ mod tests {
         let (running, first, second) =
             (signals.begin("1", "u"), signals.subscribe("1"), signals.subscribe("1"));
         drop(first);
-        assert_eq!(signals.lock().watched.len(), 1);
+        assert_eq!(signals.0.entries.lock().watched.len(), 1);
         drop((running, second));
-        assert!(signals.lock().watched.is_empty() && signals.lock().running.is_empty());
+        assert!(signals.0.entries.lock().watched.is_empty() && signals.0.entries.lock().running.is_empty());
     }
 
     #[tokio::test]
@@ -246,6 +242,6 @@ mod tests {
         assert!(signals.is_wanted());
         assert!(second.changed().now_or_never().is_some(), "its end wakes");
         drop(second);
-        assert!(!signals.is_wanted() && signals.lock().followers.is_empty());
+        assert!(!signals.is_wanted() && signals.0.entries.lock().followers.is_empty());
     }
 }

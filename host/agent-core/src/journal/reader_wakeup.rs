@@ -2,8 +2,9 @@
 //!
 //! Appends of other replicas are found by the store's own [`Journal::tail`].
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -39,27 +40,22 @@ impl NotifyingJournal {
 
 impl Tailed {
     fn begin(&self, run_id: &str) -> Tailing {
-        let mut runs = self.lock();
+        let mut runs = self.0.lock();
         let sender = runs.entry(run_id.to_owned()).or_insert_with(|| watch::channel(()).0);
         let appends = sender.subscribe();
         Tailing { tailed: self.clone(), run_id: run_id.to_owned(), appends }
     }
 
     fn notify(&self, run_id: &str) {
-        if let Some(sender) = self.lock().get(run_id) {
+        if let Some(sender) = self.0.lock().get(run_id) {
             let _ = sender.send(());
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Tailing {
     fn drop(&mut self) {
-        let mut runs = self.tailed.lock();
+        let mut runs = self.tailed.0.lock();
         // This one is still subscribed.
         if runs.get(&self.run_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             runs.remove(&self.run_id);
@@ -126,7 +122,7 @@ mod tests {
         journal.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
         assert_eq!(tail.await, Ok(vec![Event::Cancelled]));
         assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(journal.tailed.lock().is_empty(), "nothing is left of the reader");
+        assert!(journal.tailed.0.lock().is_empty(), "nothing is left of the reader");
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,9 +3,10 @@
 #[cfg(test)]
 mod tests;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -137,7 +138,7 @@ impl WriteBehind {
 
     /// The run has ended: its record, and what is in its journal, may be written.
     pub fn end(&self, record: RunRecord) {
-        let mut held = self.0.lock();
+        let mut held = self.0.held.lock();
         let open = held.open.remove(&record.id).unwrap_or_default();
         let OpenRun { epoch, first, events, bytes, spilled } = open;
         let run = Arc::new(EndedRun { record, epoch, first, events, bytes, spilled });
@@ -167,7 +168,7 @@ impl WriteBehind {
     /// no room: then they have to be written at once.
     pub(super) fn take_last(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> bool {
         let bytes = events.iter().map(size::of).sum::<usize>();
-        let mut held = self.0.lock();
+        let mut held = self.0.held.lock();
         if held.bytes + bytes > self.0.bounds.bytes || held.ended.len() >= self.0.bounds.runs {
             return false;
         }
@@ -181,7 +182,7 @@ impl WriteBehind {
 
     /// What waits here of a run: the number of the first event, and the events from there on.
     pub(super) fn waiting(&self, run_id: &str) -> Option<(u64, Vec<Event>)> {
-        let held = self.0.lock();
+        let held = self.0.held.lock();
         let open = held.open.get(run_id).map(|run| (run.first, &run.events));
         let waiting = open.or_else(|| held.unwritten.get(run_id).map(|run| (run.first, &run.events)));
         waiting.map(|(first, events)| (first, events.clone()))
@@ -204,13 +205,13 @@ impl WriteBehind {
 
     /// How many runs have ended and are not written yet, for metrics.
     pub fn queued(&self) -> usize {
-        let held = self.0.lock();
+        let held = self.0.held.lock();
         held.ended.len() + held.writing
     }
 
     /// Nothing of the run is to be written.
     pub fn forget(&self, run_id: &str) {
-        let mut held = self.0.lock();
+        let mut held = self.0.held.lock();
         if let Some(run) = held.open.remove(run_id) {
             held.bytes -= run.bytes;
         }
@@ -227,7 +228,7 @@ impl Journal for WriteBehind {
         events: &[Event],
     ) -> Result<(), JournalError> {
         let bytes = events.iter().map(size::of).sum::<usize>();
-        let mut guard = self.0.lock();
+        let mut guard = self.0.held.lock();
         let held = &mut *guard;
         if !held.open.contains_key(run_id) {
             held.open.insert(run_id.to_owned(), OpenRun::default());
@@ -284,14 +285,14 @@ impl Flusher {
         let flush_limit = async {
             stopping.cancelled().await;
             sleep(FLUSH_LIMIT).await;
-            let held = self.0.lock();
+            let held = self.0.held.lock();
             held.ended.len() + held.writing
         };
         tokio::select! {
             () = self.write_all(&stopping) => {}
             unwritten = flush_limit => {
                 // Those that were being written were dropped with the other branch, which counts them.
-                let lost = self.0.lock().ended.iter().filter(|run| !run.spilled).count();
+                let lost = self.0.held.lock().ended.iter().filter(|run| !run.spilled).count();
                 warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
             }
@@ -303,7 +304,7 @@ impl Flusher {
         let mut gathered = Instant::now();
         loop {
             let is_stopping = stopping.is_cancelled();
-            if is_stopping || Instant::now() >= gathered || !self.0.lock().gathers {
+            if is_stopping || Instant::now() >= gathered || !self.0.held.lock().gathers {
                 let taken = self.0.take(AT_ONCE - writing.len(), !is_stopping);
                 if !taken.is_empty() {
                     gathered = Instant::now() + GATHER;
@@ -313,7 +314,7 @@ impl Flusher {
             if writing.is_empty() && is_stopping {
                 return;
             }
-            let gathers = self.0.lock().gathers;
+            let gathers = self.0.held.lock().gathers;
             tokio::select! {
                 Some(()) = writing.next() => {}
                 () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
@@ -391,7 +392,7 @@ struct Awaited<'a>(&'a Queue);
 
 impl<'a> Awaited<'a> {
     fn begin(queue: &'a Queue) -> Self {
-        let mut held = queue.lock();
+        let mut held = queue.held.lock();
         held.awaited += 1;
         held.gathers = false;
         drop(held);
@@ -415,7 +416,7 @@ struct Writing<'a> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        let mut held = self.queue.lock();
+        let mut held = self.queue.held.lock();
         held.writing -= 1;
         // Another attempt at the run may have ended meanwhile.
         if held.unwritten.get(&self.run.record.id).is_some_and(|run| Arc::ptr_eq(run, self.run)) {
@@ -430,13 +431,9 @@ impl Drop for Writing<'_> {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, PendingJournals> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes as many runs as that. Where they were all, later ones gather if they may.
     fn take(&self, most: usize, may_gather: bool) -> Vec<Arc<EndedRun>> {
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         let count = most.min(held.ended.len());
         let taken: Vec<_> = held.ended.drain(..count).collect();
         held.writing += count;

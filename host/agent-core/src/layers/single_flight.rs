@@ -1,8 +1,9 @@
 //! Single flight: equal calls that are made at the same time share one execution (request coalescing).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::FutureExt;
@@ -42,7 +43,7 @@ impl<T: Clone> SingleFlight<T> {
         seed: S,
         begin: impl FnOnce(S) -> BoxFuture<'static, T>,
     ) -> (Waiter<T>, Option<S>) {
-        let mut registry = lock(&self.0);
+        let mut registry = self.0.lock();
         let under_way = registry.flights.get_mut(key).filter(|flight| flight.work.peek().is_none());
         let (number, work, seed) = if let Some(flight) = under_way {
             flight.waiters += 1;
@@ -62,7 +63,7 @@ impl<T: Clone> SingleFlight<T> {
 
     #[cfg(test)]
     pub(super) fn under_way(&self) -> usize {
-        lock(&self.0).flights.len()
+        self.0.lock().flights.len()
     }
 }
 
@@ -84,7 +85,7 @@ impl<T: Clone> Future for Waiter<T> {
 
 impl<T: Clone> Drop for Waiter<T> {
     fn drop(&mut self) {
-        let mut registry = lock(&self.registry);
+        let mut registry = self.registry.lock();
         let Some(flight) = registry.flights.get_mut(&self.key) else { return };
         if flight.number != self.number {
             return;
@@ -97,9 +98,4 @@ impl<T: Clone> Drop for Waiter<T> {
             drop(flight);
         }
     }
-}
-
-/// Held for a few instructions, never across an await.
-fn lock<T: Clone>(registry: &Mutex<Registry<T>>) -> MutexGuard<'_, Registry<T>> {
-    registry.lock().unwrap_or_else(PoisonError::into_inner)
 }

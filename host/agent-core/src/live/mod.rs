@@ -17,8 +17,9 @@ mod progress;
 mod reply;
 mod reports;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{broadcast, watch};
 
@@ -97,7 +98,7 @@ impl LiveRuns {
     /// Watches a run from now on, whether it is under way or not.
     pub fn watch(&self, run_id: &str) -> Watcher {
         let run_id: Arc<str> = run_id.into();
-        let mut watched = self.lock();
+        let mut watched = self.0.lock();
         let run = watched.entry(run_id.clone()).or_insert_with(|| Watched {
             stored: broadcast::channel(MOST_BEHIND).0,
             reply: watch::channel(ReplyText::default()).0,
@@ -113,19 +114,14 @@ impl LiveRuns {
     }
 
     fn tell(&self, run_id: &str, stored: impl FnOnce() -> Stored) {
-        if let Some(watched) = self.lock().get(run_id) {
+        if let Some(watched) = self.0.lock().get(run_id) {
             // It fails when nobody watches any more.
             let _ = watched.stored.send(stored());
         }
     }
 
     fn is_watched(&self, run_id: &str) -> bool {
-        self.lock().contains_key(run_id)
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Watched>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().contains_key(run_id)
     }
 }
 
@@ -150,7 +146,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut watched = self.runs.lock();
+        let mut watched = self.runs.0.lock();
         // This one is still subscribed.
         if watched.get(&self.run_id).is_some_and(|run| run.stored.receiver_count() <= 1) {
             watched.remove(&self.run_id);
@@ -186,7 +182,7 @@ mod tests {
         drop(first);
         assert!(runs.is_watched("run_1"));
         drop(second);
-        assert!(!runs.is_watched("run_1") && runs.lock().is_empty());
+        assert!(!runs.is_watched("run_1") && runs.0.lock().is_empty());
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! What the calls of one reply have in common: how each is made, on whose behalf, and where it leaves what is to be
 //! journaled.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use futures::future::pending;
 use tokio::sync::{Semaphore, mpsc, oneshot};

@@ -4,7 +4,6 @@
 //! journaled; every answer is journaled before the calling tool gets it. Calls beyond the limits are refused without
 //! another word: a tool that asks for ever costs no line of the journal.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use async_trait::async_trait;
@@ -50,7 +49,7 @@ impl<'a> NestedCalls<'a> {
 
     /// The number of another call, if there may be one.
     fn take_number(&self) -> Option<u32> {
-        let mut of_run = self.calls.nested_made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_run = self.calls.nested_made.lock();
         let number = self.made.load(Relaxed);
         if number >= MOST_OF_A_CALL || *of_run >= MOST_OF_A_RUN {
             return None;

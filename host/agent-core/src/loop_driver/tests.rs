@@ -4,7 +4,8 @@ mod bounds;
 mod nested;
 mod order;
 
-use std::sync::{Arc, LazyLock, Mutex};
+use parking_lot::Mutex;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,7 +30,7 @@ impl SlowTools {
 
     /// Ids of the calls it got.
     fn called(&self) -> Vec<String> {
-        self.called.lock().unwrap().clone()
+        self.called.lock().clone()
     }
 }
 
@@ -40,7 +41,7 @@ impl ToolSet for SlowTools {
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
-        self.called.lock().unwrap().push(request.call.id.clone());
+        self.called.lock().push(request.call.id.clone());
         match request.call.arguments["ms"].as_u64() {
             Some(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             None => std::future::pending().await,

@@ -1,7 +1,7 @@
 //! Sweeps of a store in memory, by a clock that stands still.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout};
@@ -43,15 +43,15 @@ impl MemoryRetention {
     /// One that ended so many days ago.
     fn add(&self, id: &str, days: u32) {
         let entry = Entry { ended_at: now() - days * DAY, user: "u1".into(), job_id: None };
-        self.entries.lock().unwrap().insert(id.into(), entry);
+        self.entries.lock().insert(id.into(), entry);
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut Entry)) {
-        change(self.entries.lock().unwrap().get_mut(id).unwrap());
+        change(self.entries.lock().get_mut(id).unwrap());
     }
 
     fn ids(&self) -> Vec<String> {
-        self.entries.lock().unwrap().keys().cloned().collect()
+        self.entries.lock().keys().cloned().collect()
     }
 
     async fn check(&self) -> Result<(), RetentionError> {
@@ -59,7 +59,7 @@ impl MemoryRetention {
     }
 
     fn page(&self, from: Option<&str>, is_wanted: impl Fn(&Entry) -> bool) -> EndedPage {
-        let entries = self.entries.lock().unwrap();
+        let entries = self.entries.lock();
         let after = from.unwrap_or_default().to_owned();
         let found: Vec<_> = entries.range(after.clone()..).filter(|(id, _)| **id > after).take(2).collect();
         let next = (found.len() == 2).then(|| found[1].0.clone());
@@ -87,20 +87,20 @@ impl Retention for MemoryRetention {
         time: SweepTime,
     ) -> Result<bool, RetentionError> {
         self.check().await?;
-        let is_due = self.due.lock().unwrap().is_none_or(|due| due <= Instant::now());
-        let mut lock = self.lock.lock().unwrap();
+        let is_due = self.due.lock().is_none_or(|due| due <= Instant::now());
+        let mut lock = self.lock.lock();
         let is_free = lock.as_ref().is_none_or(|(_, until)| *until <= Instant::now());
         let begins = is_free && (is_due || time == SweepTime::Now);
         if begins {
             *lock = Some((sweeper.into(), Instant::now() + lease));
-            *self.sweeps.lock().unwrap() += 1;
+            *self.sweeps.lock() += 1;
         }
         Ok(begins)
     }
 
     async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
         self.check().await?;
-        let mut lock = self.lock.lock().unwrap();
+        let mut lock = self.lock.lock();
         let holds = lock.as_ref().is_some_and(|(holder, _)| holder == sweeper);
         if holds {
             *lock = Some((sweeper.into(), Instant::now() + lease));
@@ -110,14 +110,14 @@ impl Retention for MemoryRetention {
 
     async fn end_sweep(&self, _sweeper: &str, next: Duration) -> Result<(), RetentionError> {
         self.check().await?;
-        *self.lock.lock().unwrap() = None;
-        *self.due.lock().unwrap() = Some(Instant::now() + next);
+        *self.lock.lock() = None;
+        *self.due.lock() = Some(Instant::now() + next);
         Ok(())
     }
 
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
         self.check().await?;
-        let mut ends: Vec<_> = self.entries.lock().unwrap().values().map(|entry| entry.ended_at).collect();
+        let mut ends: Vec<_> = self.entries.lock().values().map(|entry| entry.ended_at).collect();
         ends.sort_unstable();
         Ok(ends.into_iter().rev().nth(usize::try_from(count).unwrap() - 1))
     }
@@ -129,7 +129,7 @@ impl Retention for MemoryRetention {
         from: Option<&str>,
     ) -> Result<DropStep, RetentionError> {
         self.check().await?;
-        let mut partitions = self.partitions.lock().unwrap();
+        let mut partitions = self.partitions.lock();
         let step: usize = from.map_or(0, |from| from.parse().unwrap());
         assert!(step == 0 || step == 2 - partitions.len(), "it goes on where it was");
         let Some(removed) = partitions.pop() else { return Ok(DropStep::default()) };
@@ -159,18 +159,18 @@ impl Retention for MemoryRetention {
 
     async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
         self.check().await?;
-        self.steps.lock().unwrap().push(ids.len());
-        let mut entries = self.entries.lock().unwrap();
+        self.steps.lock().push(ids.len());
+        let mut entries = self.entries.lock();
         Ok(ids.iter().filter(|id| entries.remove(*id).is_some()).count() as u64)
     }
 
     async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
         self.check().await?;
-        Ok(self.entries.lock().unwrap().values().map(|entry| entry.ended_at).min())
+        Ok(self.entries.lock().values().map(|entry| entry.ended_at).min())
     }
 
     async fn give_back_room(&self) -> Result<bool, RetentionError> {
-        let mut left = self.room_to_give_back.lock().unwrap();
+        let mut left = self.room_to_give_back.lock();
         *left = left.saturating_sub(1);
         Ok(*left > 0)
     }
@@ -188,19 +188,19 @@ struct RecordingObserver {
 impl Observer for RecordingObserver {
     fn swept(&self, kind: RetainedKind, removed: u64) {
         assert_eq!(kind, RetainedKind::Runs);
-        *self.removed.lock().unwrap() += removed;
+        *self.removed.lock() += removed;
     }
 
     fn nothing_overdue(&self, _kind: RetainedKind) {
-        *self.up_to_date.lock().unwrap() += 1;
+        *self.up_to_date.lock() += 1;
     }
 
     fn sweep_failed(&self, _kind: RetainedKind) {
-        *self.failed.lock().unwrap() += 1;
+        *self.failed.lock() += 1;
     }
 
     fn oldest_retained(&self, _kind: RetainedKind, ended_at: Option<SystemTime>) {
-        self.oldest.lock().unwrap().push(ended_at);
+        self.oldest.lock().push(ended_at);
     }
 }
 
@@ -234,9 +234,9 @@ async fn what_is_older_goes_in_steps_and_the_rest_stays() {
     let (store, told) = (kept_for(&[30, 8, 6, 9, 0]), Arc::default());
     run_for(&sweeper(&store, A_WEEK, &told, "one"), LOOK / 2).await;
     assert_eq!(store.ids(), ["run_2", "run_4"]);
-    assert_eq!(*store.steps.lock().unwrap(), [2, 1]);
-    assert_eq!(*told.removed.lock().unwrap(), 3);
-    assert_eq!(*told.oldest.lock().unwrap(), [Some(now() - 6 * DAY)], "what is left");
+    assert_eq!(*store.steps.lock(), [2, 1]);
+    assert_eq!(*told.removed.lock(), 3);
+    assert_eq!(*told.oldest.lock(), [Some(now() - 6 * DAY)], "what is left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,12 +260,12 @@ async fn of_many_replicas_one_sweeps_and_the_next_time_is_an_hour_later() {
     let replicas = ["one", "two", "three"].map(|name| sweeper(&store, A_WEEK, &told, name));
     let all = futures::future::join_all(replicas.iter().map(|replica| run_for(replica, INTERVAL / 2)));
     all.await;
-    assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (1, 0));
+    assert_eq!((*store.sweeps.lock(), store.ids().len()), (1, 0));
     // Each when it begins, and whoever has swept.
-    assert_eq!(*told.up_to_date.lock().unwrap(), 3 + 1);
+    assert_eq!(*told.up_to_date.lock(), 3 + 1);
     store.add("run_9", 9);
     run_for(&replicas[1], INTERVAL).await;
-    assert_eq!((*store.sweeps.lock().unwrap(), store.ids().len()), (2, 0));
+    assert_eq!((*store.sweeps.lock(), store.ids().len()), (2, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,11 +274,11 @@ async fn a_store_that_fails_is_a_failed_sweep_and_is_swept_once_it_works() {
     store.switch.fail(true);
     let sweeper = sweeper(&store, A_WEEK, &told, "one");
     run_for(&sweeper, LOOK * 3 - LOOK / 2).await;
-    assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 1));
-    assert_eq!(*told.up_to_date.lock().unwrap(), 1, "when it began");
+    assert_eq!((*told.failed.lock(), store.ids().len()), (3, 1));
+    assert_eq!(*told.up_to_date.lock(), 1, "when it began");
     store.switch.fail(false);
     run_for(&sweeper, LOOK).await;
-    assert_eq!((*told.failed.lock().unwrap(), store.ids().len()), (3, 0));
+    assert_eq!((*told.failed.lock(), store.ids().len()), (3, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,12 +287,12 @@ async fn a_sweep_ends_when_somebody_else_has_taken_the_lock() {
     let sweeper = sweeper(&store, A_WEEK, &told, "one");
     let robbed = async {
         tokio::time::sleep(PAUSE / 2).await;
-        *store.lock.lock().unwrap() = Some(("two".into(), Instant::now() + LEASE));
+        *store.lock.lock() = Some(("two".into(), Instant::now() + LEASE));
     };
     let (swept, ()) = tokio::join!(sweeper.sweep_now(), robbed);
     assert_eq!(swept, Err(SweepError::Taken(RetainedKind::Runs)));
     assert_eq!(store.ids().len(), 2, "one step was made");
-    assert_eq!(store.lock.lock().unwrap().as_ref().unwrap().0, "two", "whose lock it is");
+    assert_eq!(store.lock.lock().as_ref().unwrap().0, "two", "whose lock it is");
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,20 +339,20 @@ async fn forgetting_a_user_removes_what_is_theirs_however_new() {
 #[tokio::test(start_paused = true)]
 async fn partitions_go_before_the_rest_and_are_counted() {
     let (store, told) = (kept_for(&[9]), Arc::default());
-    *store.partitions.lock().unwrap() = vec![200, 3000];
+    *store.partitions.lock() = vec![200, 3000];
     let sweeper = sweeper(&store, A_WEEK, &told, "one");
     assert_eq!(sweeper.sweep_now().await.unwrap(), [(RetainedKind::Runs, 3201)]);
-    assert!(store.partitions.lock().unwrap().is_empty() && store.ids().is_empty());
+    assert!(store.partitions.lock().is_empty() && store.ids().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn room_is_given_back_after_a_sweep_that_removed_something() {
     let (store, told) = (kept_for(&[30]), Arc::default());
-    *store.room_to_give_back.lock().unwrap() = 3;
+    *store.room_to_give_back.lock() = 3;
     let sweeper = sweeper(&store, A_WEEK, &told, "one");
     sweeper.sweep_now().await.unwrap();
-    assert_eq!(*store.room_to_give_back.lock().unwrap(), 0);
-    *store.room_to_give_back.lock().unwrap() = 3;
+    assert_eq!(*store.room_to_give_back.lock(), 0);
+    *store.room_to_give_back.lock() = 3;
     sweeper.sweep_now().await.unwrap();
-    assert_eq!(*store.room_to_give_back.lock().unwrap(), 3, "nothing was removed");
+    assert_eq!(*store.room_to_give_back.lock(), 3, "nothing was removed");
 }

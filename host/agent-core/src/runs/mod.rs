@@ -23,9 +23,10 @@ mod tests;
 mod timeline;
 mod timeline_tail;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -70,12 +71,12 @@ impl Runs {
 
     /// A run that is under way in this process. Of any other one, the journal tells what there is to know.
     pub fn attach(&self, run_id: &str) -> Option<RunHandle> {
-        self.0.under_way().get(run_id).cloned()
+        self.0.under_way.lock().get(run_id).cloned()
     }
 
     /// How many runs are under way in this process.
     pub fn under_way(&self) -> usize {
-        self.0.under_way().len()
+        self.0.under_way.lock().len()
     }
 }
 
@@ -85,7 +86,7 @@ impl Shared {
         let cancel = ask.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
         let (outcome, handle) = handle::new(id.clone(), cancel, self.journal.clone());
-        self.under_way().insert(id.clone(), handle.clone());
+        self.under_way.lock().insert(id.clone(), handle.clone());
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
 
@@ -97,10 +98,6 @@ impl Shared {
         let outcome = run.await.unwrap_or(Err(RunError::Panicked.into()));
         owned.outcome.send_replace(Some(outcome.clone()));
         outcome
-    }
-
-    fn under_way(&self) -> MutexGuard<'_, HashMap<Arc<str>, RunHandle>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +115,7 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.runs.under_way().remove(&self.id);
+        self.runs.under_way.lock().remove(&self.id);
     }
 }
 
@@ -133,6 +130,6 @@ impl Invoke for Runs {
 
 impl std::fmt::Debug for Runs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runs").field("under_way", &self.under_way()).finish_non_exhaustive()
+        f.debug_struct("Runs").field("under_way", &self.under_way.lock()).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! A store of conversations that keeps everything in memory, and fails on demand. Its leases go by tokio's time, so that a
 //! test may pause and advance it.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;

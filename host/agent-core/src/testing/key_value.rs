@@ -1,8 +1,8 @@
 //! A key-value store that keeps everything in memory, and fails on demand. Its time is tokio's, so that a test may pause
 //! and advance it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -14,8 +14,9 @@ pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -86,12 +87,12 @@ impl ScriptedModel {
 
     /// The conversations it was shown.
     pub fn asked(&self) -> Vec<Vec<Message>> {
-        lock(&self.asked).clone()
+        self.asked.lock().clone()
     }
 
     /// Whether it was free to choose tools, each time it was asked.
     pub fn choices(&self) -> Vec<ToolChoice> {
-        lock(&self.choices).clone()
+        self.choices.lock().clone()
     }
 }
 
@@ -103,9 +104,9 @@ impl Model for ScriptedModel {
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         check_conversation(request.messages);
-        lock(&self.asked).push(request.messages.to_vec());
-        lock(&self.choices).push(request.tool_choice);
-        lock(&self.script).pop_front().unwrap_or_else(|| {
+        self.asked.lock().push(request.messages.to_vec());
+        self.choices.lock().push(request.tool_choice);
+        self.script.lock().pop_front().unwrap_or_else(|| {
             Err(ModelError::Refused { provider: "test/scripted".into(), detail: "the script is over".into() })
         })
     }
@@ -310,7 +311,7 @@ impl TestJournal {
 
     /// Everything that was appended.
     pub fn events(&self) -> Vec<Event> {
-        lock(&self.events).clone()
+        self.events.lock().clone()
     }
 }
 
@@ -326,7 +327,7 @@ impl Journal for TestJournal {
         if self.fail_at.is_some_and(|number| (first..first + appended.len() as u64).contains(&number)) {
             return Err(JournalError::Store { detail: "the disk is full".into() });
         }
-        let mut events = lock(&self.events);
+        let mut events = self.events.lock();
         if events.len() as u64 != first {
             return Err(JournalError::Conflict { run_id: run_id.into(), sequence: first });
         }
@@ -348,8 +349,4 @@ impl Spawn for TokioSpawn {
     fn spawn(&self, _name: &'static str, work: futures::future::BoxFuture<'static, ()>) {
         drop(tokio::spawn(work));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

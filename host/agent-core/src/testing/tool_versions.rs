@@ -1,8 +1,8 @@
 //! A store of tool versions that keeps everything in memory, and fails on demand. Its time is tokio's and can be put
 //! forward.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -1,7 +1,8 @@
 //! The dispatcher over a queue and an outbox in memory, with the clock paused.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -31,11 +32,11 @@ struct Outbox {
 
 impl Outbox {
     fn check(&self) -> Result<(), WebhookError> {
-        if *self.fails.lock().unwrap() { Err(WebhookError("it is down".into())) } else { Ok(()) }
+        if *self.fails.lock() { Err(WebhookError("it is down".into())) } else { Ok(()) }
     }
 
     fn row(&self, job_id: &str) -> Webhook {
-        self.rows.lock().unwrap()[job_id].0.clone()
+        self.rows.lock()[job_id].0.clone()
     }
 }
 
@@ -53,7 +54,7 @@ impl WebhookOutbox for Outbox {
             created_at: SystemTime::now(),
             attempts: vec![],
         };
-        self.rows.lock().unwrap().entry(row.job_id.clone()).or_insert((row, Some(Instant::now())));
+        self.rows.lock().entry(row.job_id.clone()).or_insert((row, Some(Instant::now())));
         Ok(())
     }
 
@@ -65,8 +66,8 @@ impl WebhookOutbox for Outbox {
     ) -> Result<Vec<Webhook>, WebhookError> {
         let _turn = self.turn.lock().await;
         self.check()?;
-        let mut rows = self.rows.lock().unwrap();
-        let mut of_users = self.claimed.lock().unwrap();
+        let mut rows = self.rows.lock();
+        let mut of_users = self.claimed.lock();
         let mut claimed = Vec::new();
         for (webhook, due) in rows.values_mut() {
             let of_user = of_users.entry(webhook.user_id.clone()).or_default();
@@ -85,18 +86,18 @@ impl WebhookOutbox for Outbox {
         yield_now().await;
         self.check()?;
         let due = next.map(|next| Instant::now() + next);
-        *self.claimed.lock().unwrap().get_mut(&webhook.user_id).unwrap() -= 1;
-        self.rows.lock().unwrap().insert(webhook.job_id.clone(), (webhook.clone(), due));
+        *self.claimed.lock().get_mut(&webhook.user_id).unwrap() -= 1;
+        self.rows.lock().insert(webhook.job_id.clone(), (webhook.clone(), due));
         Ok(true)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
         self.check()?;
-        Ok(self.rows.lock().unwrap().get(job_id).map(|(webhook, _)| webhook.clone()))
+        Ok(self.rows.lock().get(job_id).map(|(webhook, _)| webhook.clone()))
     }
 
     async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
-        let mut rows = self.rows.lock().unwrap();
+        let mut rows = self.rows.lock();
         let Some((webhook, due)) = rows.get_mut(job_id) else { return Ok(false) };
         if !matches!(webhook.state, WebhookState::Delivered | WebhookState::Failed) {
             return Ok(false);
@@ -124,12 +125,12 @@ impl WebhookSender for Receiver {
     }
 
     async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
-        self.got.lock().unwrap().push((Instant::now(), message.clone()));
+        self.got.lock().push((Instant::now(), message.clone()));
         self.count(url, 1);
-        let takes = *self.takes.lock().unwrap();
+        let takes = *self.takes.lock();
         sleep(takes).await;
         self.count(url, -1);
-        let mut replies = self.replies.lock().unwrap();
+        let mut replies = self.replies.lock();
         let outcome = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
         WebhookReply { outcome, retry_after: None }
     }
@@ -141,14 +142,14 @@ impl WebhookSender for Receiver {
 
 impl Receiver {
     fn count(&self, url: &str, change: i32) {
-        let mut under_way = self.under_way.lock().unwrap();
+        let mut under_way = self.under_way.lock();
         let (now, most) = under_way.entry(url.to_owned()).or_default();
         *now = now.checked_add_signed(change).unwrap();
         *most = (*most).max(*now);
     }
 
     fn most_under_way(&self, url: &str) -> u32 {
-        self.under_way.lock().unwrap()[url].1
+        self.under_way.lock()[url].1
     }
 }
 
@@ -176,8 +177,7 @@ impl Bench {
         let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(Outbox::default()));
         let records = Arc::new(TestRuns::default());
         let receiver = Arc::new(Receiver::default());
-        *receiver.replies.lock().unwrap() =
-            replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
+        *receiver.replies.lock() = replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
         let webhooks = Webhooks::new(outbox.clone(), receiver.clone());
         let job_id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
         let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
@@ -200,7 +200,7 @@ impl Bench {
     }
 
     fn got(&self) -> Vec<(Instant, WebhookMessage)> {
-        self.receiver.got.lock().unwrap().clone()
+        self.receiver.got.lock().clone()
     }
 
     fn state(&self) -> WebhookState {
@@ -236,7 +236,7 @@ async fn a_receiver_that_is_down_for_an_hour_gets_its_webhook_when_it_is_back() 
     assert_eq!(bench.state(), WebhookState::Pending);
     let while_down = bench.got().len();
     assert!((4..=8).contains(&while_down), "{while_down}");
-    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    *bench.receiver.replies.lock() = vec![Ok(200)];
     sleep(Duration::from_secs(2 * 3600)).await;
     assert_eq!((bench.got().len(), bench.state()), (while_down + 1, WebhookState::Delivered));
     let attempts = bench.outbox.row(&bench.job_id).attempts;
@@ -253,11 +253,11 @@ async fn a_webhook_is_given_up_in_the_end_or_when_the_receiver_is_gone_and_can_b
     sleep(Duration::from_secs(26 * 3600)).await;
     assert_eq!((bench.got().len(), bench.state()), (12, WebhookState::Failed));
     assert_eq!(bench.webhooks.replay("u2", &bench.job_id).await, Ok(None), "somebody else's");
-    *bench.receiver.replies.lock().unwrap() = vec![Ok(410)];
+    *bench.receiver.replies.lock() = vec![Ok(410)];
     assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
     sleep(Duration::from_secs(3600)).await;
     assert_eq!((bench.got().len(), bench.state()), (13, WebhookState::Failed), "410 is for good");
-    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    *bench.receiver.replies.lock() = vec![Ok(200)];
     assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
@@ -266,11 +266,11 @@ async fn a_webhook_is_given_up_in_the_end_or_when_the_receiver_is_gone_and_can_b
 #[tokio::test(start_paused = true)]
 async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
     let bench = Bench::new(&[Ok(200)]).await;
-    *bench.outbox.fails.lock().unwrap() = true;
+    *bench.outbox.fails.lock() = true;
     bench.finish_job().await;
     sleep(Duration::from_secs(300)).await;
     assert_eq!(bench.got().len(), 0);
-    *bench.outbox.fails.lock().unwrap() = false;
+    *bench.outbox.fails.lock() = false;
     sleep(Duration::from_secs(120)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
@@ -282,7 +282,7 @@ async fn a_job_that_was_never_added_is_given_up() {
     bench.webhooks.put(&never).await.unwrap();
     // The system's clock does not go with the paused one: it was submitted long ago.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    bench.outbox.rows.lock().unwrap().get_mut("never").unwrap().0.created_at = long_ago;
+    bench.outbox.rows.lock().get_mut("never").unwrap().0.created_at = long_ago;
     sleep(Duration::from_secs(60)).await;
     let webhook = bench.outbox.row("never");
     assert_eq!(webhook.state, WebhookState::Failed);
@@ -313,7 +313,7 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
 async fn a_user_whose_receiver_hangs_delays_nobody_else() {
     let bench = Bench::new(&[Ok(200)]).await;
     bench.finish_job().await;
-    *bench.receiver.takes.lock().unwrap() = Duration::from_secs(20);
+    *bench.receiver.takes.lock() = Duration::from_secs(20);
     for _ in 0..40 {
         bench.add_ended("many", "https://tarpit.example/").await;
     }
@@ -324,7 +324,7 @@ async fn a_user_whose_receiver_hangs_delays_nobody_else() {
     // As soon as one has ended, the next one begins.
     sleep(Duration::from_secs(200)).await;
     assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
-    assert!(bench.outbox.rows.lock().unwrap().values().all(|(row, _)| row.state == WebhookState::Delivered));
+    assert!(bench.outbox.rows.lock().values().all(|(row, _)| row.state == WebhookState::Delivered));
 }
 
 #[tokio::test(start_paused = true)]
@@ -349,7 +349,7 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
     };
     bench.records.save(&record).await.unwrap();
     bench.queue.remove(&bench.job_id);
-    *bench.receiver.replies.lock().unwrap() = vec![Ok(200)];
+    *bench.receiver.replies.lock() = vec![Ok(200)];
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
@@ -358,7 +358,7 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
 #[tokio::test(start_paused = true)]
 async fn a_delivery_under_way_when_the_service_stops_is_finished() {
     let bench = Bench::new(&[Ok(200)]).await;
-    *bench.receiver.takes.lock().unwrap() = Duration::from_secs(1);
+    *bench.receiver.takes.lock() = Duration::from_secs(1);
     bench.finish_job().await;
     while bench.got().is_empty() {
         sleep(Duration::from_millis(10)).await;

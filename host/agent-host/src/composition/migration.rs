@@ -1,7 +1,8 @@
 //! The tables of the database: made when the service starts, or as soon as the database is there.
 
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -55,10 +56,6 @@ impl Schema {
     pub(crate) fn checked(&self, database: Arc<dyn Probe>) -> Arc<dyn Probe> {
         Arc::new(Usable { database, schema: self.clone() })
     }
-
-    fn refused(&self) -> MutexGuard<'_, Option<SetupError>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Migration {
@@ -105,14 +102,14 @@ impl Migration {
 
     async fn attempt(&self) -> Result<(), SetupError> {
         self.database.migrate().await?;
-        *self.schema.refused() = None;
+        *self.schema.refused.lock() = None;
         self.schema.prepared.store(true, Ordering::Release);
         Ok(())
     }
 
     /// Says so once, and again only when it is another reason.
     fn refuse(&self, error: SetupError) {
-        let mut refused = self.schema.refused();
+        let mut refused = self.schema.refused.lock();
         if refused.as_ref() != Some(&error) {
             tracing::error!(
                 %error,
@@ -137,7 +134,7 @@ impl Probe for Usable {
     }
 
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
-        if let Some(error) = &*self.schema.refused() {
+        if let Some(error) = &*self.schema.refused.lock() {
             return Err(ProbeError(error.to_string()));
         }
         self.database.check().await
@@ -163,7 +160,7 @@ mod tests {
     #[async_trait]
     impl Migrate for Scripted {
         async fn migrate(&self) -> Result<(), SetupError> {
-            self.0.lock().unwrap().pop_front().map_or(Ok(()), Err)
+            self.0.lock().pop_front().map_or(Ok(()), Err)
         }
     }
 

@@ -113,8 +113,8 @@ impl std::fmt::Debug for StoreChecks {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use std::collections::VecDeque;
-    use std::sync::Mutex;
 
     use agent_core::ports::StoreWarning;
     use async_trait::async_trait;
@@ -134,7 +134,7 @@ mod tests {
         }
 
         async fn check(&self) -> Answer {
-            self.0.lock().unwrap().pop_front().unwrap_or(Ok(vec![]))
+            self.0.lock().pop_front().unwrap_or(Ok(vec![]))
         }
     }
 

@@ -1,6 +1,6 @@
 //! Recording never waits, and what is recorded is read again.
 
-use std::sync::Mutex as StdMutex;
+use parking_lot::Mutex as StdMutex;
 
 use agent_core::ports::HttpRecordingsError;
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ impl Store {
     }
 
     fn calls(&self) -> Vec<(String, String)> {
-        let kept = self.kept.lock().unwrap();
+        let kept = self.kept.lock();
         kept.iter().map(|(run, recording)| (run.clone(), recording.call_id.clone())).collect()
     }
 }
@@ -33,7 +33,7 @@ impl HttpRecordings for Store {
         if self.fails {
             return Err(HttpRecordingsError("it is away".into()));
         }
-        let mut kept = self.kept.lock().unwrap();
+        let mut kept = self.kept.lock();
         kept.extend(recordings.iter().map(|one| (run_id.to_owned(), one.clone())));
         Ok(recordings.len())
     }

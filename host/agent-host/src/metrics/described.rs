@@ -34,14 +34,14 @@ pub struct Described {
 #[derive(Debug, Default)]
 pub(super) struct DescribedRegistry {
     registry: Registry,
-    described: std::sync::Mutex<Vec<Described>>,
+    described: parking_lot::Mutex<Vec<Described>>,
 }
 
 impl Register for DescribedRegistry {
     fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error> {
         let described = describe(collector.as_ref());
         self.registry.register(collector)?;
-        self.described.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(described);
+        self.described.lock().extend(described);
         Ok(())
     }
 }
@@ -54,7 +54,7 @@ impl DescribedRegistry {
 
     /// What was registered so far, by name.
     pub(super) fn into_described(self) -> Vec<Described> {
-        let mut described = self.described.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut described = self.described.into_inner();
         described.sort_by(|one, other| one.name.cmp(&other.name));
         described
     }

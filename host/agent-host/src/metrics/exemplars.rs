@@ -2,8 +2,9 @@
 //!
 //! Only sampled traces are noted, because nobody could look up another one.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_core::trace::{self, TraceContext};
@@ -49,7 +50,7 @@ impl Exemplars {
         let Some(trace) = trace.filter(|trace| trace.sampled) else { return };
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let bucket = self.0.buckets.partition_point(|bound| *bound < value);
-        let mut latest = self.latest();
+        let mut latest = self.0.latest.lock();
         // Looked up first, so that only the first measurement costs an allocation.
         if !latest.contains_key(label_value) {
             latest.insert(label_value.to_owned(), vec![None; self.0.buckets.len() + 1]);
@@ -71,11 +72,6 @@ impl Exemplars {
 
     /// That of a bucket, counted from the lowest one.
     pub(super) fn find(&self, label_value: &str, bucket: usize) -> Option<Exemplar> {
-        *self.latest().get(label_value)?.get(bucket)?
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn latest(&self) -> MutexGuard<'_, HashMap<String, Vec<Option<Exemplar>>>> {
-        self.0.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.latest.lock().get(label_value)?.get(bucket)?
     }
 }

@@ -1,7 +1,8 @@
 //! The queue of jobs. Asking it takes a round trip, which a scrape must not wait for, so it is asked beside the
 //! scrapes and they show the last answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::JobQueue;
@@ -64,10 +65,10 @@ impl QueueDepth {
     }
 
     fn get(&self) -> Option<Depth> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn set(&self, depth: Option<Depth>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = depth;
+        *self.0.lock() = depth;
     }
 }

@@ -3,9 +3,10 @@
 //! A tool call takes some 20 µs, so counting it must take next to nothing: what a call counts on is looked
 //! up by name in an immutable map and then touched with atomic additions.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_core::ports::ToolFault;
 use agent_core::words::ToolOutcome;
@@ -155,7 +156,7 @@ impl ToolMetrics {
     /// Every set of other tools counts as a swap, the first one included, and every fault that was not there
     /// before as a failure.
     pub fn set_changed(&self, loaded: &[(&str, &str, &str)], faults: &[ToolFault]) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         let strings =
             |&(tool, component, digest): &(&str, &str, &str)| [tool, component, digest].map(str::to_owned);
         let now = ToolSet {

@@ -4,9 +4,10 @@
 //! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What idle means is for
 //! `answer_progress.rs` to say.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -91,21 +92,17 @@ impl Connections {
     }
 
     fn try_admit(&self) -> Option<Open> {
-        let mut open = self.0.open();
+        let mut open = self.0.open.lock();
         (open.len() < self.0.most).then(|| self.0.add(&mut open))
     }
 
     /// Admits one more than there may be: it was accepted already.
     pub(super) fn admit_anyway(&self) -> Open {
-        self.0.add(&mut self.0.open())
+        self.0.add(&mut self.0.open.lock())
     }
 }
 
 impl Registry {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(self: &Arc<Self>, open: &mut HashMap<u64, Arc<Slot>>) -> Open {
         let id = self.tick();
         let slot = Arc::new(Slot {
@@ -126,7 +123,7 @@ impl Registry {
     /// within milliseconds. One that was asked and is busy again ends with its answer, so it makes no room yet.
     /// Returns whether one ends now.
     fn displace(&self) -> bool {
-        let open = self.open();
+        let open = self.open.lock();
         loop {
             let states = open.values().map(|slot| (slot.state.load(Ordering::SeqCst), slot));
             let mut idle = None;
@@ -201,7 +198,7 @@ impl Activity {
 impl Drop for Open {
     fn drop(&mut self) {
         let registry = &self.activity.registry;
-        let mut open = registry.open();
+        let mut open = registry.open.lock();
         open.remove(&self.id);
         registry.metrics.connections_open(open.len());
         drop(open);

@@ -15,10 +15,11 @@
 //! | is gone without a word | a ping each `Timeouts::unread`, answered within as long |
 //! | asks for nothing more | `Timeouts::next_request`, then `GOAWAY` |
 
+use parking_lot::Mutex;
 use std::future::{pending, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -98,14 +99,14 @@ impl Streams {
     /// A request has come, whose stream is handed over next.
     pub(super) fn begin(&self) -> Taking {
         let taking = Taking::default();
-        *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(taking.clone());
+        *self.taking.lock() = Some(taking.clone());
         taking
     }
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
-        let taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taking = self.taking.lock().take();
         let stall = self.stall;
         let carried = async move {
             let stalls = async {

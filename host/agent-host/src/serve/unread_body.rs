@@ -11,9 +11,10 @@
 //! | larger, or chunked, or its client waits for `100 Continue` | `Connection: close` | our side is shut, the rest is read away so that the client can finish writing and read the answer, and the connection ends |
 //! | its time is over (408) | `Connection: close` | the connection ends |
 
+use parking_lot::Mutex;
 use std::future::pending;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl Lent {
     /// something to read, and `Connection: close` on the answer if no other request can follow.
     pub(super) fn settle<B>(self, answer: &mut Response<B>, limits: BodyLimits) -> Option<Rest> {
         let rest = self.rest?;
-        let body = rest.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let body = rest.lock().take()?;
         let fits = self.declared.is_some_and(|length| length <= limits.bytes as u64);
         let timed_out = answer.status() == StatusCode::REQUEST_TIMEOUT;
         let goes_on = fits && !self.waits_for_continue && !timed_out;
@@ -154,7 +155,7 @@ impl Drop for LentBody {
     fn drop(&mut self) {
         let body = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Some(rest)) = (body, &self.rest) {
-            *rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            *rest.lock() = Some(body);
         }
     }
 }

@@ -7,9 +7,10 @@
 //! Invariants: [`NonBlocking::write_entry`] holds the lock for a copy and never for a system call, and
 //! [`NonBlocking::flush`] returns within its time limit.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ impl NonBlocking {
 
     /// Queues one entry, or drops it when the queue is full.
     pub(super) fn write_entry(&self, entry: &[u8]) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         if !state.push(entry, self.0.capacity) {
             state.dropped += 1;
             return;
@@ -94,15 +95,14 @@ impl NonBlocking {
 
     /// Waits until everything is written, at most for `limit`. Says whether it is.
     pub(super) fn flush(&self, limit: Duration) -> bool {
-        let state = self.0.lock();
-        let waited = self.0.drained.wait_timeout_while(state, limit, |state| !state.is_drained());
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.lock();
+        self.0.drained.wait_while_for(&mut state, |state| !state.is_drained(), limit);
         state.is_drained()
     }
 
     /// How many entries were dropped since the process began.
     pub(super) fn dropped(&self) -> u64 {
-        self.0.lock().dropped
+        self.0.state.lock().dropped
     }
 }
 
@@ -135,16 +135,12 @@ impl State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What the writer thread does until the process ends.
     fn run(&self, mut stream: impl Write, report: impl Fn(u64)) {
         // Whether anything was written since the thread last waited for entries to gather.
         let mut has_written = false;
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.busy = false;
             if let Some(count) = state.unreported(self.capacity) {
                 state.busy = true;
@@ -161,8 +157,8 @@ impl Queue {
                     continue;
                 }
                 state.idle = true;
-                let woken = self.filled.wait_while(state, |state| state.chunks.is_empty());
-                woken.unwrap_or_else(PoisonError::into_inner).idle = false;
+                self.filled.wait_while(&mut state, |state| state.chunks.is_empty());
+                state.idle = false;
                 continue;
             };
             state.bytes -= chunk.len();
@@ -173,7 +169,7 @@ impl Queue {
                 // Nobody reads the log any more (`EPIPE`) or it cannot be kept (`ENOSPC`). The service goes on. These
                 // drops are not reported in the log: that entry would fail as well, and cause the next one.
                 let lines = chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 state.dropped += lines;
                 state.reported += lines;
             }

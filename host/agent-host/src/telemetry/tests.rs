@@ -1,8 +1,9 @@
 //! What is written for an entry, and for which.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tracing::subscriber::with_default;
@@ -16,7 +17,7 @@ struct Writes(Arc<Mutex<Vec<String>>>);
 
 impl Writes {
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 
     /// Every write is one JSON object on a line of its own. Returned without what changes from run to run.
@@ -35,7 +36,7 @@ impl Writes {
 
 impl io::Write for Writes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().push(String::from_utf8(bytes.to_vec()).unwrap());
+        self.0.lock().push(String::from_utf8(bytes.to_vec()).unwrap());
         Ok(bytes.len())
     }
 

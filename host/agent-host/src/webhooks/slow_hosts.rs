@@ -1,8 +1,8 @@
 //! Receivers that did not answer in time, again and again: the next deliveries to them are given less time,
 //! until they answer.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// How many deliveries have to time out one after the other.
 const TIMEOUTS: u32 = 2;
@@ -38,7 +38,7 @@ impl SlowHosts {
 
     /// The lock is held for a few instructions, never across an await.
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, u32>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock())
     }
 }
 

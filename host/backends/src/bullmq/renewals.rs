@@ -1,7 +1,8 @@
 //! The renewals of leases that wait to be sent together. What is sent is not known here (`lease.rs`).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{QueueError, Renewal};
@@ -40,7 +41,7 @@ impl Renewals {
     where
         F: Future<Output = Renewed> + Send + 'static,
     {
-        let mut batch = self.lock();
+        let mut batch = self.0.lock();
         let batch =
             batch.get_or_insert_with(|| Batch { leases: Vec::new(), sending: send().boxed().shared() });
         batch.leases.push((Instant::now(), lease));
@@ -49,14 +50,9 @@ impl Renewals {
 
     /// Those that wait, but for those that have waited too long. Whoever comes later begins another batch.
     pub(super) fn take(&self) -> Vec<Lease> {
-        let leases = self.lock().take().map(|batch| batch.leases).unwrap_or_default();
+        let leases = self.0.lock().take().map(|batch| batch.leases).unwrap_or_default();
         let worth = leases.into_iter().filter(|(asked, _)| asked.elapsed() < WORTH_SENDING);
         worth.map(|(_, lease)| lease).collect()
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Option<Batch>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use agent_core::ports::QueueError;
@@ -80,14 +80,14 @@ impl Store {
     pub(super) fn is_stalled_check_due(&self) -> bool {
         let is_due = self.stalled_check_in().is_zero();
         if is_due {
-            *self.looked_for_stalled() = Some(Instant::now());
+            *self.looked_for_stalled.lock() = Some(Instant::now());
         }
         is_due
     }
 
     /// In how long it is time to look for stalled jobs again.
     pub(super) fn stalled_check_in(&self) -> Duration {
-        let last = *self.looked_for_stalled();
+        let last = *self.looked_for_stalled.lock();
         last.map_or(Duration::ZERO, |last| STALLED_CHECK_INTERVAL.saturating_sub(last.elapsed()))
     }
 
@@ -96,16 +96,11 @@ impl Store {
     /// to connect anew.
     pub(super) fn has_known_since(&self, added: u64) -> bool {
         let Some(number) = self.redis.connection_number() else { return false };
-        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connected = self.connected.lock();
         if connected.0 != number {
             *connected = (number, now());
         }
         added > connected.1 + millis(CLOCKS_APART)
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn looked_for_stalled(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.looked_for_stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn run<T: FromRedisValue + Send>(

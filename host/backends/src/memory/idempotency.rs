@@ -1,8 +1,8 @@
 //! Idempotency keys of this process, for a service without any store: a restart forgets them, and another replica does not
 //! know them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
@@ -59,7 +59,7 @@ impl MemoryIdempotency {
     /// Changes a key that is still claimed by `owner`.
     fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut Keys, &Name)) -> bool {
         let name = name(key);
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let now = Instant::now();
         let is_held =
             |entry: &Entry| entry.owner == owner && entry.answer.is_none() && entry.expires_at > now;
@@ -69,10 +69,6 @@ impl MemoryIdempotency {
         change(&mut kept, &name);
         kept.trim(key.caller, self.bounds, self.total, now);
         true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Keys> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,7 +130,7 @@ impl IdempotencyStore for MemoryIdempotency {
         terms: KeyTerms,
     ) -> Result<KeyClaim, IdempotencyError> {
         let (name, now) = (name(key), Instant::now());
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         if let Some(entry) = kept.entries.get_mut(&name).filter(|entry| entry.expires_at > now) {
             return Ok(match &entry.answer {
                 _ if entry.request != key.request => KeyClaim::OtherRequest,

@@ -1,7 +1,7 @@
 //! The journal of the last runs, in memory.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::journal::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError};
@@ -30,10 +30,6 @@ impl MemoryJournal {
     pub fn new(most_bytes: usize) -> Self {
         Self { most_bytes, runs: Mutex::default() }
     }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -47,7 +43,7 @@ impl Journal for MemoryJournal {
         events: &[Event],
     ) -> Result<(), JournalError> {
         let encoded: Vec<_> = events.iter().map(encode).collect::<Result<_, _>>()?;
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         if first == 0 && !runs.events.contains_key(run_id) {
             runs.order.push_back(run_id.to_owned());
             runs.events.insert(run_id.to_owned(), Vec::new());
@@ -65,7 +61,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        let events = self.runs().events.get(run_id).cloned().unwrap_or_default();
+        let events = self.runs.lock().events.get(run_id).cloned().unwrap_or_default();
         let events = (0..).zip(&events).filter(|(sequence, _)| *sequence >= from);
         events.map(|(sequence, event)| decode(run_id, sequence, event)).collect()
     }

@@ -1,7 +1,7 @@
 //! Rate windows of this process.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::{Hits, RateError, RateWindows, Window};
 use async_trait::async_trait;
@@ -50,7 +50,7 @@ impl MemoryWindows {
     }
 
     fn hit_at(&self, windows: &[Window<'_>], now: Instant) -> Vec<Hits> {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         let mut counted = Vec::with_capacity(windows.len());
         for window in windows {
             let hits = running.count(window, now);
@@ -61,10 +61,6 @@ impl MemoryWindows {
         }
         running.sweep(self.most, now);
         counted
-    }
-
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,7 +158,7 @@ mod tests {
         for caller in 2000..5000 {
             windows.hit_at(&[window(&format!("ip:{caller}"))], begin + PERIOD);
         }
-        assert!(windows.running().windows.len() <= 3000 + 1024);
+        assert!(windows.running.lock().windows.len() <= 3000 + 1024);
     }
 
     #[test]
@@ -173,7 +169,7 @@ mod tests {
         for caller in 0..10_000 {
             windows.hit_at(&[window(&format!("ip:{caller}"))], now);
         }
-        assert!(windows.running().windows.len() <= 100);
+        assert!(windows.running.lock().windows.len() <= 100);
         assert_eq!(windows.hit_at(&[window("ip:victim")], now)[0].count, 3);
     }
 }

@@ -1,8 +1,8 @@
 //! Writes events, all that wait at once. A write that has to be safe on a majority of the servers takes its time
 //! whether it is of one event or of a hundred, so those that come while one is under way share the next.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::JournalError;
 use futures::future::join_all;
@@ -108,7 +108,7 @@ impl MongoWriter {
         if !append.first.is_claimed() {
             return;
         }
-        let mut written = self.written();
+        let mut written = self.written.lock();
         if written.len() >= MOST_REMEMBERED {
             written.clear();
         }
@@ -120,12 +120,7 @@ impl MongoWriter {
     /// Whether the event before this one is what this process wrote last to the run, under the same claim. Should a later
     /// claim have appended meanwhile, the event's key is taken, and [`Self::compare`] refuses it.
     fn is_noted(&self, document: &EventDocument) -> bool {
-        self.written().get(document.run()) == Some(&document.position())
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn written(&self) -> MutexGuard<'_, HashMap<String, (i64, i64)>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock().get(document.run()) == Some(&document.position())
     }
 
     /// Inserts those whose outcome is good so far, and says what became of them.

@@ -4,7 +4,8 @@
 //! answers. The circuit of the model's provider (`agent_core::circuit_breaker`) is another one: it counts failures and waits
 //! longer, because every try costs money.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -40,7 +41,7 @@ impl CircuitBreaker {
     /// Whether a call may be made now. A trial that never reports its outcome is followed by another one after
     /// `timeout`.
     pub(super) fn allows(&self, now: Instant, timeout: Duration) -> bool {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         match *open {
             None => true,
             Some(Open { since, .. }) if self.last_probe.is_after(since) => {
@@ -57,7 +58,7 @@ impl CircuitBreaker {
 
     /// Whether the circuit is closed, as far as is known without a trial.
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().is_none_or(|Open { since, .. }| self.last_probe.is_after(since))
+        self.open.lock().is_none_or(|Open { since, .. }| self.last_probe.is_after(since))
     }
 
     /// The circuit breaker of another connection to the same server.
@@ -67,28 +68,23 @@ impl CircuitBreaker {
 
     /// A call succeeded: closes the circuit.
     pub(super) fn close(&self) {
-        *self.lock() = None;
+        *self.open.lock() = None;
     }
 
     /// A call failed: opens the circuit.
     pub(super) fn open(&self, now: Instant) {
-        *self.lock() = Some(Open { since: now, until: now + RESET_TIMEOUT });
+        *self.open.lock() = Some(Open { since: now, until: now + RESET_TIMEOUT });
     }
 
     /// A probe had an answer: closes the circuits of all connections to the server.
     pub(super) fn close_all(&self, now: Instant) {
-        *self.last_probe.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_probe.0.open.lock() = Some(now);
     }
 }
 
 impl LastProbe {
     fn is_after(&self, time: Instant) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|probed| probed > time)
+        self.0.open.lock().is_some_and(|probed| probed > time)
     }
 }
 

@@ -6,7 +6,8 @@
 //! It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
 //! come, and needs a failed call to notice that a restarted server is back.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -129,12 +130,12 @@ impl Server {
 
     /// The number of the connection: another one after each time that it had to be made.
     pub(super) fn connection_number(&self) -> u64 {
-        self.lock().number
+        self.connection.lock().number
     }
 
     /// Drops the connection; the next query makes a new one.
     pub(super) fn disconnect(&self) {
-        self.lock().connecting = None;
+        self.connection.lock().connecting = None;
     }
 
     fn ask_the_circuit(&self, limit: Duration) -> Result<(), QueryError> {
@@ -191,7 +192,7 @@ impl Server {
 
     /// The connection with its number, and whether it is being made just now.
     fn connect(&self) -> (Connecting, u64, bool) {
-        let mut connection = self.lock();
+        let mut connection = self.connection.lock();
         if let Some(connecting) = &connection.connecting {
             return (connecting.clone(), connection.number, connecting.peek().is_none());
         }
@@ -203,13 +204,8 @@ impl Server {
 
     /// Drops the connection of that number; false when it was dropped before.
     fn drop_connection(&self, number: u64) -> bool {
-        let mut connection = self.lock();
+        let mut connection = self.connection.lock();
         connection.number == number && connection.connecting.take().is_some()
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

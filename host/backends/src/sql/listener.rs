@@ -1,7 +1,8 @@
 //! The stores of this process that hear what others announce on PostgreSQL, and which of its tasks listens for them
 //! (`listening.rs`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::{Arc, Weak};
 
 /// Where jobs, their ends and versions of tools are announced, in each database by itself.
 pub(super) const JOBS: &str = "agent_host_jobs";
@@ -32,20 +33,15 @@ impl Listener {
     /// From now on announcements are for this store too.
     pub(super) fn add(&self, store: &Arc<impl Hears + 'static>) {
         let store: Weak<dyn Hears> = Arc::downgrade(&(store.clone() as Arc<dyn Hears>));
-        let mut stores = self.lock();
+        let mut stores = self.stores.lock();
         stores.retain(|store| store.strong_count() > 0);
         stores.push(store);
     }
 
     /// Tells every store that is still there.
     pub(super) fn each(&self, tell: impl Fn(&dyn Hears)) {
-        let stores: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let stores: Vec<_> = self.stores.lock().iter().filter_map(Weak::upgrade).collect();
         stores.iter().for_each(|store| tell(&**store));
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Hears>>> {
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,11 +8,12 @@
 //!
 //! What does not belong here: what is asked, and whether it may be repeated: the macros in `mod.rs`.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -214,7 +215,7 @@ impl Postgres {
         self.0.is_closing.store(true, Ordering::Release);
         let _nobody_uses_any = self.0.permits.acquire_many(MOST_CONNECTIONS).await;
         self.0.permits.close();
-        let idle = std::mem::take(&mut *self.idle());
+        let idle = std::mem::take(&mut *self.0.idle.lock());
         for kept in idle {
             let _gone_already = in_time(CONNECT_TIMEOUT, kept.connection.close()).await;
         }
@@ -233,25 +234,20 @@ impl Postgres {
 
     /// The connection that was used last, of those that may still be used. The others are closed.
     fn take_idle(&self) -> Option<IdleConnection> {
-        let mut idle = self.idle();
+        let mut idle = self.0.idle.lock();
         idle.retain(|kept| kept.answered_at.elapsed() < IDLE_TIMEOUT && kept.made_at.elapsed() < LIFETIME);
         idle.pop_back()
     }
 
     fn keep(&self, kept: IdleConnection) {
-        let mut idle = self.idle();
+        let mut idle = self.0.idle.lock();
         idle.push_back(kept);
         idle.retain(|kept| kept.answered_at.elapsed() < IDLE_TIMEOUT);
     }
 
     /// What ended one connection has most likely ended the others.
     pub(super) fn close_idle(&self) {
-        let _closed = std::mem::take(&mut *self.idle());
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn idle(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        let _closed = std::mem::take(&mut *self.0.idle.lock());
     }
 }
 

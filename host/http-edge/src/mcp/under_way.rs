@@ -4,8 +4,9 @@
 //! A client whose message reaches another replica cancels nothing there, which the protocol allows: it leaves as well, or
 //! the call ends at its deadline.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -34,18 +35,13 @@ impl CallsUnderWay {
     /// Begins one.
     pub(super) fn begin(&self, id: CallId) -> CallUnderWay {
         let cancelled = CancellationToken::new();
-        self.lock().entry(id.clone()).or_default().push(cancelled.clone());
+        self.0.lock().entry(id.clone()).or_default().push(cancelled.clone());
         CallUnderWay { calls: self.clone(), id, cancelled }
     }
 
     /// Cancels what goes by that name.
     pub(crate) fn cancel(&self, id: &CallId) {
-        self.lock().get(id).into_iter().flatten().for_each(CancellationToken::cancel);
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Vec<CancellationToken>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(id).into_iter().flatten().for_each(CancellationToken::cancel);
     }
 }
 
@@ -60,7 +56,7 @@ impl Drop for CallUnderWay {
     fn drop(&mut self) {
         // Tokens have no identity; with this one cancelled, those that are not are others'.
         self.cancelled.cancel();
-        let mut calls = self.calls.lock();
+        let mut calls = self.calls.0.lock();
         if let Some(of_id) = calls.get_mut(&self.id) {
             of_id.retain(|token| !token.is_cancelled());
             if of_id.is_empty() {
@@ -95,6 +91,6 @@ mod tests {
         calls.cancel(&id("u1", "s1", "1"));
         assert!(call.cancelled().now_or_never().is_some());
         drop(call);
-        assert!(calls.lock().is_empty());
+        assert!(calls.0.lock().is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! How many streams one user may have at once.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Enough for a page of runs in several windows, and few enough that one user cannot take all connections.
 pub(crate) const MOST_STREAMS: usize = 32;
@@ -20,7 +21,7 @@ pub(crate) struct StreamPermit {
 impl StreamPermits {
     /// One more stream of that user, unless there are too many.
     pub(crate) fn acquire(&self, user: &str) -> Option<StreamPermit> {
-        let mut streams = self.lock();
+        let mut streams = self.0.lock();
         let count = streams.get(user).copied().unwrap_or_default();
         if count >= MOST_STREAMS {
             return None;
@@ -29,16 +30,11 @@ impl StreamPermits {
         streams.insert(user.clone(), count + 1);
         Some(StreamPermit { permits: self.clone(), user })
     }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut streams = self.permits.lock();
+        let mut streams = self.permits.0.lock();
         match streams.get_mut(&self.user) {
             Some(count) if *count > 1 => *count -= 1,
             Some(_) | None => drop(streams.remove(&self.user)),
@@ -60,6 +56,6 @@ mod tests {
         held.push(permits.acquire("u1").unwrap());
         assert!(permits.acquire("u1").is_none());
         drop((held, other));
-        assert!(permits.lock().is_empty());
+        assert!(permits.0.lock().is_empty());
     }
 }

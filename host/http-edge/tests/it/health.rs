@@ -1,6 +1,7 @@
 //! Liveness asks nothing. Readiness asks everything, and says no during a shutdown.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::health::StoreFindings;
@@ -78,14 +79,14 @@ async fn a_background_task_that_broke_off_is_named_until_it_runs_again() {
     let down = Arc::new(Mutex::new(vec!["run-writer", "worker"]));
     let service = Service::configured(Answers, |edge| {
         let down = down.clone();
-        edge.readiness = edge.readiness.clone().with_tasks(Arc::new(move || down.lock().unwrap().clone()));
+        edge.readiness = edge.readiness.clone().with_tasks(Arc::new(move || down.lock().clone()));
     });
     assert_snapshot!(service.get("/health/ready").await, @r#"
     503 Service Unavailable
     content-type: application/json; charset=utf-8
     {"healthy":false,"status":"unhealthy","checks":{"tasks":{"healthy":false,"error":"begun anew after a failure: run-writer, worker"}}}
     "#);
-    down.lock().unwrap().clear();
+    down.lock().clear();
     assert_eq!(service.get("/health/ready").await.status, StatusCode::OK);
 }
 

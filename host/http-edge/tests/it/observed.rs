@@ -1,6 +1,7 @@
 //! Every request is reported once, by words that callers cannot make up.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use axum::body::Body;
 use http_edge::{AnsweredRequest, Edge};
@@ -14,7 +15,7 @@ fn observing(seen: &Seen) -> impl FnOnce(&mut Edge) {
     let seen = seen.clone();
     move |edge| {
         edge.observe = Arc::new(move |AnsweredRequest { route, method, status, .. }| {
-            seen.lock().unwrap().push(format!("{method} {} {status}", route.unwrap_or("-")));
+            seen.lock().push(format!("{method} {} {status}", route.unwrap_or("-")));
         });
     }
 }
@@ -29,7 +30,7 @@ async fn a_request_is_reported_by_its_route_and_not_by_its_path() {
     fakes.service.ask("BREW", "/api/agent").await;
     fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
     assert_eq!(
-        *seen.lock().unwrap(),
+        *seen.lock(),
         [
             "GET /api/agent/jobs/{job_id} 404",
             "GET /api/agent/jobs/{job_id} 401",
@@ -52,7 +53,7 @@ async fn panics_and_clients_that_go_away_are_reported_too() {
         _ = answer => panic!("nobody answered"),
         () = agent.asked.notified() => {}
     }
-    assert_eq!(*seen.lock().unwrap(), ["POST /agent/invoke 500", "POST /agent/invoke 499"]);
+    assert_eq!(*seen.lock(), ["POST /agent/invoke 500", "POST /agent/invoke 499"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Streamed replies over HTTP, and providers that stop, stall, repeat or lie on the way.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
@@ -17,17 +17,17 @@ struct RecordedDeltas(Mutex<String>);
 
 impl Deltas for RecordedDeltas {
     fn text(&self, text: &str) {
-        self.0.lock().unwrap().push_str(text);
+        self.0.lock().push_str(text);
     }
 
     fn reset(&self) {
-        self.0.lock().unwrap().push('|');
+        self.0.lock().push('|');
     }
 }
 
 impl RecordedDeltas {
     fn text(&self) -> String {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 

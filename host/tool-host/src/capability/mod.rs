@@ -19,8 +19,9 @@ mod types;
 pub(crate) mod wasi;
 pub(crate) mod wasi_http;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use wasmtime::Engine;
 use wasmtime::component::Linker;
@@ -136,7 +137,7 @@ impl Linkers {
 
     /// The linker that answers these and nothing else.
     pub(crate) fn of(&self, set: CapabilitySet) -> wasmtime::Result<Arc<Linker<CallState>>> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if let Some(linker) = made.get(&set) {
             return Ok(linker.clone());
         }

@@ -1,6 +1,7 @@
 //! What a WASI guest prints on its standard output and error: lines of the tool's log, within their bounds.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,10 +31,6 @@ impl PrintedLines {
     /// Lines of `level` that name the `stream`.
     pub(super) fn new(log: LogState, level: &'static str, stream: &'static str) -> Self {
         Self(Arc::new(Mutex::new(Printed { log, level, stream, line: Vec::new() })))
-    }
-
-    fn printed(&self) -> MutexGuard<'_, Printed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,7 +89,7 @@ impl Pollable for PrintedLines {
 
 impl OutputStream for PrintedLines {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.printed().print(&bytes);
+        self.0.lock().print(&bytes);
         Ok(())
     }
 

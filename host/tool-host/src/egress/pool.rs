@@ -5,8 +5,9 @@
 //! is enough: it is still connected to that address. How many wait is bounded, for each key and in all, and for how
 //! long.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -72,7 +73,7 @@ impl Pool {
 
     /// The connection that has waited shortest, if one is still open.
     pub(super) fn take(&self, key: &PoolKey) -> Option<Connection> {
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         loop {
             let (taken, left) = {
                 let waiting = idle.connections.get_mut(key)?;
@@ -94,7 +95,7 @@ impl Pool {
         if self.bounds.in_all == 0 || self.bounds.per_key == 0 {
             return;
         }
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         if idle.connections.get(&key).is_some_and(|waiting| waiting.len() >= self.bounds.per_key) {
             idle.close_oldest_of(&key);
         } else if idle.count >= self.bounds.in_all {
@@ -110,17 +111,13 @@ impl Pool {
     /// How many connections wait.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.lock().count
+        self.idle.lock().count
     }
 
     #[cfg(test)]
     pub(super) fn open(&self) -> usize {
-        let idle = self.lock();
+        let idle = self.idle.lock();
         idle.connections.values().flatten().filter(|one| !one.connection.sender.is_closed()).count()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -161,7 +158,7 @@ async fn sweep(pool: Weak<Pool>, idle: Duration) {
     loop {
         tokio::time::sleep_until(next).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut waiting = pool.lock();
+        let mut waiting = pool.idle.lock();
         match waiting.close_expired(idle) {
             Some(at) => next = at,
             None => {

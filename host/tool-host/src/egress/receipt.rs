@@ -3,8 +3,8 @@
 //! It is bounded whatever a guest does: hosts and refusals beyond a number are counted, not listed. It holds names of
 //! secrets, never values; texts in it come from requests that were scanned.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
@@ -67,17 +67,17 @@ pub(super) struct HostRow(Option<usize>);
 
 impl Ledger {
     pub(super) fn receipt(&self) -> Receipt {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     pub(super) fn requested(&self) {
-        let mut receipt = self.lock();
+        let mut receipt = self.0.lock();
         receipt.requests = receipt.requests.saturating_add(1);
     }
 
     pub(super) fn refused(&self, error: &EgressError) {
         let text = error.to_string().chars().take(MAX_TEXT_CHARS).collect();
-        let mut receipt = self.lock();
+        let mut receipt = self.0.lock();
         if receipt.refusals.len() < MOST_LISTED {
             receipt.refusals.push(Refusal { kind: error.kind(), text });
         } else {
@@ -87,7 +87,7 @@ impl Ledger {
 
     /// A request to a host is under way.
     pub(super) fn begun(&self, target: &Target) -> HostRow {
-        let mut receipt = self.lock();
+        let mut receipt = self.0.lock();
         let (scheme, host, port) = (target.scheme.as_str(), target.host.as_str(), target.port);
         let known = |row: &HostReceipt| row.scheme == scheme && row.host == host && row.port == port;
         let row = match receipt.hosts.iter().position(known) {
@@ -116,23 +116,23 @@ impl Ledger {
     }
 
     pub(super) fn connected(&self, row: HostRow, address: IpAddr) {
-        self.lock().update(row, |host| host.address = Some(address));
+        self.0.lock().update(row, |host| host.address = Some(address));
     }
 
     pub(super) fn sent(&self, row: HostRow, bytes: usize) {
-        let (mut receipt, bytes) = (self.lock(), as_u64(bytes));
+        let (mut receipt, bytes) = (self.0.lock(), as_u64(bytes));
         receipt.sent_bytes = receipt.sent_bytes.saturating_add(bytes);
         receipt.update(row, |host| host.sent_bytes = host.sent_bytes.saturating_add(bytes));
     }
 
     pub(super) fn received(&self, row: HostRow, bytes: usize) {
-        let (mut receipt, bytes) = (self.lock(), as_u64(bytes));
+        let (mut receipt, bytes) = (self.0.lock(), as_u64(bytes));
         receipt.received_bytes = receipt.received_bytes.saturating_add(bytes);
         receipt.update(row, |host| host.received_bytes = host.received_bytes.saturating_add(bytes));
     }
 
     pub(super) fn injected(&self, names: &[String]) {
-        let mut receipt = self.lock();
+        let mut receipt = self.0.lock();
         for name in names {
             if !receipt.secrets.contains(name) {
                 receipt.secrets.push(name.clone());
@@ -141,16 +141,12 @@ impl Ledger {
     }
 
     pub(super) fn redacted(&self, matches: u64) {
-        let mut receipt = self.lock();
+        let mut receipt = self.0.lock();
         receipt.redactions = receipt.redactions.saturating_add(matches);
     }
 
     pub(super) fn failed(&self, row: HostRow) {
-        self.lock().update(row, |host| host.failures = host.failures.saturating_add(1));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Receipt> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().update(row, |host| host.failures = host.failures.saturating_add(1));
     }
 }
 

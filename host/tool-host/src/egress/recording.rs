@@ -4,7 +4,8 @@
 //! dropped before the guest sees the end of the answer, so that records of requests that are made one after another come
 //! in that order. Without a recorder there is no `Recording`, and nothing is copied.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, PROXY_AUTHORIZATION, SET_COOKIE,
@@ -65,7 +66,7 @@ impl CallName {
 
 impl BoundedBody {
     pub(super) fn push(&self, chunk: &[u8]) {
-        let mut taken = self.lock();
+        let mut taken = self.0.lock();
         let room = MOST_BODY_BYTES.saturating_sub(taken.bytes.len());
         let (kept, beyond) = chunk.split_at(room.min(chunk.len()));
         taken.bytes.extend_from_slice(kept);
@@ -74,18 +75,14 @@ impl BoundedBody {
 
     /// Nothing comes after what was pushed.
     pub(super) fn end(&self) {
-        self.lock().has_ended = true;
+        self.0.lock().has_ended = true;
     }
 
     /// The bytes, and whether any are missing.
     pub(super) fn take(&self) -> (Vec<u8>, bool) {
-        let mut taken = self.lock();
+        let mut taken = self.0.lock();
         let is_cut = taken.is_cut || !taken.has_ended;
         (std::mem::take(&mut taken.bytes), is_cut)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CapturedBytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,7 +101,7 @@ impl Recording {
     /// The answer began. `head` is what the guest gets.
     pub(super) fn head(&self, head: &Response<()>) {
         let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
-        *self.outcome() = Some(Outcome::Head(head.status().as_u16(), kept));
+        *self.outcome.0.lock() = Some(Outcome::Head(head.status().as_u16(), kept));
     }
 
     /// A part of the answer's body, as the guest gets it.
@@ -119,17 +116,13 @@ impl Recording {
 
     /// It failed. An answer that has begun stays one that is cut.
     pub(super) fn failed(&self, kind: ErrorKind) {
-        self.outcome().get_or_insert(Outcome::Failed(kind));
-    }
-
-    fn outcome(&self) -> MutexGuard<'_, Option<Outcome>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcome.0.lock().get_or_insert(Outcome::Failed(kind));
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let outcome = self.outcome().take();
+        let outcome = self.outcome.0.lock().take();
         let mut request = self.request.clone();
         (request.body, request.body_cut) = self.sent.take();
         let outcome = match outcome {

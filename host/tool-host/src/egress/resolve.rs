@@ -6,11 +6,12 @@
 //! `getaddrinfo` cannot be cancelled. A lookup holds its [`LookupSlot`] until its thread has really ended: one that
 //! hangs costs a slot of its grant, and never all of them.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -136,7 +137,7 @@ impl Lookups {
     }
 
     fn of_grant(&self, grant: &Arc<str>) -> Arc<Semaphore> {
-        let mut known = self.of_grants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.of_grants.lock();
         // Permits and who waits for one hold the semaphore, too.
         known.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let new = || Arc::new(Semaphore::new(self.bounds.per_grant));

@@ -9,10 +9,11 @@
 
 pub(crate) mod granted;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
@@ -122,7 +123,7 @@ impl Grants {
                 false
             }
             Reload::Swapped { before, after } => {
-                self.kept().clear();
+                self.kept.lock().clear();
                 for change in policy::change::between(&before, &after, &self.host) {
                     tracing::info!(
                         component = change.name,
@@ -148,7 +149,7 @@ impl Grants {
     /// the policy.
     fn forget_changed_secrets(&self, store: &PolicyStore) {
         let kept: Vec<_> =
-            self.kept().iter().map(|(digest, granted)| (digest.clone(), granted.clone())).collect();
+            self.kept.lock().iter().map(|(digest, granted)| (digest.clone(), granted.clone())).collect();
         for (digest, granted) in kept {
             let entry = granted.policy.current();
             if entry.secrets.is_empty() {
@@ -157,7 +158,7 @@ impl Grants {
             let now = secrets::resolve(entry, &|name| (self.environment)(name), store.folder());
             if !now.is_ok_and(|now| is_same(&now, &granted.secrets)) {
                 tracing::info!(component = entry.name, "its secrets have changed");
-                self.kept().remove(&digest);
+                self.kept.lock().remove(&digest);
             }
         }
     }
@@ -196,7 +197,7 @@ impl Grants {
     /// What an MCP server is granted when nobody calls it: to be asked for its tools.
     pub(crate) async fn of_server(self: &Arc<Self>, entry: Arc<Entry>) -> Result<Arc<Granted>, String> {
         let policy = EffectivePolicy::new(entry);
-        if let Some(granted) = self.kept().get(&*policy.digest()) {
+        if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(granted.clone());
         }
         let this = self.clone();
@@ -268,7 +269,7 @@ impl Grants {
         let effective = pinned.effective(&current, (name, digest), signer);
         let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
         let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
-        if let Some(granted) = self.kept().get(&*policy.digest()) {
+        if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
         let this = self.clone();
@@ -306,7 +307,7 @@ impl Grants {
 
     fn granted(&self, policy: &EffectivePolicy) -> Result<Arc<Granted>, String> {
         let digest = policy.digest().into_owned();
-        if let Some(granted) = self.kept().get(&digest) {
+        if let Some(granted) = self.kept.lock().get(&digest) {
             return Ok(granted.clone());
         }
         self.open_egress()?;
@@ -335,7 +336,7 @@ impl Grants {
         let learning = self.learning.clone();
         let http = Arc::new(http);
         let granted = Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http, learning });
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.len() >= MOST_KEPT {
             kept.clear();
         }
@@ -350,10 +351,6 @@ impl Grants {
             || "a file that TOOLS_POLICY names".to_owned(),
             |name| name.to_string_lossy().into_owned(),
         )
-    }
-
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Granted>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! One server: the connections that wait to be used again, looks at its tools, and calls.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_core::ports::ProgressSink;
@@ -136,7 +137,7 @@ impl Server {
             McpTransport::Http { .. } => LOOK_EVERY,
             McpTransport::Command { .. } => LOOK_AT_CHILD_EVERY,
         };
-        let mut looks = self.looks();
+        let mut looks = self.looks.lock();
         let is_due = looks.last.is_some_and(|last| {
             let since = last.elapsed();
             // Another policy may allow other tools.
@@ -153,7 +154,7 @@ impl Server {
     /// Closes the connections that nobody has used for a while.
     pub(super) fn close_idle(&self) {
         let closed: Vec<_> = {
-            let mut idle = self.idle();
+            let mut idle = self.idle.lock();
             let (stay, go): (Vec<_>, Vec<_>) =
                 idle.connections.drain(..).partition(|idle| idle.since.elapsed() < IDLE_FOR);
             idle.connections = stay;
@@ -166,7 +167,7 @@ impl Server {
     /// the policy has another server of the name, or none.
     pub(super) fn retire(&self) {
         let closed = {
-            let mut idle = self.idle();
+            let mut idle = self.idle.lock();
             idle.is_retired = true;
             std::mem::take(&mut idle.connections)
         };
@@ -176,7 +177,7 @@ impl Server {
     /// Looks at its tools: the canonical text of those that the policy allows. Ends within [`LOOK_LIMIT`].
     pub(crate) async fn look(&self) -> Result<Vec<u8>, LoadError> {
         {
-            let mut looks = self.looks();
+            let mut looks = self.looks.lock();
             (looks.last, looks.is_asked_for) = (Some(Instant::now()), false);
         }
         let (kind, detail) = match tokio::time::timeout(LOOK_LIMIT, self.list()).await {
@@ -190,7 +191,7 @@ impl Server {
             }
         };
         // Whoever asked for this look asks again by itself.
-        self.looks().is_asked_for = false;
+        self.looks.lock().is_asked_for = false;
         let todo = self.todo();
         tracing::warn!(server = self.name, problem = detail, todo, "an MCP server did not list its tools");
         Err(LoadError::McpServer(kind))
@@ -208,7 +209,7 @@ impl Server {
     /// Warns of names that the policy allows and the server does not have, once for each set of them.
     fn say_what_it_lacks(&self, listed: &BTreeSet<String>, allow: &BTreeSet<String>) {
         let lacked: BTreeSet<_> = allow.difference(listed).cloned().collect();
-        let before = std::mem::replace(&mut self.looks().lacked, lacked.clone());
+        let before = std::mem::replace(&mut self.looks.lock().lacked, lacked.clone());
         if lacked.is_empty() || lacked == before {
             return;
         }
@@ -318,13 +319,13 @@ impl Server {
     }
 
     fn ask_for_look(&self) {
-        self.looks().is_asked_for = true;
+        self.looks.lock().is_asked_for = true;
     }
 
     fn take(&self, granted: &Arc<Granted>) -> Option<Connection> {
         loop {
             let found = {
-                let mut idle = self.idle();
+                let mut idle = self.idle.lock();
                 let at = idle.connections.iter().rposition(|idle| Arc::ptr_eq(&idle.granted, granted))?;
                 idle.connections.remove(at).connection
             };
@@ -336,21 +337,13 @@ impl Server {
 
     fn put_back(&self, connection: Connection, granted: &Arc<Granted>) {
         let idle = Idle { connection, granted: granted.clone(), since: Instant::now() };
-        let mut waiting = self.idle();
+        let mut waiting = self.idle.lock();
         waiting.connections.push(idle);
         let is_over = waiting.is_retired || waiting.connections.len() > MOST_IDLE;
         // Of a retired server it is the only one.
         let closed = is_over.then(|| waiting.connections.remove(0));
         drop(waiting);
         drop(closed);
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Waiting> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn looks(&self) -> MutexGuard<'_, Looks> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

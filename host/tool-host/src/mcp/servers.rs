@@ -1,8 +1,9 @@
 //! The MCP servers of the policy in force.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -44,7 +45,7 @@ impl McpServers {
         let names = policy.entries().iter().filter(|entry| entry.mcp.is_some()).map(|entry| &entry.name);
         let found: BTreeMap<_, _> =
             names.filter_map(|name| Some((name.clone(), self.server(name)?))).collect();
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let gone: Vec<_> = servers.extract_if(.., |name, _| !found.contains_key(name)).collect();
         drop(servers);
         for (_, server) in gone {
@@ -61,7 +62,7 @@ impl McpServers {
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
         let policy = self.grants.current();
         let endpoint = policy.mcp(name).filter(|_| self.is_on)?.mcp_endpoint()?;
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         if let Some(server) = servers.get(name).filter(|server| *server.endpoint() == endpoint) {
             return Some(server.clone());
         }

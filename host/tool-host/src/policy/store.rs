@@ -5,8 +5,9 @@
 //! nothing is watched here. A file should be written aside and renamed into place: one that is truncated where a line ends
 //! is a valid policy that grants less.
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
@@ -84,7 +85,7 @@ impl PolicyStore {
 
     /// Why what is in force is not what the file says.
     pub(crate) fn fault(&self) -> Option<Arc<PolicyError>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).fault.clone()
+        self.state.lock().fault.clone()
     }
 
     /// The file.
@@ -100,7 +101,7 @@ impl PolicyStore {
     /// Reads the file again and puts it in force if it is valid. Blocks; calls wait for one another, so that what was read
     /// last is in force.
     pub(crate) fn reload(&self) -> Reload {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let policy = match read(&self.path) {
             Ok(policy) => policy,
             Err(error) if error.is_absence() && state.absence == Absence::GrantsNothing => {

@@ -1,7 +1,7 @@
 //! Counts calls of versions on this replica until they are added to the sums of all replicas in the store.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::words::{CallCounts, TrialCounts};
 use sha2::{Digest as _, Sha256};
@@ -36,7 +36,7 @@ impl CallCounter {
     /// Counts a call of a user, or of a caller who is not known.
     pub(super) fn count(&self, side: Side, user: Option<&str>, count: impl Fn(&mut CallCounts)) {
         let user = self.hash(user);
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         match side {
             Side::Old => count(&mut counts.old),
             Side::New => count(&mut counts.new),
@@ -52,7 +52,7 @@ impl CallCounter {
     /// Notes that there is this user, of whom no call is counted.
     pub(super) fn note_user(&self, user: Option<&str>) {
         let user = self.hash(user);
-        self.counts().of_user(&user);
+        self.counts.lock().of_user(&user);
     }
 
     /// A user as the sums have one: nobody who reads them is told a name.
@@ -77,16 +77,12 @@ impl CallCounter {
 
     /// Takes the counts, and begins at zero.
     pub(super) fn take(&self) -> TrialCounts {
-        std::mem::take(&mut self.counts())
+        std::mem::take(&mut self.counts.lock())
     }
 
     /// Counts again what was taken and could not be added.
     pub(super) fn put_back(&self, taken: &TrialCounts) {
-        self.counts().add(taken);
-    }
-
-    fn counts(&self) -> MutexGuard<'_, TrialCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().add(taken);
     }
 }
 

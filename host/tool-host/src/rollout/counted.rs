@@ -1,7 +1,7 @@
 //! Adds what this replica has counted to the sums of all replicas, and has done what the sums say: every
 //! replica judges.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use agent_core::ports::VersionsError;
 use agent_core::words::TrialCounts;
@@ -37,12 +37,12 @@ fn is_same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
 impl Rollout {
     /// From now on the calls of these versions are counted.
     pub(crate) fn set_counted(&self, counted: Counted) {
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+        *self.counted.lock() = counted;
     }
 
     /// Adds what was counted here to what others have, and does what that decides.
     pub(super) async fn settle_counts(&self) {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let counted = self.counted.lock().clone();
         for trial in counted.trials {
             self.settle_trial(&trial).await;
         }

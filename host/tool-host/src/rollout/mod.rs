@@ -15,8 +15,9 @@ mod overlay;
 mod recent_users;
 mod shadow;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};

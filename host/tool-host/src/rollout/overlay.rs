@@ -1,8 +1,9 @@
 //! The values that the calls of a shadow see: those of the store, and over them what the call itself wrote, which nobody
 //! else ever sees.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::key_value::{MOST_KEYS_LISTED, check_key, check_value, parse_number};
@@ -21,15 +22,11 @@ impl Overlay {
         Self { below, written: Mutex::default() }
     }
 
-    fn written(&self) -> MutexGuard<'_, BTreeMap<String, Option<Vec<u8>>>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a write in, if what was written until now fits into the quota.
     fn write(&self, space: Space<'_>, key: &str, value: Option<Vec<u8>>) -> Result<(), KeyValueError> {
         check_key(key)?;
         check_value(value.as_deref().unwrap_or_default())?;
-        let mut written = self.written();
+        let mut written = self.written.lock();
         written.insert(key.to_owned(), value);
         let bytes: usize =
             written.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum();
@@ -44,7 +41,7 @@ impl Overlay {
 #[async_trait]
 impl KeyValueStore for Overlay {
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
-        let own = self.written().get(key).cloned();
+        let own = self.written.lock().get(key).cloned();
         match own {
             Some(value) => Ok(value),
             None => self.below.get(space, key).await,
@@ -107,13 +104,13 @@ impl KeyValueStore for Overlay {
             let page = self.below.list_keys(space, prefix, last.as_deref(), most).await?;
             let is_last = page.len() < most as usize;
             last = page.last().cloned().or(last);
-            let written = self.written();
+            let written = self.written.lock();
             keys.extend(page.into_iter().filter(|key| !written.contains_key(key)));
             if is_last {
                 break;
             }
         }
-        let written = self.written();
+        let written = self.written.lock();
         let is_listed =
             |key: &&String| key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after);
         keys.extend(

@@ -1,6 +1,6 @@
 //! Notes the last two users that called tools on this replica, to know whether there is more than one.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 /// For how long a user counts as somebody who calls tools.

@@ -1,9 +1,10 @@
 //! Components that send requests: what the policy grants them, what it takes away again, and what they never see.
 
+use parking_lot::Mutex;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ impl Echo {
                     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{head}",
                     head.len()
                 );
-                keep.lock().unwrap().push(head);
+                keep.lock().push(head);
                 let _gone = stream.write_all(answer.as_bytes());
             }
         });
@@ -58,7 +59,7 @@ impl Echo {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     fn url(&self, path: &str) -> String {

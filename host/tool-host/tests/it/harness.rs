@@ -1,8 +1,9 @@
 //! A tool host over a folder of its own, and the components to put into it.
 
+use parking_lot::Mutex;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
@@ -34,18 +35,18 @@ pub(crate) struct Seen {
 
 impl Observer for Seen {
     fn call_ended(&self, call: &CallReport<'_>) {
-        self.calls.lock().unwrap().push((call.tool.into(), call.outcome, call.cost));
+        self.calls.lock().push((call.tool.into(), call.outcome, call.cost));
     }
 
     fn set_changed(&self, change: &SetReport<'_>) {
-        self.faults.lock().unwrap().push(change.faults.iter().map(|fault| fault.file.clone()).collect());
+        self.faults.lock().push(change.faults.iter().map(|fault| fault.file.clone()).collect());
         if change.swapped {
-            self.swaps.lock().unwrap().push(change.tools.iter().map(|tool| tool.tool.clone()).collect());
+            self.swaps.lock().push(change.tools.iter().map(|tool| tool.tool.clone()).collect());
         }
     }
 
     fn version_withdrawn(&self, component: &str) {
-        self.withdrawn.lock().unwrap().push(component.into());
+        self.withdrawn.lock().push(component.into());
     }
 }
 
@@ -165,12 +166,12 @@ impl Host {
 
     /// How the last call ended, as the observer was told.
     pub(crate) fn last_outcome(&self) -> ToolOutcome {
-        self.seen.calls.lock().unwrap().last().expect("a call").1
+        self.seen.calls.lock().last().expect("a call").1
     }
 
     /// The cost of the last call.
     pub(crate) fn last_cost(&self) -> Cost {
-        self.seen.calls.lock().unwrap().last().expect("a call").2
+        self.seen.calls.lock().last().expect("a call").2
     }
 }
 

@@ -1,7 +1,8 @@
 //! A registry that answers what a test says, on a real socket. Each connection is for one request.
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use test_servers::Task;
@@ -51,7 +52,7 @@ impl Fake {
                 connections.spawn(async move {
                     let mut stream = BufReader::new(stream);
                     let Some(request) = read(&mut stream).await else { return };
-                    noted.lock().unwrap().push(request.clone());
+                    noted.lock().push(request.clone());
                     let reply = answer(&request);
                     write(stream.into_inner(), reply).await;
                 });
@@ -72,7 +73,7 @@ impl Fake {
 
     /// What it was asked, in order.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     /// A text that names it, with `REGISTRY` for its address.

@@ -238,7 +238,7 @@ impl Journal for Late {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError> {
-        let late = self.event.lock().unwrap().take();
+        let late = self.event.lock().take();
         if let Some(event) = late {
             self.runs.append(run_id, Epoch(epoch.0 - 1), first, &[event]).await?;
         }

@@ -2,7 +2,7 @@
 
 mod passed_on;
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ struct Noted(Mutex<Vec<CacheUse>>);
 
 impl Observer for Noted {
     fn cache_used(&self, how: CacheUse) {
-        self.0.lock().unwrap().push(how);
+        self.0.lock().push(how);
     }
 }
 
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     fn noted(&self) -> Vec<CacheUse> {
-        std::mem::take(&mut self.noted.0.lock().unwrap())
+        std::mem::take(&mut self.noted.0.lock())
     }
 
     fn nothing_is_under_way(&self) {
@@ -195,11 +195,11 @@ struct Swapping(Mutex<EchoTools>);
 #[async_trait]
 impl Toolbox for Swapping {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().current_for(caller)
+        self.0.lock().current_for(caller)
     }
 
     fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().everything()
+        self.0.lock().everything()
     }
 
     fn faults(&self) -> Vec<crate::ports::ToolFault> {
@@ -212,7 +212,7 @@ async fn a_swapped_tool_set_gets_no_stale_answers() {
     let toolbox = Arc::new(Swapping(Mutex::new(EchoTools::of_digest("sha256:1"))));
     let bench = bench_with(ScriptedInvoke::answering("old"), toolbox.clone());
     bench.ask("q").await.unwrap();
-    *toolbox.0.lock().unwrap() = EchoTools::of_digest("sha256:2");
+    *toolbox.0.lock() = EchoTools::of_digest("sha256:2");
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
     assert_eq!(bench.cache.kept().len(), 2);
 
@@ -220,7 +220,7 @@ async fn a_swapped_tool_set_gets_no_stale_answers() {
     bench.agent.add_after(Duration::from_secs(3), Ok(ScriptedInvoke::answer("either")));
     let swap = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        *toolbox.0.lock().unwrap() = EchoTools::of_digest("sha256:3");
+        *toolbox.0.lock() = EchoTools::of_digest("sha256:3");
     };
     let (answer, ()) = tokio::join!(bench.ask("q2"), swap);
     assert_eq!(answer.unwrap().cached, Some(false));
@@ -326,7 +326,7 @@ async fn a_follower_whose_tools_are_others_by_now_does_not_get_what_the_leader_m
     // A tool of one tier is added before the leader's run has begun, for all that is known.
     let swap = async {
         tokio::time::sleep(SECOND).await;
-        *toolbox.0.lock().unwrap() = both(EchoTools::new(&["add", "search"]));
+        *toolbox.0.lock() = both(EchoTools::new(&["add", "search"]));
     };
     let (u1, u2, u3) = (premium("u1"), user("u2"), premium("u3"));
     let ask = |caller| bench.ask_as(caller, "q");

@@ -1,8 +1,9 @@
 //! A cache whose results are written behind the answers. Those that are on their way are remembered, so that who asks again
 //! meanwhile is answered all the same, and so that deleting waits for them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -77,12 +78,12 @@ pub(super) struct Entry(u64);
 impl Unwritten {
     /// The result under that key.
     pub(super) fn get(&self, key: &str) -> Option<Arc<AgentResult>> {
-        self.lock().results.get(key).map(|(_, result)| result.clone())
+        self.entries.lock().results.get(key).map(|(_, result)| result.clone())
     }
 
     /// Adds a result, unless there are too many.
     pub(super) fn add(&self, key: &str, result: &Arc<AgentResult>) -> Option<Entry> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.results.len() >= MOST {
             return None;
         }
@@ -94,7 +95,7 @@ impl Unwritten {
 
     /// Removes a result that is written or given up.
     pub(super) fn remove(&self, key: &str, entry: Entry) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.results.get(key).is_some_and(|(newest, _)| *newest == entry) {
             entries.results.remove(key);
         }
@@ -106,15 +107,10 @@ impl Unwritten {
     async fn settled(&self) {
         loop {
             let removed = self.removed.notified();
-            if self.lock().results.is_empty() {
+            if self.entries.lock().results.is_empty() {
                 return;
             }
             removed.await;
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

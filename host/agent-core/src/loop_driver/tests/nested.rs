@@ -72,11 +72,11 @@ impl Scripts {
     }
 
     fn called(&self) -> Vec<String> {
-        self.called.lock().unwrap().clone()
+        self.called.lock().clone()
     }
 
     fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+        self.told.lock().clone()
     }
 
     async fn run_script(&self, arguments: &Value, nested: &dyn NestedTools) -> String {
@@ -99,7 +99,7 @@ impl Scripts {
         let Ok(answer) = tokio::time::timeout(patience, nested.call(name, text)).await else {
             return json!(null);
         };
-        self.told.lock().unwrap().push(answer.content);
+        self.told.lock().push(answer.content);
         json!([answer.receipt.outcome, answer.receipt.code()])
     }
 }
@@ -111,7 +111,7 @@ impl ToolSet for Scripts {
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
-        self.called.lock().unwrap().push(request.call_id.to_owned());
+        self.called.lock().push(request.call_id.to_owned());
         assert_eq!(request.principal, &Principal::user("u1"));
         let call = request.call;
         let mut receipt = ToolReceipt::new(&call.name, ToolOutcome::Ok);
@@ -404,7 +404,7 @@ async fn traces_show_which_call_made_which() {
             attributes.record(&mut call);
             let scope = context.span(id).unwrap().scope();
             let names: Vec<_> = scope.from_root().map(|span| span.name()).collect();
-            self.0.lock().unwrap().push(format!("{} {}", names.join("/"), call.0));
+            self.0.lock().push(format!("{} {}", names.join("/"), call.0));
         }
     }
 
@@ -414,7 +414,7 @@ async fn traces_show_which_call_made_which() {
     let (tools, journal) = (Scripts::new(), TestJournal::default());
     driver(&model, &tools, &journal).start(task()).await.unwrap();
     let tool_spans: Vec<_> =
-        spans.0.lock().unwrap().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
+        spans.0.lock().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
     assert_eq!(
         tool_spans,
         [

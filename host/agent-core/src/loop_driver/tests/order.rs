@@ -23,11 +23,11 @@ impl Logged {
 
     /// Beginnings and ends of the calls whose names match.
     fn log(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
-        self.log.lock().unwrap().iter().filter(|line| wanted(line)).cloned().collect()
+        self.log.lock().iter().filter(|line| wanted(line)).cloned().collect()
     }
 
     fn note(&self, sign: char, request: &ToolRequest<'_>) {
-        self.log.lock().unwrap().push(format!("{sign}{}{}", request.call.name, request.call.id));
+        self.log.lock().push(format!("{sign}{}{}", request.call.name, request.call.id));
     }
 }
 

@@ -4,8 +4,8 @@
 //! body; of a body that was recorded in part, that part. So the order of requests that a tool makes side by side does not
 //! matter, and of equal ones it does.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::HttpRecording;
 use async_trait::async_trait;
@@ -60,11 +60,11 @@ impl RecordedAnswers {
     }
 
     pub(super) fn used(&self, call_id: &str) -> Used {
-        self.lock().get(call_id).map(|call| call.used).unwrap_or_default()
+        self.0.lock().get(call_id).map(|call| call.used).unwrap_or_default()
     }
 
     pub(super) fn take(&self, call_id: &str, request: &HttpRequestRecord) -> Result<HttpOutcome, String> {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         let call = calls.entry(call_id.to_owned()).or_default();
         let HttpRequestRecord { method, url, body, body_cut, .. } = request;
         let same_target = |one: &&mut Exchange| one.request.method == *method && one.request.url == *url;
@@ -87,10 +87,6 @@ impl RecordedAnswers {
             _ => "this call made it with another body, or less often, when it was recorded",
         };
         Err(format!("there is no recorded answer to {method} {url}: {why}"))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Calls>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,8 @@
 //! `agent-host runs sweep` and `agent-host runs forget`: remove what has ended, after saying how much that is.
 
+use parking_lot::Mutex;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agent_core::observe::Observer;
 use agent_core::ports::RetainedKind;
@@ -44,17 +45,17 @@ impl Progress {
     fn begin(&self, counts: &[(RetainedKind, u64)]) {
         let total = counts.iter().map(|(_, count)| count).sum();
         let bar = ProgressBar::start("removing", |count| count.to_string());
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Removal { bar, removed: 0, total });
+        *self.0.lock() = Some(Removal { bar, removed: 0, total });
     }
 
     fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 
 impl Observer for Progress {
     fn swept(&self, _kind: RetainedKind, removed: u64) {
-        if let Some(removal) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(removal) = &mut *self.0.lock() {
             removal.removed += removed;
             removal.bar.show(removal.removed, removal.total.max(removal.removed));
         }

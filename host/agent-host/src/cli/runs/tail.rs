@@ -81,7 +81,7 @@ async fn read(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
     use std::time::UNIX_EPOCH;
 
     use agent_core::ports::{Epoch, Journal as _};
@@ -116,23 +116,23 @@ mod tests {
         let (runs, shown) = (TestRuns::default(), Mutex::new(String::new()));
         runs.append("run_1", Epoch(1), 0, &[Event::from(says("one"))]).await.unwrap();
         let tailing = tail(&runs, "run_1", false, |text| {
-            shown.lock().unwrap().push_str(text);
+            shown.lock().push_str(text);
             Ok(())
         });
         let going_on = async {
             sleep(PAUSE * 2).await;
-            assert!(shown.lock().unwrap().contains("\"one\""));
+            assert!(shown.lock().contains("\"one\""));
             runs.switch.fail(true);
             sleep(PAUSE * 3).await;
             runs.switch.fail(false);
             runs.append("run_1", Epoch(1), 1, &[Event::from(says("two"))]).await.unwrap();
             sleep(PAUSE * 2).await;
-            assert!(!shown.lock().unwrap().contains("completed; "));
+            assert!(!shown.lock().contains("completed; "));
             runs.save(&ended()).await.unwrap();
         };
         let (tailed, ()) = tokio::join!(tailing, going_on);
         tailed.unwrap();
-        let shown = shown.lock().unwrap();
+        let shown = shown.lock();
         assert_eq!(shown.matches("\"one\"").count(), 1, "{shown}");
         assert!(shown.find("\"two\"") < shown.find("completed; "), "{shown}");
     }

@@ -1,7 +1,8 @@
 //! `agent-host tools call`: one call of one tool, as a model would make it, without a model.
 
+use parking_lot::Mutex;
 use std::io::{self, Read as _, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
@@ -134,13 +135,13 @@ struct Meter(Mutex<Option<Cost>>);
 
 impl Meter {
     fn cost(&self) -> Option<Cost> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 
 impl Observer for Meter {
     fn call_ended(&self, call: &CallReport<'_>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.cost);
+        *self.0.lock() = Some(call.cost);
     }
 
     fn set_changed(&self, _change: &SetReport<'_>) {}

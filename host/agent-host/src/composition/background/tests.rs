@@ -1,6 +1,6 @@
 //! What goes on although it panicked.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_core::ports::QueueError;
@@ -23,12 +23,12 @@ struct Supervised {
 impl Supervised {
     fn starting(&self) -> Starting<'_> {
         let restarted = self.restarted.clone();
-        let supervisor = Supervisor::new(move |name| restarted.lock().unwrap().push(name));
+        let supervisor = Supervisor::new(move |name| restarted.lock().push(name));
         Starting { supervisor, stopping: &self.stopping }
     }
 
     fn restarted(&self) -> Vec<&'static str> {
-        self.restarted.lock().unwrap().clone()
+        self.restarted.lock().clone()
     }
 }
 
@@ -40,7 +40,7 @@ struct Clumsy(Mutex<u32>);
 impl Migrate for Clumsy {
     async fn migrate(&self) -> Result<(), SetupError> {
         let attempt = {
-            let mut attempts = self.0.lock().unwrap();
+            let mut attempts = self.0.lock();
             *attempts += 1;
             *attempts
         };

@@ -10,7 +10,7 @@
 mod held_space;
 mod statements;
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use agent_core::ports::key_value::{
@@ -137,7 +137,7 @@ impl SqlKeyValues {
 
     fn is_time_to_sweep(&self) -> bool {
         let now = Instant::now();
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = self.swept.lock();
         if swept.is_some_and(|swept| now.duration_since(swept) < SWEEP_INTERVAL) {
             return false;
         }

@@ -4,7 +4,7 @@
 //! the next job that was seen there is due: a delayed one, or one whose lease ends. One worker asks at a time; when it
 //! finds a job, another one asks.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -46,7 +46,7 @@ impl ClaimWakeup {
     /// There may be a job.
     pub(super) fn wake(&self) {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.next = Instant::now();
             state.wakes += 1;
         }
@@ -60,23 +60,18 @@ impl ClaimWakeup {
 
     /// When the next look is due.
     pub(super) fn next(&self) -> Instant {
-        self.lock().next
+        self.state.lock().next
     }
 
     /// Begins a look if one is due, or `regardless`. Without another reason the next one is due after `interval`.
     pub(super) fn begin(&self, interval: Duration, regardless: bool) -> Option<Look<'_>> {
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.next > now && !regardless {
             return None;
         }
         state.next = now + interval;
         Some(Look { claim_wakeup: self, wakes: Some(state.wakes) })
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,7 +85,7 @@ impl Look<'_> {
     /// There was none; the next one is `due` after this time, as far as is known.
     pub(super) fn found_nothing(mut self, due: Option<Duration>) {
         let Some(wakes) = self.wakes.take() else { return };
-        let mut state = self.claim_wakeup.lock();
+        let mut state = self.claim_wakeup.state.lock();
         // What woke somebody meanwhile may not have been seen.
         if state.wakes == wakes
             && let Some(due) = due
@@ -103,7 +98,7 @@ impl Look<'_> {
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         if self.wakes.is_some() {
-            self.claim_wakeup.lock().next = Instant::now();
+            self.claim_wakeup.state.lock().next = Instant::now();
         }
     }
 }

@@ -8,8 +8,8 @@
 //! What does not belong here: the connection that listens (`../listener.rs`). SQLite tells nothing: its
 //! processes poll.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::ports::{ChangedJobs, JobChanges, QueueError};
@@ -98,7 +98,7 @@ impl Heard {
 impl EndedJobs {
     /// A job has ended in this process.
     pub(super) fn ended(&self, job_id: &str) {
-        let mut own = lock(&self.own);
+        let mut own = self.own.lock();
         // One more says that there were too many.
         if own.len() <= MOST_UNANNOUNCED {
             own.push(job_id.to_owned());
@@ -109,7 +109,7 @@ impl EndedJobs {
 
     /// A job has ended in this process, and whoever waits for it here does not know.
     pub(super) fn ended_unseen(&self, job_id: &str) {
-        lock(&self.heard).remember(job_id);
+        self.heard.lock().remember(job_id);
         self.changed.notify_waiters();
         self.ended(job_id);
     }
@@ -120,7 +120,7 @@ impl EndedJobs {
         loop {
             self.has_own.notified().await;
             sleep(GATHER).await;
-            let own = std::mem::take(&mut *lock(&self.own));
+            let own = std::mem::take(&mut *self.own.lock());
             for text in texts(process, &own) {
                 if let Err(error) = listening::announce(postgres, ENDED_JOBS, &text).await {
                     tracing::debug!(
@@ -134,7 +134,7 @@ impl EndedJobs {
 
     /// From now on announcements arrive, or do not. Either way some may have been missed.
     pub(super) fn listening(&self, is_listening: bool) {
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         heard.is_listening = is_listening;
         heard.forget();
         drop(heard);
@@ -147,7 +147,7 @@ impl EndedJobs {
         if from == process {
             return;
         }
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         for job in jobs.split('\n') {
             if job == ANY {
                 heard.forget();
@@ -176,14 +176,14 @@ impl EndedJobs {
                 Err(deaf) => Some(deaf),
             };
             if timeout_at(deadline, changed).await.is_err() {
-                return deaf.map_or_else(|| Ok(lock(&self.heard).any()), Err);
+                return deaf.map_or_else(|| Ok(self.heard.lock().any()), Err);
             }
         }
     }
 
     /// What is known by now; nothing when there is nothing new.
     fn known(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         if !heard.is_listening {
             let detail = "what other processes announce is not heard".to_owned();
             return Err(QueueError::Store { detail });
@@ -202,7 +202,7 @@ impl EndedJobs {
 
     /// When whoever waits looks at the table at the latest.
     fn next_look(&self) -> Instant {
-        lock(&self.heard).said_any.unwrap_or_else(Instant::now) + UNANNOUNCED_INTERVAL
+        self.heard.lock().said_any.unwrap_or_else(Instant::now) + UNANNOUNCED_INTERVAL
     }
 }
 
@@ -223,11 +223,6 @@ fn texts(process: &str, jobs: &[String]) -> Vec<String> {
         }
     }
     texts
-}
-
-/// Held for a few instructions, never across an await.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -300,7 +295,7 @@ mod tests {
         jobs.ended("1");
         jobs.ended_unseen("2");
         assert_eq!(jobs.changes(Some(&cursor)).await.unwrap().jobs, these(&["2"]));
-        assert_eq!(*lock(&jobs.own), ["1", "2"], "others are told of both");
+        assert_eq!(*jobs.own.lock(), ["1", "2"], "others are told of both");
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //!
 //! A read that was begun has to be polled until it ends or dropped, because its turn comes whether it is polled or not.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_core::ports::QueueError;
 use tokio::sync::oneshot;
@@ -43,7 +43,7 @@ impl JobReads {
     pub(super) async fn read(&self, pools: &Sqlite, job_id: &str) -> Answer {
         loop {
             let (answer, mut answered) = oneshot::channel();
-            self.lock().push(Reader { job_id: job_id.to_owned(), answer });
+            self.waiting.lock().push(Reader { job_id: job_id.to_owned(), answer });
             loop {
                 let turn = tokio::select! {
                     biased;
@@ -51,7 +51,7 @@ impl JobReads {
                         Ok(answer) => return answer,
                         Err(_) => break,
                     },
-                    turn = self.turn.lock() => turn,
+                    turn = self.turn.waiting.lock() => turn,
                 };
                 match answered.try_recv() {
                     Ok(answer) => return answer,
@@ -68,7 +68,7 @@ impl JobReads {
     /// Asks for those who wait longest.
     async fn answer_next(&self, pools: &Sqlite) {
         let mut readers = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             let count = waiting.len().min(MOST_AT_ONCE);
             waiting.drain(..count).collect::<Vec<_>>()
         };
@@ -95,10 +95,5 @@ impl JobReads {
             let row = rows.as_ref().map(|rows: &HashMap<String, JobRow>| rows.get(&job_id).cloned());
             let _nobody_waits_any_more = answer.send(row.map_err(Clone::clone));
         }
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn lock(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
 //! Idempotency keys in memory, whose leases never end unless a test ends them.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms};
@@ -41,7 +42,7 @@ impl Keys {
 
     /// Every lease ends, as if its owner had died.
     pub(crate) fn end_leases(&self) {
-        self.kept.lock().unwrap().values_mut().for_each(|kept| kept.owner = None);
+        self.kept.lock().values_mut().for_each(|kept| kept.owner = None);
     }
 
     /// From now on the store fails.
@@ -75,7 +76,7 @@ impl Keys {
     }
 
     fn carry_out_claim(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyClaim {
-        let mut all = self.kept.lock().unwrap();
+        let mut all = self.kept.lock();
         let kept = all.entry(name(key)).or_insert_with(|| KeyEntry {
             request: key.request.into(),
             id: owner.into(),
@@ -95,7 +96,7 @@ impl Keys {
 
     fn change(&self, key: IdempotencyKey<'_>, owner: &str, change: impl FnOnce(&mut KeyEntry)) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut kept = self.kept.lock().unwrap();
+        let mut kept = self.kept.lock();
         let held = kept.get_mut(&name(key)).filter(|kept| kept.owner.as_deref() == Some(owner));
         held.map(change).is_some()
     }

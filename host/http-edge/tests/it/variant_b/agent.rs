@@ -1,6 +1,7 @@
 //! `POST /api/agent` runs the agent for its caller and answers with the bare result.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use agent_core::layers::{Agent, Answer, Ask, Invoke, InvokeError};
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
@@ -77,7 +78,7 @@ struct Keeps(Arc<Mutex<Vec<Ask>>>);
 #[async_trait]
 impl Invoke for Keeps {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        self.0.lock().unwrap().push(ask.clone());
+        self.0.lock().push(ask.clone());
         Answers.invoke(ask).await
     }
 }
@@ -90,7 +91,7 @@ async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
     let answer = fakes.post("/api/agent", body.to_string()).await;
     fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
 
-    let asked = agent.0.lock().unwrap();
+    let asked = agent.0.lock();
     assert_eq!(asked[0].input, "Grüße 👋🏽\0");
     assert_eq!(asked[0].principal.user_id.as_deref(), Some("u1"));
     assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
@@ -115,7 +116,7 @@ async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
     }
     let known =
         Principal { user_id: Some("u1".into()), tier: Some("premium".into()), role: Some("admin".into()) };
-    let asked: Vec<_> = agent.0.lock().unwrap().iter().map(|ask| ask.principal.clone()).collect();
+    let asked: Vec<_> = agent.0.lock().iter().map(|ask| ask.principal.clone()).collect();
     let plain = Principal::user("u2");
     assert_eq!(asked, [known.clone(), known.clone(), known.clone(), plain.clone()]);
     assert_eq!(fakes.queue.submitters(), [known, plain]);

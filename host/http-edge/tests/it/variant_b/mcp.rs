@@ -1,7 +1,8 @@
 //! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it is an acceptance
 //! test; here are the protocol's rules about HTTP, each with who breaks it.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::direct_calls::DirectCalls;
@@ -27,11 +28,11 @@ struct Swapped(Arc<Mutex<EchoTools>>);
 
 impl Toolbox for Swapped {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().current_for(caller)
+        self.0.lock().current_for(caller)
     }
 
     fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().unwrap().everything()
+        self.0.lock().everything()
     }
 
     fn faults(&self) -> Vec<ToolFault> {
@@ -333,7 +334,7 @@ async fn a_stream_tells_of_swaps_and_of_those_that_were_missed() {
     let mut older = open("2025-06-18", None).await;
     assert_eq!(current.next().await.unwrap(), "retry: 1000\n\nid: sha256:one\ndata:\n\n");
     assert_eq!(older.next().await.unwrap(), "retry: 1000\n\n");
-    *tools.0.lock().unwrap() = EchoTools::of_digest("sha256:two");
+    *tools.0.lock() = EchoTools::of_digest("sha256:two");
     for stream in [&mut current, &mut older] {
         let next = timeout(Duration::from_secs(5), stream.next()).await.unwrap().unwrap();
         assert_eq!(next, changed);

@@ -8,10 +8,11 @@ mod answer;
 mod http;
 mod rules;
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use model_client::Provider;
 use tokio::net::{TcpListener, TcpStream};
@@ -61,7 +62,7 @@ impl ScriptedProvider {
 
     /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.state.requests.lock().unwrap().clone()
+        self.state.requests.lock().clone()
     }
 
     /// How many connections were made to it.
@@ -75,9 +76,9 @@ impl Drop for ScriptedProvider {
         if std::thread::panicking() {
             return;
         }
-        let violations = self.state.violations.lock().unwrap();
+        let violations = self.state.violations.lock();
         assert!(violations.is_empty(), "requests broke the protocol: {violations:#?}");
-        let left = self.state.script.lock().unwrap().len();
+        let left = self.state.script.lock().len();
         assert_eq!(left, 0, "{left} answers of the script were not asked for");
     }
 }
@@ -93,10 +94,10 @@ async fn listen(listener: TcpListener, state: Arc<State>) {
 /// One connection, for as many requests as it brings.
 async fn serve(mut stream: TcpStream, state: Arc<State>) {
     while let Some(request) = http::read_request(&mut stream).await {
-        state.violations.lock().unwrap().extend(rules::violations(state.protocol, &request));
-        state.requests.lock().unwrap().push(request);
-        let answer = state.script.lock().unwrap().pop_front().unwrap_or_else(|| {
-            state.violations.lock().unwrap().push("one request too many".into());
+        state.violations.lock().extend(rules::violations(state.protocol, &request));
+        state.requests.lock().push(request);
+        let answer = state.script.lock().pop_front().unwrap_or_else(|| {
+            state.violations.lock().push("one request too many".into());
             Answer::HangUp
         });
         if !answer.send(&mut stream).await {

@@ -3,7 +3,8 @@
 
 mod rate;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
 use wasmtime::component::{HasSelf, Linker};
@@ -64,27 +65,22 @@ impl LogState {
 
     /// Writes a line, if the call may write another one. `level` is one of the contract's words.
     pub(super) fn write_line(&self, level: &str, message: &str, fields: &[(String, String)]) {
-        self.lines().write(level, message, fields);
+        self.0.lock().write(level, message, fields);
     }
 
     /// Writes a line of the host's own about the call. Whoever calls this bounds how many there are.
     pub(super) fn write_host_line(&self, level: &str, message: &str, fields: &[(String, String)]) {
-        self.lines().put(level, message, fields);
+        self.0.lock().put(level, message, fields);
     }
 
     /// A text of the guest's as others than the operator may read it: without secrets, at most about `most` bytes.
     pub(super) fn shown(&self, text: &str, most: usize) -> String {
-        printable(&self.lines().without_secrets(text), most)
+        printable(&self.0.lock().without_secrets(text), most)
     }
 
     /// Most bytes of a line.
     pub(super) fn line_bytes(&self) -> usize {
-        self.lines().line_bytes
-    }
-
-    /// Held for a line, never across an await.
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().line_bytes
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rate limit of a component's log lines, all its calls together: a token bucket.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 /// Lines that may come at once: several calls that each write all they may.
@@ -34,7 +34,7 @@ impl Default for LogRate {
 impl LogRate {
     /// Takes room for one line, if there is any.
     pub(crate) fn try_take(&self, now: Instant) -> bool {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.0.lock();
         let since = now.saturating_duration_since(bucket.filled).as_secs_f64();
         bucket.lines = (bucket.lines + since * LINES_PER_SECOND).min(BURST);
         bucket.filled = now;
@@ -47,7 +47,7 @@ impl LogRate {
 
     /// Counts lines that were dropped. Returns how many were since the last report when another report is due.
     pub(crate) fn dropped(&self, lines: u32, now: Instant) -> Option<u64> {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.0.lock();
         bucket.dropped += u64::from(lines);
         if bucket.reported.is_some_and(|reported| now.saturating_duration_since(reported) < REPORT_INTERVAL) {
             return None;

@@ -16,8 +16,8 @@ struct Canned {
 impl HttpAnswers for Canned {
     async fn answer(&self, call: CallKey<'_>, request: &HttpRequestRecord) -> Result<HttpOutcome, String> {
         let key = format!("{}/{}", call.run_id, call.call_id);
-        self.asked.lock().unwrap().push((key, request.clone()));
-        self.outcomes.lock().unwrap().pop_front().unwrap_or_else(|| Err("nothing is recorded".into()))
+        self.asked.lock().push((key, request.clone()));
+        self.outcomes.lock().pop_front().unwrap_or_else(|| Err("nothing is recorded".into()))
     }
 }
 
@@ -28,13 +28,13 @@ struct RecordedExchanges(Mutex<Vec<(HttpRequestRecord, HttpOutcome)>>);
 impl HttpRecorder for RecordedExchanges {
     fn record(&self, call: CallKey<'_>, request: HttpRequestRecord, outcome: HttpOutcome) {
         assert_eq!((call.run_id, call.call_id), ("run", "call"));
-        self.0.lock().unwrap().push((request, outcome));
+        self.0.lock().push((request, outcome));
     }
 }
 
 impl RecordedExchanges {
     fn take(&self) -> Vec<(HttpRequestRecord, HttpOutcome)> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -66,7 +66,7 @@ async fn an_answer_comes_without_the_network_and_under_the_rules() {
     assert_eq!(head.headers["x-own"], "1");
     assert_eq!(world.resolver.asked(), Vec::<String>::new());
 
-    let asked = canned.asked.lock().unwrap().clone();
+    let asked = canned.asked.lock().clone();
     let [(key, request)] = &*asked else { panic!("{asked:?}") };
     assert_eq!((key.as_str(), request.method.as_str()), ("run/call", "POST"));
     assert_eq!((request.url.as_str(), &request.body[..]), ("http://example.test:81/a?b=c", &b"ping"[..]));
@@ -102,7 +102,7 @@ async fn rules_and_limits_hold_before_anything_is_asked() {
     assert!(matches!(leaking, EgressError::SecretInRequest { place: Place::Body, .. }), "{leaking:?}");
     let third = fetch(&call, get("http://example.test/")).await.unwrap_err();
     assert_eq!(third, EgressError::TooManyRequests(2));
-    assert!(canned.asked.lock().unwrap().is_empty());
+    assert!(canned.asked.lock().is_empty());
 
     let small = Limits { bytes: 100, ..Limits::default() };
     let (world, _) = answered([Ok(response(200, &[], &[b'a'; 200], false))]);

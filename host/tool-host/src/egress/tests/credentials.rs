@@ -70,7 +70,7 @@ async fn the_path_that_was_admitted_is_what_is_sent() {
     let admit = move |line: &RequestLine<'_>| {
         assert_eq!(line.path_and_query, "/%63anonical?q=%63");
         assert_eq!((line.host, line.authority), ("example.test", &*format!("example.test:{}", line.port)));
-        let path = paths.lock().unwrap().pop_front().map(str::to_owned);
+        let path = paths.lock().pop_front().map(str::to_owned);
         Ok(Admission { private: true, scheme: line.scheme, secrets: vec!["search-key".into()], path })
     };
     let query = secret("search-key", Placement::Query { name: "key".into() });

@@ -29,12 +29,12 @@ async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
         async move {
             while connection.read_request().await.is_some() {
                 {
-                    let mut counted = counted.lock().unwrap();
+                    let mut counted = counted.lock();
                     counted.0 += 1;
                     counted.1 = counted.1.max(counted.0);
                 }
                 opened.acquire().await.unwrap().forget();
-                counted.lock().unwrap().0 -= 1;
+                counted.lock().0 -= 1;
                 connection.write(ok("done")).await;
             }
         }
@@ -48,12 +48,12 @@ async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
             server.next().await;
         }
         // All that may go are there, and wait; now all are let through.
-        assert_eq!(at_once.lock().unwrap().0, most);
+        assert_eq!(at_once.lock().0, most);
         gate.add_permits(100);
     };
     let (answers, ()) = futures::future::join(all, watch).await;
     assert_eq!(answers.into_iter().filter(Result::is_ok).count(), 100);
-    assert_eq!(at_once.lock().unwrap().1, most);
+    assert_eq!(at_once.lock().1, most);
     assert!(server.connections() <= most, "{}", server.connections());
 }
 
@@ -211,7 +211,7 @@ async fn requests_of_all_calls_together_are_bounded_too() {
         async move {
             while connection.read_request().await.is_some() {
                 {
-                    let mut counted = counted.lock().unwrap();
+                    let mut counted = counted.lock();
                     counted.0 += 1;
                     counted.1 = counted.1.max(counted.0);
                 }
@@ -219,7 +219,7 @@ async fn requests_of_all_calls_together_are_bounded_too() {
                 for _ in 0..100 {
                     tokio::task::yield_now().await;
                 }
-                counted.lock().unwrap().0 -= 1;
+                counted.lock().0 -= 1;
                 connection.write(ok("done")).await;
             }
         }
@@ -227,13 +227,13 @@ async fn requests_of_all_calls_together_are_bounded_too() {
     .await;
     let bounds = |exchanges| EgressBounds { exchanges, ..EgressBounds::default() };
     for (exchanges, expected) in [(2, 2..3), (100, 3..7)] {
-        *at_once.lock().unwrap() = (0, 0);
+        *at_once.lock() = (0, 0);
         let world = World::with(FakeResolver::new(&[&["127.0.0.1"]]), bounds(exchanges));
         let calls: Vec<Call> = (0..3).map(|_| world.call()).collect();
         let two_each = calls.iter().flat_map(|call| [call, call]);
         let answers = futures::future::join_all(two_each.map(|call| fetch(call, get(server.url("/"))))).await;
         assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-        let most = at_once.lock().unwrap().1;
+        let most = at_once.lock().1;
         assert!(expected.contains(&most), "{most} at once of {exchanges}");
     }
 }

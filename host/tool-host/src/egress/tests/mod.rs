@@ -16,10 +16,11 @@ mod target;
 mod times;
 mod tls;
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -72,14 +73,14 @@ impl FakeResolver {
     }
 
     pub(super) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
 impl Resolve for FakeResolver {
     fn resolve(&self, host: String, _slot: LookupSlot) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        self.asked.lock().unwrap().push(host);
-        let mut answers = self.answers.lock().unwrap();
+        self.asked.lock().push(host);
+        let mut answers = self.answers.lock();
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
         Box::pin(async move { Ok(answer.unwrap_or_default()) })
     }

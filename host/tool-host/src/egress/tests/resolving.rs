@@ -154,7 +154,7 @@ impl Resolve for HangingResolver {
         if host == "answers.test" {
             return Box::pin(async { Ok(vec!["127.0.0.1".parse().unwrap()]) });
         }
-        self.slots.lock().unwrap().push(slot);
+        self.slots.lock().push(slot);
         Box::pin(std::future::pending())
     }
 }
@@ -176,12 +176,12 @@ async fn lookups_that_hang_cost_their_grant_its_slots_and_nobody_else() {
         let failed = fetch(&hanging, get("http://hangs.test/")).await.unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::DnsTimeout);
     }
-    assert_eq!(resolver.slots.lock().unwrap().len(), 2, "the grant has no more slots than its own");
+    assert_eq!(resolver.slots.lock().len(), 2, "the grant has no more slots than its own");
     let url = format!("http://answers.test:{}/", server.port());
     assert_eq!(fetch(&hanging, get(&url)).await.unwrap_err().kind(), ErrorKind::DnsTimeout);
     assert_eq!(fetch(&other, get(&url)).await.unwrap().1, "served");
     // The threads end at last.
-    resolver.slots.lock().unwrap().clear();
+    resolver.slots.lock().clear();
     assert_eq!(fetch(&hanging, get(&url)).await.unwrap().1, "served");
 }
 

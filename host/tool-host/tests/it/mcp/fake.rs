@@ -1,9 +1,10 @@
 //! An MCP server over HTTP, by hand: it says whatever a test has it say.
 #![expect(clippy::disallowed_methods, reason = "a server of a test runs beside it")]
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -65,7 +66,7 @@ impl Fake {
 
     /// Answers otherwise from now on.
     pub(crate) fn answers(&self, answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) {
-        *self.answer.lock().unwrap() = Arc::new(answer);
+        *self.answer.lock() = Arc::new(answer);
     }
 
     /// Knows the session no longer when what it asked for is answered, from now on.
@@ -80,7 +81,7 @@ impl Fake {
     }
 
     pub(crate) fn received(&self) -> Vec<Received> {
-        self.received.lock().unwrap().clone()
+        self.received.lock().clone()
     }
 
     /// How often it got a request of that method.
@@ -114,7 +115,7 @@ async fn serve(
     loop {
         let (head, body) = Box::pin(read(&mut stream, &mut buffer)).await?;
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-        received.lock().unwrap().push(Received { head, message: message.clone() });
+        received.lock().push(Received { head, message: message.clone() });
         let (id, method) = (message["id"].clone(), message["method"].as_str());
         let reply = match (method, &id) {
             (Some("initialize"), _) => Reply::Result(json!({
@@ -123,7 +124,7 @@ async fn serve(
                 "serverInfo": { "name": "fake", "version": "0" },
             })),
             (Some(method), id) if !id.is_null() => {
-                let answer = answer.lock().unwrap().clone();
+                let answer = answer.lock().clone();
                 answer(method, &message["params"])
             }
             (None, _) if refuses_replies.load(Ordering::Relaxed) => {

@@ -1,8 +1,8 @@
 //! A key-value store for one component under test: in memory, and it counts what is done with it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::ports::{KeyValueError, KeyValueStore, Space, key_value};
@@ -24,22 +24,17 @@ impl CountedValues {
 
     /// All that is kept now.
     pub(in crate::cli::tools) fn kept(&self) -> BTreeMap<String, Vec<u8>> {
-        self.values().clone()
-    }
-
-    /// Held for a few instructions.
-    fn values(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+        self.values.lock().clone()
     }
 
     fn read(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.values()
+        self.values.lock()
     }
 
     fn write(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.writes.fetch_add(1, Ordering::Relaxed);
-        self.values()
+        self.values.lock()
     }
 }
 

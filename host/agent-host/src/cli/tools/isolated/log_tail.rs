@@ -1,9 +1,10 @@
 //! The log of a command that makes many calls on purpose: kept for the report instead of printed, the last lines of it.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use tracing::field::{Field, Visit};
@@ -30,7 +31,7 @@ impl LogTail {
 
     /// What was logged, and forgets it.
     pub(in crate::cli::tools) fn take(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        self.0.lock().drain(..).collect()
     }
 }
 
@@ -53,7 +54,7 @@ impl<S: Subscriber> Layer<S> for LogTail {
         }
         let mut text = message + &fields;
         text.truncate(text.floor_char_boundary(MOST_BYTES));
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if lines.len() >= MOST_LINES {
             lines.pop_front();
         }

@@ -1,6 +1,6 @@
 //! Answers the requests of a component under test, by the lines of a case or with trouble.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,22 +33,22 @@ struct State {
 impl MockedHttp {
     /// The requests of the next call are answered with these.
     pub(in crate::cli::tools) fn answer_with(&self, lines: &[HttpLine]) {
-        self.state().mode = Mode::Lines(Upstream::new(lines.to_vec()));
+        self.0.lock().mode = Mode::Lines(Upstream::new(lines.to_vec()));
     }
 
     /// All requests are in trouble from now on.
     pub(in crate::cli::tools) fn trouble_with(&self, trouble: Trouble) {
-        self.state().mode = Mode::Trouble(trouble);
+        self.0.lock().mode = Mode::Trouble(trouble);
     }
 
     /// Nobody answers from now on.
     pub(in crate::cli::tools) fn answer_nothing(&self) {
-        self.state().mode = Mode::Nobody;
+        self.0.lock().mode = Mode::Nobody;
     }
 
     /// What went otherwise than the lines say.
     pub(in crate::cli::tools) fn problems(&self) -> Vec<String> {
-        match &self.state().mode {
+        match &self.0.lock().mode {
             Mode::Lines(upstream) => upstream.problems(),
             Mode::Nobody | Mode::Trouble(_) => vec![],
         }
@@ -56,17 +56,12 @@ impl MockedHttp {
 
     /// The methods of the requests since they were taken last.
     pub(in crate::cli::tools) fn take_asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().asked)
-    }
-
-    /// Held for a few instructions, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.0.lock().asked)
     }
 
     /// What answers this request, and when; nothing where no answer comes.
     fn next(&self, method: &str, url: &str) -> Result<Option<(Mock, Duration)>, String> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.asked.push(method.to_owned());
         match &mut state.mode {
             Mode::Nobody => Ok(Some((Mock::Fails("connection-refused".to_owned()), Duration::ZERO))),

@@ -10,9 +10,10 @@ mod log_tail;
 mod mocked_http;
 mod probe;
 
+use parking_lot::Mutex;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, Toolbox as _};
@@ -194,14 +195,14 @@ struct Meter(Mutex<Option<Cost>>);
 
 impl Meter {
     fn take(&self) -> Option<Cost> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
 impl Observer for Meter {
     fn call_ended(&self, call: &CallReport<'_>) {
         if call.cost != Cost::default() {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.cost);
+            *self.0.lock() = Some(call.cost);
         }
     }
 

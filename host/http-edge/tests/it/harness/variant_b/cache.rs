@@ -1,6 +1,6 @@
 //! A cache that can only forget, and says what.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use agent_core::ports::{CacheError, ResultCache};
@@ -16,12 +16,12 @@ pub(crate) struct Cache {
 impl Cache {
     /// The patterns that were deleted.
     pub(crate) fn deleted(&self) -> Vec<String> {
-        self.deleted.lock().unwrap().clone()
+        self.deleted.lock().clone()
     }
 
     /// From now on nothing can be deleted.
     pub(crate) fn break_down(&self) {
-        *self.broken.lock().unwrap() = true;
+        *self.broken.lock() = true;
     }
 }
 
@@ -36,10 +36,10 @@ impl ResultCache for Cache {
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
-        if *self.broken.lock().unwrap() {
+        if *self.broken.lock() {
             return Err(CacheError("the store is gone".into()));
         }
-        self.deleted.lock().unwrap().push(pattern.into());
+        self.deleted.lock().push(pattern.into());
         Ok(3)
     }
 }

@@ -1,6 +1,6 @@
 //! A cluster that answers what it is told to.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use async_trait::async_trait;
@@ -31,7 +31,7 @@ impl FakeCluster {
 
     /// Query, authorization and request id of everything that was forwarded.
     pub(crate) fn asked(&self) -> Vec<(String, String, String)> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -39,7 +39,7 @@ impl FakeCluster {
 impl Cluster for FakeCluster {
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let authorization = String::from_utf8(query.authorization.to_vec()).unwrap();
-        self.asked.lock().unwrap().push((query.query.into(), authorization, query.request_id.into()));
+        self.asked.lock().push((query.query.into(), authorization, query.request_id.into()));
         self.answer.clone()
     }
 }

@@ -1,6 +1,6 @@
 //! The callers' side of a queue, in memory. Nothing works on its jobs.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
@@ -21,33 +21,33 @@ impl Queue {
 
     /// Changes a job, as if a worker had.
     pub(crate) fn change(&self, job_id: &str, change: impl FnOnce(&mut Job)) {
-        let mut jobs = self.jobs.lock().unwrap();
+        let mut jobs = self.jobs.lock();
         change(&mut jobs.iter_mut().find(|(job, _)| job.id == job_id).unwrap().0);
     }
 
     /// Owner and query of every job, in the order they came.
     pub(crate) fn submitted(&self) -> Vec<(String, String)> {
-        let jobs = self.jobs.lock().unwrap();
+        let jobs = self.jobs.lock();
         jobs.iter().map(|(job, data)| (job.user_id.clone(), data.query.clone())).collect()
     }
 
     /// The conversation of each job, in the order they came.
     pub(crate) fn conversations(&self) -> Vec<Option<String>> {
-        self.jobs.lock().unwrap().iter().map(|(_, data)| data.conversation_id.clone()).collect()
+        self.jobs.lock().iter().map(|(_, data)| data.conversation_id.clone()).collect()
     }
 
     /// On whose behalf each job is to run, in the order they came.
     pub(crate) fn submitters(&self) -> Vec<Principal> {
-        self.jobs.lock().unwrap().iter().map(|(_, data)| data.principal()).collect()
+        self.jobs.lock().iter().map(|(_, data)| data.principal()).collect()
     }
 
     /// From now on the store cannot be reached.
     pub(crate) fn break_down(&self) {
-        *self.broken.lock().unwrap() = true;
+        *self.broken.lock() = true;
     }
 
     fn check(&self) -> Result<(), QueueError> {
-        match *self.broken.lock().unwrap() {
+        match *self.broken.lock() {
             true => Err(QueueError::Store { detail: "the store is gone".into() }),
             false => Ok(()),
         }
@@ -58,7 +58,7 @@ impl Queue {
 impl JobQueue for Queue {
     async fn add(&self, data: &JobData) -> Result<String, QueueError> {
         self.check()?;
-        let mut jobs = self.jobs.lock().unwrap();
+        let mut jobs = self.jobs.lock();
         let id = data.id.clone().unwrap_or_else(|| (jobs.len() + 1).to_string());
         if jobs.iter().any(|(job, _)| job.id == id) {
             return Ok(id);
@@ -81,7 +81,7 @@ impl JobQueue for Queue {
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
         self.check()?;
-        let jobs = self.jobs.lock().unwrap();
+        let jobs = self.jobs.lock();
         Ok(jobs.iter().map(|(job, _)| job).find(|job| job.id == job_id).cloned())
     }
 
@@ -92,7 +92,7 @@ impl JobQueue for Queue {
             Some(cursor) => cursor.parse().map_err(|_| QueueError::BadCursor)?,
             None => u64::MAX,
         };
-        let jobs = self.jobs.lock().unwrap();
+        let jobs = self.jobs.lock();
         let mut jobs: Vec<_> = jobs
             .iter()
             .rev()
@@ -109,7 +109,7 @@ impl JobQueue for Queue {
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.check()?;
-        let mut jobs = self.jobs.lock().unwrap();
+        let mut jobs = self.jobs.lock();
         let Some((job, _)) = jobs.iter_mut().find(|(job, _)| job.id == job_id) else {
             return Ok(CancelOutcome::Unknown);
         };
@@ -125,7 +125,7 @@ impl JobQueue for Queue {
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         self.check()?;
-        let mut jobs = self.jobs.lock().unwrap();
+        let mut jobs = self.jobs.lock();
         let job = jobs.iter_mut().map(|(job, _)| job).find(|job| job.id == job_id);
         Ok(match job {
             None => RetryOutcome::Unknown,
@@ -139,7 +139,7 @@ impl JobQueue for Queue {
 
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check()?;
-        let jobs = self.jobs.lock().unwrap();
+        let jobs = self.jobs.lock();
         let count = |status| jobs.iter().filter(|(job, _)| job.status == status).count() as u64;
         Ok(Depth {
             waiting: count(JobStatus::Waiting),

@@ -1,7 +1,7 @@
 //! Tools that an administrator may look after, and a note of what was done with them.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use agent_core::ports::{AdminAction, AdminError, ComponentView, Operator, ToolAdmin, Upload};
 use agent_core::words::{
@@ -49,17 +49,17 @@ impl Default for Tools {
 impl Tools {
     /// What was asked for since the last time.
     pub(crate) fn take_done(&self) -> Vec<String> {
-        std::mem::take(&mut self.done.lock().unwrap())
+        std::mem::take(&mut self.done.lock())
     }
 
     /// From now on everything ends in this.
     pub(crate) fn fail_with(&self, error: AdminError) {
-        *self.error.lock().unwrap() = Some(error);
+        *self.error.lock() = Some(error);
     }
 
     /// Changes a component.
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut ComponentView)) {
-        change(self.components.lock().unwrap().get_mut(name).unwrap());
+        change(self.components.lock().get_mut(name).unwrap());
     }
 
     /// From now on uploads do not end before [`Self::let_end`].
@@ -77,8 +77,8 @@ impl Tools {
     }
 
     fn note(&self, what: String) -> Result<(), AdminError> {
-        self.done.lock().unwrap().push(what);
-        self.error.lock().unwrap().clone().map_or(Ok(()), Err)
+        self.done.lock().push(what);
+        self.error.lock().clone().map_or(Ok(()), Err)
     }
 
     fn changed(
@@ -86,7 +86,7 @@ impl Tools {
         name: &str,
         change: impl FnOnce(&mut ComponentRecord),
     ) -> Result<ComponentView, AdminError> {
-        let mut components = self.components.lock().unwrap();
+        let mut components = self.components.lock();
         let view = components.get_mut(name).ok_or(AdminError::UnknownComponent)?;
         view.revision += 1;
         change(&mut view.record);
@@ -98,12 +98,12 @@ impl Tools {
 impl ToolAdmin for Tools {
     async fn list(&self) -> Result<Vec<ComponentView>, AdminError> {
         self.note("list".into())?;
-        Ok(self.components.lock().unwrap().values().cloned().collect())
+        Ok(self.components.lock().values().cloned().collect())
     }
 
     async fn get(&self, name: &str) -> Result<ComponentView, AdminError> {
         self.note(format!("get {name}"))?;
-        self.components.lock().unwrap().get(name).cloned().ok_or(AdminError::UnknownComponent)
+        self.components.lock().get(name).cloned().ok_or(AdminError::UnknownComponent)
     }
 
     async fn diff(
@@ -151,9 +151,9 @@ impl ToolAdmin for Tools {
         let Upload { bytes, signature } = upload;
         self.note(format!("{by} uploads {name}: {} bytes, signature {signature:?}", bytes.len()))?;
         let digest = format!("sha256:{}", hex(&bytes));
-        let is_new = !self.components.lock().unwrap().contains_key(name);
+        let is_new = !self.components.lock().contains_key(name);
         if is_new {
-            self.components.lock().unwrap().insert(name.into(), new_component(name));
+            self.components.lock().insert(name.into(), new_component(name));
         }
         let status = match is_new {
             true => VersionStatus::Approved { by: "first".into(), at: NOON },

@@ -178,20 +178,21 @@ async fn a_page_of_another_origin_changes_nothing_and_an_allowed_one_may() {
 
 #[tokio::test]
 async fn requests_are_reported_by_their_routes() {
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let fakes = Fakes::configured(Answers, |edge| {
         let seen = seen.clone();
         edge.observe = Arc::new(move |request| {
-            seen.lock().unwrap().push(format!("{} {}", request.method, request.route.unwrap_or("-")));
+            seen.lock().push(format!("{} {}", request.method, request.route.unwrap_or("-")));
         });
     });
     for (method, path) in ROUTES {
         fakes.administer(method, path, "").await;
     }
     fakes.administer("POST", "/admin/tools/calculator/made-up", "").await;
-    assert_snapshot!(seen.lock().unwrap().join("\n"), @r"
+    assert_snapshot!(seen.lock().join("\n"), @r"
     GET /admin/tools
     GET /admin/tools/{name}
     GET /admin/tools/{name}/versions
