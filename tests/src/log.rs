@@ -1,6 +1,6 @@
 //! What a process has written, line by line, while it runs and afterwards.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 

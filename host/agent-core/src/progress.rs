@@ -7,7 +7,7 @@
 //! The tool never waits and no report is queued, so one that reports in a loop costs a slot. Handing on is done by the task
 //! that waits for the call: nothing is spawned.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;

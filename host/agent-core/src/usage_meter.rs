@@ -1,6 +1,6 @@
 //! What a run has cost so far, for whoever has to tell when it ends without a result.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 use crate::words::Usage;

@@ -3,7 +3,7 @@
 //! What does not belong here: what the tasks do. A panic within one is logged where all panics are, by the
 //! hook in `telemetry`, which asks [`current`] for the task's name.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
@@ -195,7 +195,7 @@ impl Tasks {
             let _running = running;
             NAME.scope(Name(name), work).await;
         });
-        let mut running = self.0.running.down.lock();
+        let mut running = self.0.running.lock();
         if running.is_aborted {
             spawned.abort();
         } else if let Some(task) = running.tasks.get_mut(&id) {
@@ -236,7 +236,7 @@ impl Tasks {
     /// Drops the work of all tasks, wherever it stands.
     pub fn abort(&self) {
         self.0.stop.cancel();
-        let mut running = self.0.running.down.lock();
+        let mut running = self.0.running.lock();
         running.is_aborted = true;
         let aborts: Vec<_> = running.tasks.values_mut().filter_map(|task| task.abort.take()).collect();
         // A task that is dropped at once needs the lock.
@@ -250,7 +250,7 @@ impl Tasks {
         if tokio::time::timeout(within, self.finished()).await.is_ok() {
             return Ok(());
         }
-        let names = self.0.running.down.lock().names().into_keys().collect();
+        let names = self.0.running.lock().names().into_keys().collect();
         self.abort();
         Err(Unfinished { within, names })
     }
@@ -261,8 +261,6 @@ impl agent_core::ports::Spawn for Tasks {
         Self::spawn(self, name, work);
     }
 }
-
-impl Group {}
 
 impl RunningTasks {
     /// How many there are of each name.
@@ -283,7 +281,7 @@ struct Running {
 
 impl Running {
     fn begin(name: &'static str, group: Arc<Group>) -> Self {
-        let mut running = group.running.down.lock();
+        let mut running = group.running.lock();
         let id = running.next;
         running.next += 1;
         running.tasks.insert(id, Task { name, abort: None });
@@ -294,13 +292,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.group.running.down.lock().tasks.remove(&self.id);
+        self.group.running.lock().tasks.remove(&self.id);
     }
 }
 
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tasks").field(&self.0.running.down.lock().names()).finish()
+        f.debug_tuple("Tasks").field(&self.0.running.lock().names()).finish()
     }
 }
 
@@ -378,7 +376,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let supervisor = {
             let told = told.clone();
-            Supervisor::new(move |name| told.down.lock().push(name))
+            Supervisor::new(move |name| told.lock().push(name))
         };
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(2, &stopping));
@@ -388,7 +386,7 @@ mod tests {
         assert_eq!(supervisor.down(), ["clumsy"], "it fell again");
         sleep(FIRST_DELAY * 2).await;
         assert!(supervisor.down().is_empty());
-        assert_eq!(*told.down.lock(), ["clumsy", "clumsy"]);
+        assert_eq!(*told.lock(), ["clumsy", "clumsy"]);
         stopping.cancel();
         assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
     }

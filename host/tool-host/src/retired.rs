@@ -1,6 +1,6 @@
 //! Versions of components that serve no longer and stay loaded for a while: runs that began with them may be taken up.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

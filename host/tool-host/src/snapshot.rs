@@ -1,6 +1,6 @@
 //! One immutable tool set: what a run sees from its start to its end.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Who asks: questions that are new, questions that are known, jobs. Each answer is held against what was asked.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;

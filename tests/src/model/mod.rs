@@ -11,7 +11,6 @@ mod request;
 mod rules;
 mod serve;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::play::Play;
 use super::request::Request;
 use super::rules::Demands;
-use super::{Protocol, anthropic, lock, openai, rules};
+use super::{Protocol, anthropic, openai, rules};
 
 /// Says what to do when the script has come to its end.
 pub(super) type Rule = Box<dyn Fn(&Request) -> Play + Send + Sync>;
@@ -63,7 +63,7 @@ impl State {
     }
 
     pub(super) fn script(&self) -> MutexGuard<'_, VecDeque<Play>> {
-        lock(&self.script)
+        self.script.lock()
     }
 
     pub(super) fn expect_no_tools(&self) {
@@ -86,7 +86,7 @@ impl State {
     fn demands(&self) -> Demands<'_> {
         Demands {
             key: &self.key,
-            model: lock(&self.model).clone(),
+            model: self.model.lock().clone(),
             client: if self.peer.load(Ordering::Relaxed) { "reference-peer/" } else { "agent-host/" },
             zero_temperature: !self.any_temperature.load(Ordering::Relaxed),
         }
@@ -97,20 +97,20 @@ impl State {
         let mut violations = rules::violations(request, &self.demands());
         if request.is_check() {
             self.checks.send_modify(|checks| checks.push(request.clone()));
-            lock(&self.violations).extend(violations);
-            return lock(&self.check_script).pop_front().unwrap_or_else(|| super::says("pong"));
+            self.violations.lock().extend(violations);
+            return self.check_script.lock().pop_front().unwrap_or_else(|| super::says("pong"));
         }
         let any_tools = self.any_tools.load(Ordering::Relaxed);
         if !any_tools && request.tools().is_empty() != self.no_tools.load(Ordering::Relaxed) {
             violations.push(format!("offers the tools {:?}", request.tools()));
         }
         let next = self.script().pop_front();
-        let play = next.or_else(|| lock(&self.rule).as_ref().map(|rule| rule(request)));
+        let play = next.or_else(|| self.rule.lock().as_ref().map(|rule| rule(request)));
         let play = play.unwrap_or_else(|| {
             violations.push("one request too many".to_owned());
             Play::Whole { status: 400, headers: Vec::new(), body: "the script is at its end".to_owned() }
         });
-        lock(&self.violations).extend(violations);
+        self.violations.lock().extend(violations);
         self.calls.send_modify(|calls| calls.push(request.clone()));
         play
     }

@@ -1,6 +1,6 @@
 //! One circuit that many calls pass through at once.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 

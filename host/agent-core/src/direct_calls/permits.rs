@@ -1,6 +1,6 @@
 //! How many calls one caller may have under way at once.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

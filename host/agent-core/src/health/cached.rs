@@ -4,7 +4,7 @@
 //! neither stops the check nor ages it, and a prober with less patience than the provider needs finds its answer
 //! when it asks again.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //!
 //! What does not belong here: which errors are the provider's (`retry_or_fail.rs`).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! A caller who waits for a job that is worked on here needs nothing from the queue until it is woken
 //! ([`JobSignals::is_at_work`]); the queue is followed for the others ([`Watcher::follow`]).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! Appends of other replicas are found by the store's own [`Journal::tail`].
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

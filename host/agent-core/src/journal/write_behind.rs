@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
@@ -403,7 +403,7 @@ impl<'a> Awaited<'a> {
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.0.lock().awaited -= 1;
+        self.0.held.lock().awaited -= 1;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Single flight: equal calls that are made at the same time share one execution (request coalescing).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ impl LiveRun {
     }
 
     fn write(&self, write: impl FnOnce(&mut ReplyText)) {
-        if let Some(watched) = self.runs.lock().get(&self.run_id) {
+        if let Some(watched) = self.runs.0.lock().get(&self.run_id) {
             watched.reply.send_modify(write);
         }
     }

@@ -17,7 +17,7 @@ mod progress;
 mod reply;
 mod reports;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

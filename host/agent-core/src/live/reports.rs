@@ -25,7 +25,7 @@ impl CallReports<'_> {
     /// Tells whoever watches the run.
     pub fn tell(&mut self, progress: CallProgress) {
         let LiveRun { runs, run_id } = self.run;
-        if let Some(watched) = runs.lock().get(run_id) {
+        if let Some(watched) = runs.0.lock().get(run_id) {
             self.has_told = true;
             watched.progress.send_modify(|board| board.report(self.call_id.clone(), progress));
         }
@@ -38,7 +38,7 @@ impl Drop for CallReports<'_> {
             return;
         }
         let LiveRun { runs, run_id } = self.run;
-        if let Some(watched) = runs.lock().get(run_id) {
+        if let Some(watched) = runs.0.lock().get(run_id) {
             // Nobody has to be woken for it.
             watched.progress.send_if_modified(|board| {
                 board.remove(&self.call_id);

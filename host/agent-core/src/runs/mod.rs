@@ -23,7 +23,7 @@ mod tests;
 mod timeline;
 mod timeline_tail;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -130,6 +130,6 @@ impl Invoke for Runs {
 
 impl std::fmt::Debug for Runs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runs").field("under_way", &self.under_way.lock()).finish_non_exhaustive()
+        f.debug_struct("Runs").field("under_way", &self.0.under_way.lock()).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::{Switch, lock};
+use super::Switch;
 use crate::ports::conversations::takes_over;
 use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
@@ -80,7 +80,7 @@ impl ConversationStore for TestConversations {
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         if !all.contains_key(&key.digest()) {
             all.retain(|_, kept| !(kept.is_of(key.user_id, key.kind) && kept.is_nothing()));
             if all.values().filter(|kept| kept.is_of(key.user_id, key.kind)).count() >= terms.most as usize {
@@ -102,7 +102,7 @@ impl ConversationStore for TestConversations {
         lease: Duration,
     ) -> Result<bool, ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
             return Ok(false);
         };
@@ -117,7 +117,7 @@ impl ConversationStore for TestConversations {
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
             return Ok(false);
         };
@@ -129,7 +129,7 @@ impl ConversationStore for TestConversations {
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         if let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) {
             kept.claim = None;
             if kept.conversation.turns.is_empty() {
@@ -147,7 +147,7 @@ impl ConversationStore for TestConversations {
         most: u32,
     ) -> Result<(), ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
         kept.conversation.turns = turns.to_vec();
         kept.conversation.shown = Some(shown.to_owned());
@@ -163,7 +163,7 @@ impl ConversationStore for TestConversations {
 
     async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
         self.check().await?;
-        let all = lock(&self.kept);
+        let all = self.kept.lock();
         let read =
             |kept: &StoredConversation| Conversation { is_busy: kept.is_busy(), ..kept.conversation.clone() };
         Ok(all.get(&key.digest()).map(read))
@@ -178,7 +178,7 @@ impl ConversationStore for TestConversations {
         self.check().await?;
         let digest = |id: &str| ConversationKey::conversation(user_id, id).digest();
         let after = after.map(|(at, id)| (std::cmp::Reverse(at), digest(id)));
-        let all = lock(&self.kept);
+        let all = self.kept.lock();
         let theirs = all.values().filter(|kept| kept.is_of(user_id, ConversationKind::Conversation));
         let mut theirs: Vec<_> = theirs
             .map(|kept| &kept.conversation)
@@ -198,7 +198,7 @@ impl ConversationStore for TestConversations {
 
     async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
         self.check().await?;
-        let mut all = lock(&self.kept);
+        let mut all = self.kept.lock();
         let Some(kept) = all.get(&key.digest()) else { return Ok(Deletion::Unknown) };
         if kept.is_busy() {
             return Ok(Deletion::Busy);

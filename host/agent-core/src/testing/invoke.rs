@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{lock, of_one_user};
+use super::of_one_user;
 use crate::layers::{Answer, Ask, Invoke, InvokeError};
 use crate::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 
@@ -100,12 +100,12 @@ impl ScriptedInvoke {
     }
 
     fn act(&self, act: Act) {
-        lock(&self.0.script).push_back(act);
+        self.0.script.lock().push_back(act);
     }
 
     /// What it was asked.
     pub fn asked(&self) -> Vec<Ask> {
-        lock(&self.0.asked).clone()
+        self.0.asked.lock().clone()
     }
 
     /// How many runs are under way: neither ended nor dropped.
@@ -118,10 +118,10 @@ impl ScriptedInvoke {
 impl Invoke for ScriptedInvoke {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         let cancel = ask.cancel.clone().unwrap_or_default();
-        lock(&self.0.asked).push(ask);
-        let next = lock(&self.0.script).pop_front();
+        self.0.asked.lock().push(ask);
+        let next = self.0.script.lock().pop_front();
         let act = {
-            let mut last = lock(&self.0.last);
+            let mut last = self.0.last.lock();
             *last = next.or(last.take());
             last.clone()
         };

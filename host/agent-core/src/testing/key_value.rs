@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::{Switch, lock};
+use super::Switch;
 use crate::ports::key_value::{
     KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, check_key, check_value,
     parse_number, range_of_keys,
@@ -39,7 +39,7 @@ impl TestKeyValues {
     async fn open(&self, space: Space<'_>) -> Result<Opened<'_>, KeyValueError> {
         self.switch.check().await.map_err(KeyValueError::Unavailable)?;
         let name = (space.component.to_owned(), space.user.map(ToOwned::to_owned));
-        let mut spaces = lock(&self.spaces);
+        let mut spaces = self.spaces.lock();
         let now = Instant::now();
         spaces
             .entry(name.clone())

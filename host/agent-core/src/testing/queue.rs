@@ -6,11 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
-
-use super::lock;
 use super::stores::Switch;
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::ports::{
@@ -18,6 +13,9 @@ use crate::ports::{
 };
 use crate::trace::{self, TraceContext};
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// A queue that forgets nothing, without delays between attempts and without cursors.
 #[derive(Debug, Default)]
@@ -59,20 +57,20 @@ impl TestQueue {
 
     /// A job, read without the switch.
     pub fn job(&self, job_id: &str) -> Job {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         jobs.get(&number(job_id)).map(|entry| entry.job.clone()).unwrap_or_else(|| panic_no_job(job_id))
     }
 
     /// Removes a job, as an operator does. Another one may get its id.
     pub fn remove(&self, job_id: &str) {
-        lock(&self.jobs).remove(&number(job_id));
-        lock(&self.ended).push(job_id.to_owned());
+        self.jobs.lock().remove(&number(job_id));
+        self.ended.lock().push(job_id.to_owned());
         self.changed.notify_waiters();
     }
 
     /// Gives the job's lease to somebody else.
     pub fn steal(&self, job_id: &str) {
-        if let Some(entry) = lock(&self.jobs).get_mut(&number(job_id)) {
+        if let Some(entry) = self.jobs.lock().get_mut(&number(job_id)) {
             entry.lease = Some(("a thief".into(), Instant::now() + LEASE));
         }
     }
@@ -84,16 +82,16 @@ impl TestQueue {
 
     /// How many jobs were claimed with the end of another one.
     pub fn handed_over(&self) -> u64 {
-        *lock(&self.handed_over)
+        *self.handed_over.lock()
     }
 
     /// How often the queue was asked anything.
     pub fn calls(&self) -> u64 {
-        *lock(&self.calls)
+        *self.calls.lock()
     }
 
     fn push(&self, user_id: &str, data: Result<JobData, String>) -> String {
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let id = jobs.len() as u64 + 1;
         let job = Job {
             id: id.to_string(),
@@ -125,12 +123,12 @@ impl TestQueue {
     }
 
     async fn check(&self) -> Result<(), QueueError> {
-        *lock(&self.calls) += 1;
+        *self.calls.lock() += 1;
         self.switch.check().await.map_err(|detail| QueueError::Store { detail })
     }
 
     fn take_now(&self) -> Option<Claim> {
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let now = Instant::now();
         let free = |entry: &&mut Entry| match &entry.lease {
             None => match entry.job.status {
@@ -141,7 +139,7 @@ impl TestQueue {
             Some((_, until)) => *until <= now && !entry.job.status.has_ended(),
         };
         let entry = jobs.values_mut().find(free)?;
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         *taken += 1;
         let token = taken.to_string();
         entry.lost += u32::from(entry.lease.is_some());
@@ -187,19 +185,19 @@ impl JobQueue for TestQueue {
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
         self.check().await?;
-        Ok(lock(&self.jobs).get(&number(job_id)).map(|entry| entry.job.clone()))
+        Ok(self.jobs.lock().get(&number(job_id)).map(|entry| entry.job.clone()))
     }
 
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.check().await?;
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let mine = jobs.values().rev().filter(|entry| entry.job.user_id == wanted.user_id);
         Ok(JobPage { jobs: mine.map(|entry| entry.job.clone()).collect(), next_cursor: None })
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.check().await?;
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(CancelOutcome::Unknown) };
         if entry.job.status.has_ended() {
             return Ok(CancelOutcome::HadEnded);
@@ -214,7 +212,7 @@ impl JobQueue for TestQueue {
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         self.check().await?;
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(RetryOutcome::Unknown) };
         if entry.job.status != JobStatus::Failed {
             return Ok(RetryOutcome::NotFailed);
@@ -226,7 +224,7 @@ impl JobQueue for TestQueue {
 
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check().await?;
-        let count = |status| lock(&self.jobs).values().filter(|entry| entry.job.status == status).count();
+        let count = |status| self.jobs.lock().values().filter(|entry| entry.job.status == status).count();
         Ok(Depth {
             waiting: count(JobStatus::Waiting) as u64,
             active: count(JobStatus::Active) as u64,
@@ -256,7 +254,7 @@ impl JobQueue for TestQueue {
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
         self.check().await?;
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.get_mut(&number(&claim.job_id)) else { return Ok(Renewal::Lost) };
         match &mut entry.lease {
             Some((token, _)) if *token == claim.token && entry.cancel_asked => Ok(Renewal::Cancelled),
@@ -270,7 +268,7 @@ impl JobQueue for TestQueue {
 
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         self.check().await?;
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         let lost = || QueueError::LeaseLost { job_id: claim.job_id.clone() };
         let entry = jobs.get_mut(&number(&claim.job_id)).ok_or_else(lost)?;
         if entry.lease.as_ref().is_none_or(|(token, _)| *token != claim.token) {
@@ -297,7 +295,7 @@ impl JobQueue for TestQueue {
             }
         };
         if entry.job.status.has_ended() {
-            lock(&self.ended).push(claim.job_id.clone());
+            self.ended.lock().push(claim.job_id.clone());
         }
         self.changed.notify_waiters();
         Ok(())
@@ -311,7 +309,7 @@ impl JobQueue for TestQueue {
     ) -> Result<Option<Claim>, QueueError> {
         self.finish(claim, end).await?;
         let next = if self.hands_over.load(Ordering::Relaxed) { self.take_now() } else { None };
-        *lock(&self.handed_over) += u64::from(next.is_some());
+        *self.handed_over.lock() += u64::from(next.is_some());
         Ok(next)
     }
 
@@ -324,7 +322,7 @@ impl JobQueue for TestQueue {
         }
         let Some(after) = after else {
             self.check().await?;
-            let cursor = lock(&self.ended).len().to_string();
+            let cursor = self.ended.lock().len().to_string();
             return Ok(Some(JobChanges { cursor, jobs: ChangedJobs::Any }));
         };
         loop {
@@ -333,7 +331,7 @@ impl JobQueue for TestQueue {
             if self.tells_nothing.load(Ordering::Relaxed) {
                 return Err(QueueError::Store { detail: "it says nothing".into() });
             }
-            let ended = lock(&self.ended).clone();
+            let ended = self.ended.lock().clone();
             let new: Vec<_> =
                 ended.iter().skip(usize::try_from(number(after)).unwrap_or(usize::MAX)).cloned().collect();
             if !new.is_empty() {

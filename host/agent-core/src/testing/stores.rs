@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use bytes::Bytes;
-
-use super::lock;
 use crate::ports::{
     CacheError, Epoch, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
 };
 use crate::words::{Event, RunQuery, RunRecord};
+use async_trait::async_trait;
+use bytes::Bytes;
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
@@ -56,18 +54,18 @@ pub struct TestRuns {
 impl TestRuns {
     /// What was appended to a run.
     pub fn events(&self, run_id: &str) -> Vec<Event> {
-        let journals = lock(&self.journals);
+        let journals = self.journals.lock();
         journals.get(run_id).into_iter().flatten().map(|(_, event)| event.clone()).collect()
     }
 
     /// All records.
     pub fn records(&self) -> Vec<RunRecord> {
-        lock(&self.records).values().cloned().collect()
+        self.records.lock().values().cloned().collect()
     }
 
     /// How many runs have a journal.
     pub fn journals(&self) -> usize {
-        lock(&self.journals).len()
+        self.journals.lock().len()
     }
 
     async fn check(&self) -> Result<(), JournalError> {
@@ -85,7 +83,7 @@ impl Journal for TestRuns {
         events: &[Event],
     ) -> Result<(), JournalError> {
         self.check().await?;
-        let mut journals = lock(&self.journals);
+        let mut journals = self.journals.lock();
         let journal = journals.entry(run_id.to_owned()).or_default();
         let is_fenced = journal.last().is_some_and(|(highest, _)| *highest > epoch);
         for (sequence, event) in (first..).zip(events) {
@@ -113,18 +111,18 @@ fn index(sequence: u64) -> usize {
 impl RunStore for TestRuns {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
         self.check().await?;
-        lock(&self.records).insert(record.id.clone(), record.clone());
+        self.records.lock().insert(record.id.clone(), record.clone());
         Ok(())
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
         self.check().await?;
-        Ok(lock(&self.records).get(run_id).cloned())
+        Ok(self.records.lock().get(run_id).cloned())
     }
 
     async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
         self.check().await?;
-        let mut records: Vec<RunRecord> = lock(&self.records).values().cloned().collect();
+        let mut records: Vec<RunRecord> = self.records.lock().values().cloned().collect();
         records.retain(|record| {
             let place = (record.finished_at, &*record.id);
             wanted.user_id.is_none_or(|user| record.user_id.as_deref() == Some(user))
@@ -140,7 +138,7 @@ impl RunStore for TestRuns {
         let is_wanted = |record: &&RunRecord| {
             record.job_id.as_deref() == Some(job_id) && record.user_id.as_deref() == Some(user_id)
         };
-        let records = lock(&self.records);
+        let records = self.records.lock();
         Ok(records.values().filter(is_wanted).max_by_key(|record| record.finished_at).cloned())
     }
 }
@@ -156,7 +154,7 @@ pub struct TestCache {
 impl TestCache {
     /// The keys and for how long each is to be kept.
     pub fn kept(&self) -> Vec<(String, Duration)> {
-        lock(&self.kept).iter().map(|(key, (_, time))| (key.clone(), *time)).collect()
+        self.kept.lock().iter().map(|(key, (_, time))| (key.clone(), *time)).collect()
     }
 }
 
@@ -164,18 +162,18 @@ impl TestCache {
 impl ResultCache for TestCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         self.switch.check().await.map_err(CacheError)?;
-        Ok(lock(&self.kept).get(key).map(|(json, _)| json.clone()))
+        Ok(self.kept.lock().get(key).map(|(json, _)| json.clone()))
     }
 
     async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
         self.switch.check().await.map_err(CacheError)?;
-        lock(&self.kept).insert(key.to_owned(), (json, time_to_live));
+        self.kept.lock().insert(key.to_owned(), (json, time_to_live));
         Ok(())
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
         self.switch.check().await.map_err(CacheError)?;
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         let before = kept.len();
         let prefix = pattern.trim_end_matches('*');
         kept.retain(|key, _| !key.starts_with(prefix));
@@ -195,7 +193,7 @@ pub struct TestRates {
 impl RateWindows for TestRates {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         self.switch.check().await.map_err(RateError)?;
-        let mut counts = lock(&self.counts);
+        let mut counts = self.counts.lock();
         let mut hits = Vec::new();
         for window in windows {
             let count = counts.entry(window.key.to_owned()).or_default();

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Switch, lock};
+use super::Switch;
 use crate::ports::tool_versions::stored::{
     check_component, check_trial, decode_audit_line, decode_record, encode_audit_line, encode_record,
     needed_digests,
@@ -52,24 +52,24 @@ struct StoredRecord {
 impl TestToolVersions {
     /// Puts its time forward: what was kept before is that much older.
     pub fn put_forward(&self, by: Duration) {
-        lock(&self.state).ahead += by;
+        self.state.lock().ahead += by;
     }
 
     /// Damages a record, if it is there: it cannot be read any more.
     pub fn damage(&self, name: &str) {
-        if let Some(record) = lock(&self.state).records.get_mut(name) {
+        if let Some(record) = self.state.lock().records.get_mut(name) {
             record.json = "{".into();
         }
     }
 
     /// The digests under which components are kept.
     pub fn digests(&self) -> BTreeSet<String> {
-        lock(&self.state).components.keys().cloned().collect()
+        self.state.lock().components.keys().cloned().collect()
     }
 
     /// Removes the bytes of a component, whoever names them.
     pub fn lose(&self, digest: &str) {
-        lock(&self.state).components.remove(digest);
+        self.state.lock().components.remove(digest);
     }
 
     async fn check(&self) -> Result<(), VersionsError> {
@@ -87,12 +87,12 @@ impl State {
 impl ToolVersions for TestToolVersions {
     async fn revision(&self) -> Result<u64, VersionsError> {
         self.check().await?;
-        Ok(lock(&self.state).revision)
+        Ok(self.state.lock().revision)
     }
 
     async fn records(&self) -> Result<Records, VersionsError> {
         self.check().await?;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let readable = |(name, stored): (&String, &StoredRecord)| {
             let record = decode_record(name, &stored.json).ok()?;
             Some((name.clone(), Versioned { revision: stored.revision, record }))
@@ -105,7 +105,7 @@ impl ToolVersions for TestToolVersions {
 
     async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
         self.check().await?;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let Some(stored) = state.records.get(name) else { return Ok(None) };
         let record = decode_record(name, &stored.json)?;
         Ok(Some(Versioned { revision: stored.revision, record }))
@@ -121,7 +121,7 @@ impl ToolVersions for TestToolVersions {
         let json = encode_record(name, record)?;
         let line = encode_audit_line(name, audit)?;
         self.check().await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.records.get(name).map_or(0, |stored| stored.revision) != expected {
             return Err(VersionsError::Conflict);
         }
@@ -138,7 +138,7 @@ impl ToolVersions for TestToolVersions {
     async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
         check_component(name, digest, component)?;
         self.check().await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let now = state.now();
         let kept = state.components.entry(digest.to_owned());
         kept.or_insert_with(|| (component.bytes.clone(), now)).1 = now;
@@ -150,7 +150,7 @@ impl ToolVersions for TestToolVersions {
 
     async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
         self.check().await?;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let Some((bytes, _)) = state.components.get(digest) else { return Ok(None) };
         let signature = state.signatures.get(&(name.to_owned(), digest.to_owned()));
         Ok(Some(KeptComponent { bytes: bytes.clone(), signature: signature.cloned() }))
@@ -158,13 +158,13 @@ impl ToolVersions for TestToolVersions {
 
     async fn kept_bytes(&self) -> Result<u64, VersionsError> {
         self.check().await?;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         Ok(state.components.values().map(|(bytes, _)| bytes.len() as u64).sum())
     }
 
     async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
         self.check().await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let now = state.now();
         let State { records, components, signatures, counts, .. } = &mut *state;
         let before = components.len();
@@ -181,7 +181,7 @@ impl ToolVersions for TestToolVersions {
     async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError> {
         check_trial(trial)?;
         self.check().await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let sum = state.counts.entry(trial.to_owned()).or_default();
         sum.add(counts);
         Ok(sum.clone())
@@ -189,7 +189,7 @@ impl ToolVersions for TestToolVersions {
 
     async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
         self.check().await?;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let lines = state.audit.iter().rev().filter(|(of, _)| of == name);
         let lines = lines.take(most.min(MOST_AUDIT_LINES) as usize);
         lines.map(|(_, line)| decode_audit_line(name, line)).collect()

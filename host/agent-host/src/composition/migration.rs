@@ -1,6 +1,6 @@
 //! The tables of the database: made when the service starts, or as soon as the database is there.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

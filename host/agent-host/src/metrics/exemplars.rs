@@ -2,7 +2,7 @@
 //!
 //! Only sampled traces are noted, because nobody could look up another one.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

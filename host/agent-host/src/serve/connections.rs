@@ -4,7 +4,7 @@
 //! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What idle means is for
 //! `answer_progress.rs` to say.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -7,7 +7,7 @@
 //! Invariants: [`NonBlocking::write_entry`] holds the lock for a copy and never for a system call, and
 //! [`NonBlocking::flush`] returns within its time limit.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;

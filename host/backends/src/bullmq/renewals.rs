@@ -1,6 +1,6 @@
 //! The renewals of leases that wait to be sent together. What is sent is not known here (`lease.rs`).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

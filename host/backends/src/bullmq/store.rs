@@ -3,7 +3,7 @@
 //!
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use agent_core::ports::QueueError;

@@ -1,7 +1,7 @@
 //! Idempotency keys of this process, for a service without any store: a restart forgets them, and another replica does not
 //! know them.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The journal of the last runs, in memory.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
 use agent_core::journal::{decode, encode};

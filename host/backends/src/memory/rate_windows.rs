@@ -1,6 +1,6 @@
 //! Rate windows of this process.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::{Hits, RateError, RateWindows, Window};

@@ -1,7 +1,7 @@
 //! Writes events, all that wait at once. A write that has to be safe on a majority of the servers takes its time
 //! whether it is of one event or of a hundred, so those that come while one is under way share the next.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::JournalError;

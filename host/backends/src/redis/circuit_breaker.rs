@@ -4,7 +4,7 @@
 //! answers. The circuit of the model's provider (`agent_core::circuit_breaker`) is another one: it counts failures and waits
 //! longer, because every try costs money.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,13 +78,13 @@ impl CircuitBreaker {
 
     /// A probe had an answer: closes the circuits of all connections to the server.
     pub(super) fn close_all(&self, now: Instant) {
-        *self.last_probe.0.open.lock() = Some(now);
+        *self.last_probe.0.lock() = Some(now);
     }
 }
 
 impl LastProbe {
     fn is_after(&self, time: Instant) -> bool {
-        self.0.open.lock().is_some_and(|probed| probed > time)
+        self.0.lock().is_some_and(|probed| probed > time)
     }
 }
 

@@ -6,7 +6,7 @@
 //! It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
 //! come, and needs a failed call to notice that a restarted server is back.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 

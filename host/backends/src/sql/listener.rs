@@ -1,7 +1,7 @@
 //! The stores of this process that hear what others announce on PostgreSQL, and which of its tasks listens for them
 //! (`listening.rs`).
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
 /// Where jobs, their ends and versions of tools are announced, in each database by itself.

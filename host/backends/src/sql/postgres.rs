@@ -8,7 +8,7 @@
 //!
 //! What does not belong here: what is asked, and whether it may be repeated: the macros in `mod.rs`.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::ErrorKind;

@@ -4,7 +4,7 @@
 //! A client whose message reaches another replica cancels nothing there, which the protocol allows: it leaves as well, or
 //! the call ends at its deadline.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

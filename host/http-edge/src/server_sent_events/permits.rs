@@ -1,6 +1,6 @@
 //! How many streams one user may have at once.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 

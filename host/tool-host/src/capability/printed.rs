@@ -1,6 +1,6 @@
 //! What a WASI guest prints on its standard output and error: lines of the tool's log, within their bounds.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 use async_trait::async_trait;

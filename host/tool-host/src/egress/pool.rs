@@ -5,7 +5,7 @@
 //! is enough: it is still connected to that address. How many wait is bounded, for each key and in all, and for how
 //! long.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;

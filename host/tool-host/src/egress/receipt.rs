@@ -3,7 +3,7 @@
 //! It is bounded whatever a guest does: hosts and refusals beyond a number are counted, not listed. It holds names of
 //! secrets, never values; texts in it come from requests that were scanned.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::net::IpAddr;
 
 use serde::Serialize;

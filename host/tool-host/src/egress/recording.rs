@@ -4,7 +4,7 @@
 //! dropped before the guest sees the end of the answer, so that records of requests that are made one after another come
 //! in that order. Without a recorder there is no `Recording`, and nothing is copied.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 use http::header::{
@@ -101,7 +101,7 @@ impl Recording {
     /// The answer began. `head` is what the guest gets.
     pub(super) fn head(&self, head: &Response<()>) {
         let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
-        *self.outcome.0.lock() = Some(Outcome::Head(head.status().as_u16(), kept));
+        *self.outcome.lock() = Some(Outcome::Head(head.status().as_u16(), kept));
     }
 
     /// A part of the answer's body, as the guest gets it.
@@ -116,13 +116,13 @@ impl Recording {
 
     /// It failed. An answer that has begun stays one that is cut.
     pub(super) fn failed(&self, kind: ErrorKind) {
-        self.outcome.0.lock().get_or_insert(Outcome::Failed(kind));
+        self.outcome.lock().get_or_insert(Outcome::Failed(kind));
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let outcome = self.outcome.0.lock().take();
+        let outcome = self.outcome.lock().take();
         let mut request = self.request.clone();
         (request.body, request.body_cut) = self.sent.take();
         let outcome = match outcome {

@@ -9,7 +9,7 @@
 
 pub(crate) mod granted;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! One server: the connections that wait to be used again, looks at its tools, and calls.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

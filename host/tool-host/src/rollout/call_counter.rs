@@ -1,6 +1,6 @@
 //! Counts calls of versions on this replica until they are added to the sums of all replicas in the store.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_core::words::{CallCounts, TrialCounts};

@@ -1,7 +1,7 @@
 //! The values that the calls of a shadow see: those of the store, and over them what the call itself wrote, which nobody
 //! else ever sees.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

@@ -19,7 +19,7 @@ impl RecentUsers {
     /// A user has called a tool. Calls do not wait for one another here: a call that finds the list in use is
     /// not noted.
     pub(crate) fn note(&self, user: Option<&str>, now: Instant) {
-        let Ok(mut last) = self.0.try_lock() else { return };
+        let Some(mut last) = self.0.try_lock() else { return };
         let [newest, other] = &mut *last;
         let is_user = |one: &Option<RecentUser>| one.as_ref().is_some_and(|one| one.user.as_deref() == user);
         if !is_user(newest) {
@@ -35,7 +35,7 @@ impl RecentUsers {
 
     /// The users that called lately, at most two of them.
     pub(crate) fn list(&self, now: Instant) -> Vec<Option<String>> {
-        let Ok(last) = self.0.lock() else { return Vec::new() };
+        let last = self.0.lock();
         let recent = last.iter().flatten().filter(|one| now.saturating_duration_since(one.at) < LATELY);
         recent.map(|one| one.user.clone()).collect()
     }

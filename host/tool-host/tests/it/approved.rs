@@ -82,7 +82,7 @@ async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_
         assert_eq!(replica.host.names(), [""; 0]);
         let view = replica.get("greet").await;
         assert!(view.fault.is_some_and(|fault| fault.contains("describes itself otherwise")));
-        assert_eq!(*replica.host.seen.faults.lock().unwrap().last().unwrap(), ["greet.wasm"]);
+        assert_eq!(*replica.host.seen.faults.lock().last().unwrap(), ["greet.wasm"]);
     }
     // Its new description is approved like anything else: by the digest.
     let again = fleet.replica(&[]).await;

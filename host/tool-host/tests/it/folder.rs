@@ -163,7 +163,7 @@ async fn a_file_put_in_replaced_or_removed_takes_effect_and_a_bad_one_changes_no
     reload().await;
     assert_eq!((host.names(), host.faults()), (vec!["two".to_owned()], vec![]));
     assert_eq!(host.call("one", json!({})).await.receipt.outcome, ToolOutcome::UnknownTool);
-    let swaps = host.seen.swaps.lock().unwrap().len();
+    let swaps = host.seen.swaps.lock().len();
     assert_eq!(swaps, 4, "start, put in, replaced, removed");
 }
 

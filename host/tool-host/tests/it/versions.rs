@@ -202,7 +202,7 @@ async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_ti
     one.until_known("other").await;
     one.act("other", AdminAction::Disable).await.unwrap();
     assert_eq!(one.host.names(), ["greet"]);
-    let swaps = one.host.seen.swaps.lock().unwrap().clone();
+    let swaps = one.host.seen.swaps.lock().clone();
     assert_eq!(swaps.last().unwrap(), &["greet"]);
     let whole = swaps.iter().position(|set| set.len() == 2).unwrap();
     assert!(swaps[whole..swaps.len() - 1].iter().all(|set| set.len() == 2), "{swaps:?}");
@@ -213,13 +213,13 @@ async fn a_broken_file_stays_a_fault_while_the_store_answers_for_the_first_time(
     let fleet = Fleet::new(false);
     fleet.store.switch.fail(true);
     let one = fleet.replica(&[("broken.wasm", b"\0asm"), ("greet.wasm", &answering("1"))]).await;
-    assert_eq!(*one.host.seen.faults.lock().unwrap(), [["broken.wasm"]]);
+    assert_eq!(*one.host.seen.faults.lock(), [["broken.wasm"]]);
     fleet.store.switch.fail(false);
     one.until_known("greet").await;
     // Every file is proposed again when the folder changes, so the broken one has been by then.
     std::fs::write(one.host.tools.path().join("later.wasm"), named("later")).unwrap();
     one.until(|host| host.names().len() == 2).await;
-    assert!(one.host.seen.faults.lock().unwrap().iter().all(|files| files == &["broken.wasm"]));
+    assert!(one.host.seen.faults.lock().iter().all(|files| files == &["broken.wasm"]));
     std::fs::remove_file(one.host.tools.path().join("broken.wasm")).unwrap();
     one.until(|host| host.faults().is_empty()).await;
 }

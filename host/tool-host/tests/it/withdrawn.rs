@@ -73,7 +73,7 @@ async fn a_version_whose_calls_trap_is_withdrawn_on_all_replicas_though_nobody_t
         ("host", "withdrawn", Some(bad.clone()))
     );
     assert!(line.detail.starts_with("5 of its first 5 calls trapped"), "{}", line.detail);
-    let told = |replica: &Replica| replica.host.seen.withdrawn.lock().unwrap().clone();
+    let told = |replica: &Replica| replica.host.seen.withdrawn.lock().clone();
     assert_eq!([told(&one), told(&two)].concat(), ["greet"], "one replica has withdrawn it");
     // The version that trapped comes back only if somebody names it.
     let refused = one.act("greet", AdminAction::Rollback(None)).await.unwrap_err();
@@ -179,6 +179,6 @@ async fn what_serves_goes_on_while_a_newer_version_is_installed_and_does_not_rep
     judge(&one).await;
     assert_eq!(one.says().await, "2");
     assert_eq!(one.get("greet").await.record.versions[0].digest, digest);
-    let swaps = one.host.seen.swaps.lock().unwrap().clone();
+    let swaps = one.host.seen.swaps.lock().clone();
     assert!(swaps.iter().all(|set| set == &["greet"]), "the tool set is never empty: {swaps:?}");
 }

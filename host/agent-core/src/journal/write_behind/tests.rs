@@ -54,7 +54,7 @@ impl Bench {
         let stopping = CancellationToken::new();
         stopping.cancel();
         self.drain.run(stopping).await;
-        assert_eq!(self.behind.0.lock().bytes, 0);
+        assert_eq!(self.behind.0.held.lock().bytes, 0);
         (self.store, self.lost)
     }
 }

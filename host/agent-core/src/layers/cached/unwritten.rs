@@ -1,7 +1,7 @@
 //! A cache whose results are written behind the answers. Those that are on their way are remembered, so that who asks again
 //! meanwhile is answered all the same, and so that deleting waits for them.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

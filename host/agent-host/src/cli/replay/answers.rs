@@ -4,7 +4,7 @@
 //! body; of a body that was recorded in part, that part. So the order of requests that a tool makes side by side does not
 //! matter, and of equal ones it does.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::HttpRecording;

@@ -11,7 +11,7 @@
 
 mod topology;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl Cluster {
                 Err(error) => {
                     let is_open = error == QueryError::CircuitOpen;
                     if is_open || error.means_down() || error.is_of_cluster_state() {
-                        self.shared.known.nodes.lock().suspects.insert(host);
+                        self.shared.known.lock().suspects.insert(host);
                     }
                     return Err(error);
                 }
@@ -121,7 +121,7 @@ impl Cluster {
         let pinged = join_all(masters.iter().map(|(_, node)| node.ping())).await;
         for ((host, _), answer) in masters.iter().zip(pinged) {
             if answer.is_err() {
-                self.shared.known.nodes.lock().suspects.insert(host.clone());
+                self.shared.known.lock().suspects.insert(host.clone());
             }
             answer?;
         }
@@ -131,20 +131,20 @@ impl Cluster {
     /// Each master, with a connection to it.
     pub(super) async fn masters(&self) -> Result<Vec<(Host, Arc<Server>)>, QueryError> {
         self.refresh_suspects().await?;
-        let hosts = self.shared.known.nodes.lock().topology.masters();
+        let hosts = self.shared.known.lock().topology.masters();
         hosts.into_iter().map(|host| self.node(&host).map(|node| (host, node))).collect()
     }
 
     /// Each node, replicas included.
     pub(super) async fn all(&self) -> Result<Vec<Arc<Server>>, QueryError> {
         self.refresh_suspects().await?;
-        let hosts = self.shared.known.nodes.lock().topology.all();
+        let hosts = self.shared.known.lock().topology.all();
         hosts.iter().map(|host| self.node(host)).collect()
     }
 
     /// Whether a query of the slot would be sent, as far as is known.
     pub(super) fn circuit_is_closed(&self, slot: Option<u16>) -> bool {
-        let host = self.shared.known.nodes.lock().topology.owner(slot).cloned();
+        let host = self.shared.known.lock().topology.owner(slot).cloned();
         host.and_then(|host| self.nodes.lock().get(&host).cloned())
             .is_none_or(|node| node.circuit_is_closed())
     }
@@ -159,20 +159,20 @@ impl Cluster {
     /// The master that has the slot, by what is known or can be learned.
     async fn owner(&self, slot: Option<u16>) -> Result<Host, QueryError> {
         let known = {
-            let known = self.shared.known.nodes.lock();
+            let known = self.shared.known.lock();
             known.topology.owner(slot).filter(|host| !known.suspects.contains(*host)).cloned()
         };
         if let Some(host) = known {
             return Ok(host);
         }
         self.shared.refresh().await?;
-        let host = self.shared.known.nodes.lock().topology.owner(slot).cloned();
+        let host = self.shared.known.lock().topology.owner(slot).cloned();
         host.ok_or_else(|| QueryError::Disconnected("no node of the cluster has these keys".into()))
     }
 
     async fn refresh_suspects(&self) -> Result<(), QueryError> {
         let is_known = {
-            let known = self.shared.known.nodes.lock();
+            let known = self.shared.known.lock();
             !known.topology.is_empty() && known.suspects.is_empty()
         };
         if is_known { Ok(()) } else { self.shared.refresh().await }
@@ -184,7 +184,7 @@ impl Cluster {
         if let Some(node) = nodes.get(host) {
             return Ok(node.clone());
         }
-        let all = self.shared.known.nodes.lock().topology.all();
+        let all = self.shared.known.lock().topology.all();
         nodes.retain(|known, _| all.contains(known));
         let client = self.shared.client(host)?;
         let circuit = self.shared.circuit(host, &all);
@@ -199,9 +199,9 @@ impl Shared {
     /// Asks the nodes who has which slots. Whoever comes while they are asked waits for the same answer, but no longer than the
     /// nodes have: the one who asks may be a claim that nobody polls any more.
     async fn refresh(&self) -> Result<(), QueryError> {
-        let mut asked = timeout(TOPOLOGY_TIMEOUT, self.asked.nodes.lock()).await.ok();
+        let mut asked = timeout(TOPOLOGY_TIMEOUT, self.asked.lock()).await.ok();
         if asked.as_deref().is_some_and(|at| at.is_some_and(|at| at.elapsed() < TOPOLOGY_PAUSE)) {
-            let is_known = !self.known.nodes.lock().topology.is_empty();
+            let is_known = !self.known.lock().topology.is_empty();
             return if is_known { Ok(()) } else { Err(QueryError::CircuitOpen) };
         }
         let nodes = self.nodes_to_ask();
@@ -216,7 +216,7 @@ impl Shared {
         let Some(newest) = answers.into_iter().max_by_key(|topology| topology.epoch) else {
             return Err(failure.unwrap_or(QueryError::Timeout(TOPOLOGY_TIMEOUT)));
         };
-        let mut known = self.known.nodes.lock();
+        let mut known = self.known.lock();
         known.topology = newest;
         known.suspects.clear();
         Ok(())
@@ -226,14 +226,14 @@ impl Shared {
     fn nodes_to_ask(&self) -> Vec<ConnectionInfo> {
         let mut nodes = self.seeds.clone();
         let named: Vec<_> = self.seeds.iter().filter_map(host_of).collect();
-        let masters = self.known.nodes.lock().topology.masters();
+        let masters = self.known.lock().topology.masters();
         let others = masters.iter().filter(|host| !named.contains(*host));
         nodes.extend(others.filter_map(|host| self.info(host)));
         nodes
     }
 
     fn note_moved(&self, slot: Option<u16>, to: &str, asked: &Host) {
-        let mut known = self.known.nodes.lock();
+        let mut known = self.known.lock();
         match (slot, read_moved(to, asked)) {
             (Some(slot), Some(to)) => known.topology.note_moved(slot, to),
             _ => {
@@ -244,7 +244,7 @@ impl Shared {
 
     /// The circuit breaker of a new connection to a node: a probe that finds it there closes all of that node.
     fn circuit(&self, host: &Host, all: &[Host]) -> CircuitBreaker {
-        let mut circuits = self.circuits.nodes.lock();
+        let mut circuits = self.circuits.lock();
         circuits.retain(|known, _| all.contains(known));
         circuits.entry(host.clone()).or_default().sibling()
     }

@@ -4,7 +4,7 @@
 //! the next job that was seen there is due: a delayed one, or one whose lease ends. One worker asks at a time; when it
 //! finds a job, another one asks.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::sync::Notify;

@@ -8,7 +8,7 @@
 //! What does not belong here: the connection that listens (`../listener.rs`). SQLite tells nothing: its
 //! processes poll.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::time::Duration;
 

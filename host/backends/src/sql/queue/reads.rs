@@ -8,7 +8,7 @@
 //!
 //! A read that was begun has to be polled until it ends or dropped, because its turn comes whether it is polled or not.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::QueueError;
@@ -51,7 +51,7 @@ impl JobReads {
                         Ok(answer) => return answer,
                         Err(_) => break,
                     },
-                    turn = self.turn.waiting.lock() => turn,
+                    turn = self.turn.lock() => turn,
                 };
                 match answered.try_recv() {
                     Ok(answer) => return answer,

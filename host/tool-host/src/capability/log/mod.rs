@@ -3,7 +3,7 @@
 
 mod rate;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -32,7 +32,7 @@ async fn a_server_whose_store_answers_while_it_is_looked_at_has_no_fault() {
     let (host, _home) =
         host(&fake.policy("allow = [\"a\"]"), limits(), |config| config.versions = Some(store)).await;
     assert_eq!((host.faults(), host.names()), (vec![], vec!["docs_a".to_owned()]));
-    let faults = host.seen.faults.lock().unwrap();
+    let faults = host.seen.faults.lock();
     assert!(faults.iter().all(Vec::is_empty), "none at any time: {faults:?}");
 }
 
@@ -56,7 +56,7 @@ async fn a_server_that_was_taken_out_of_the_policy_is_no_broken_file_and_returns
     host.until(|host| host.host.list().is_empty()).await;
     let view = host.host.get("docs").await.unwrap();
     assert_eq!(view.record.active, None, "{:?}", view.record);
-    let faults = host.seen.faults.lock().unwrap().clone();
+    let faults = host.seen.faults.lock().clone();
     assert!(faults.iter().all(Vec::is_empty), "none at any time: {faults:?}");
 
     set_policy(&host, &home, &policy).await;

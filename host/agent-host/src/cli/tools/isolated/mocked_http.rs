@@ -1,6 +1,6 @@
 //! Answers the requests of a component under test, by the lines of a case or with trouble.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
