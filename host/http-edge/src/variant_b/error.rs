@@ -240,6 +240,15 @@ impl Error {
         let ErrorAnswer { status, body, .. } = self.answer(production);
         let (status, text): (_, Cow<'_, str>) = match (self, body) {
             (Self::OpenAi(problem), _) => return (status, problem.body()),
+            (
+                Self::Invoke(InvokeError::Run(RunError::Model(ModelError::RefusedFunctions {
+                    functions,
+                    ..
+                }))),
+                _,
+            ) => {
+                return (status, Problem::refused_functions(functions).body());
+            }
             (Self::NoToken, _) => (
                 StatusCode::UNAUTHORIZED,
                 "There is no token: send it as API key, in the header 'Authorization: Bearer …'".into(),
@@ -310,6 +319,11 @@ impl Error {
         match error {
             InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
                 ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+            }
+            // Only clients of OpenAI bring functions along.
+            InvokeError::Run(RunError::Model(ModelError::RefusedFunctions { functions, .. })) => {
+                let problem = Problem::refused_functions(functions);
+                ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().to_owned().into()))
             }
             InvokeError::Run(
                 RunError::Model(

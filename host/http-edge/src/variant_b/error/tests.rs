@@ -144,6 +144,24 @@ async fn an_agent_that_fails_is_500_and_is_explained_outside_of_production() {
     "#);
 }
 
+/// Whoever brought the function along can mend it, so it is no failure of the service.
+#[test]
+fn a_function_that_the_provider_refuses_is_named_to_its_client() {
+    let refused = |functions: Vec<String>| {
+        let detail = "the provider's words".to_owned();
+        Error::from(model(ModelError::RefusedFunctions { provider: provider(), functions, detail }))
+            .openai(true)
+    };
+    let (status, body) = refused(vec!["look".into(), "find".into()]);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let message = "The provider of the model refuses the functions: 'look', 'find'.";
+    let expected = json!({"error": {"message": message, "type": "invalid_request_error", "param": "tools",
+                                    "code": "invalid_function_parameters"}});
+    assert_eq!(body, expected);
+    let (_, many) = refused((0..64).map(|number| format!("f{number}")).collect());
+    assert!(many["error"]["message"].as_str().unwrap().ends_with("'f7' and 56 more."), "{many}");
+}
+
 #[tokio::test]
 async fn a_run_that_cannot_go_on_is_500_as_well() {
     let journal = || JournalError::Store { detail: "the disk is full".into() };
