@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::IntoResponse;
+use axum::response::{AppendHeaders, IntoResponse};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -35,15 +35,30 @@ struct Answering {
     status: u16,
     content_type: &'static str,
     body: &'static str,
+    /// The coding that it says its body has.
+    coding: Option<&'static str>,
     received: watch::Sender<Vec<Received>>,
 }
 
 impl Upstream {
     /// One that answers everything with this.
     pub async fn answering(status: u16, content_type: &'static str, body: &'static str) -> Self {
+        Self::serving((status, content_type, body), None).await
+    }
+
+    /// One that answers everything with 200 and a body of which it says that it has this coding.
+    pub async fn answering_coded(coding: &'static str, body: &'static str) -> Self {
+        Self::serving((200, "application/json", body), Some(coding)).await
+    }
+
+    async fn serving(
+        (status, content_type, body): (u16, &'static str, &'static str),
+        coding: Option<&'static str>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(Answering { status, content_type, body, received: watch::Sender::default() });
+        let state =
+            Arc::new(Answering { status, content_type, body, coding, received: watch::Sender::default() });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
@@ -78,5 +93,11 @@ async fn answer(
     let line = format!("{method} {uri}");
     state.received.send_modify(|received| received.push(Received { line, headers, body }));
     let status = StatusCode::from_u16(state.status).expect("a status of the test");
-    (status, [(header::CONTENT_TYPE, state.content_type)], state.body)
+    let coding = state.coding.map(|coding| [(header::CONTENT_ENCODING, coding)]);
+    (
+        status,
+        [(header::CONTENT_TYPE, state.content_type)],
+        AppendHeaders(coding.into_iter().flatten()),
+        state.body,
+    )
 }
