@@ -22,6 +22,7 @@ mod doctor;
 mod documents;
 mod edge;
 mod evidence;
+mod first_start;
 mod granted_tools;
 mod harness;
 mod health;

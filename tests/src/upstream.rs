@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::IntoResponse;
+use axum::response::{AppendHeaders, IntoResponse};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -38,6 +38,8 @@ struct Answering {
     body: &'static str,
     /// How long each answer takes.
     takes: Duration,
+    /// The coding that it says its body has.
+    coding: Option<&'static str>,
     received: watch::Sender<Vec<Received>>,
 }
 
@@ -54,10 +56,27 @@ impl Upstream {
         content_type: &'static str,
         body: &'static str,
     ) -> Self {
+        let received = watch::Sender::default();
+        Self::serving(Answering { status, content_type, body, takes, coding: None, received }).await
+    }
+
+    /// One that answers everything with 200 and a body of which it says that it has this coding.
+    pub async fn answering_coded(coding: &'static str, body: &'static str) -> Self {
+        Self::serving(Answering {
+            status: 200,
+            content_type: "application/json",
+            body,
+            takes: Duration::ZERO,
+            coding: Some(coding),
+            received: watch::Sender::default(),
+        })
+        .await
+    }
+
+    async fn serving(answering: Answering) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let received = watch::Sender::default();
-        let state = Arc::new(Answering { status, content_type, body, takes, received });
+        let state = Arc::new(answering);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
@@ -93,5 +112,11 @@ async fn answer(
     state.received.send_modify(|received| received.push(Received { line, headers, body }));
     tokio::time::sleep(state.takes).await;
     let status = StatusCode::from_u16(state.status).expect("a status of the test");
-    (status, [(header::CONTENT_TYPE, state.content_type)], state.body)
+    let coding = state.coding.map(|coding| [(header::CONTENT_ENCODING, coding)]);
+    (
+        status,
+        [(header::CONTENT_TYPE, state.content_type)],
+        AppendHeaders(coding.into_iter().flatten()),
+        state.body,
+    )
 }

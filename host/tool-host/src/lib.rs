@@ -46,6 +46,7 @@ mod inventory;
 mod learning;
 mod load;
 mod mcp;
+mod mends;
 mod moving_average;
 mod observer;
 mod pinned;

@@ -201,7 +201,8 @@ async fn from_store(rollout: &Rollout, name: &str, digest: &str) -> Result<Conte
             return Err(LoadError::Gone);
         }
         let signature = kept.signature.map(|signature| signature.to_vec());
-        Ok(Content { bytes: Arc::new(kept.bytes.to_vec()), digest, signature })
+        // The only owner of the bytes gives them without a copy.
+        Ok(Content { bytes: Arc::new(kept.bytes.into()), digest, signature })
     })
     .await
 }

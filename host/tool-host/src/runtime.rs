@@ -69,7 +69,7 @@ impl Runtime {
         let is_on = matches!(config.http, HttpMode::Network { .. });
         // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;
-        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, is_on));
+        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, config.mcp_look_limit, is_on));
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),
             compilers: Compilers::new(config.compiler, config.metering),

@@ -62,6 +62,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         cache: Some(cache()),
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
+        mcp_look_limit: Duration::from_secs(15),
         limits,
         metering: false,
         guest_runtime: Handle::current(),

@@ -1,15 +1,17 @@
 //! Versions of components that replicas agree on through a store: proposed, approved, tried, swapped and taken back.
 #![expect(clippy::disallowed_methods, reason = "replicas and callers of a test run beside it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload};
+use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
 use bytes::Bytes;
 use tool_host::PolicyFile;
 
 use crate::fleet::{ANN, Fleet, answering, approve, call_of, is_waiting, named};
-use crate::harness::{Host, limits};
+use crate::harness::{Host, Seen, config, limits};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,4 +297,30 @@ async fn a_swap_under_load_fails_no_call() {
     for caller in callers {
         assert!(caller.await.expect("no call fails") > 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_announces_changes_is_asked_for_them_rarely() {
+    let (store, seen) = (Arc::new(TestToolVersions::default()), Arc::new(Seen::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), limits(), seen.clone());
+    config.versions = Some(store.clone());
+    let host = Host::begin(config, folder, seen).await;
+    let watched = async |seconds| {
+        let before = store.revisions_asked();
+        let watch = tokio::time::timeout(Duration::from_secs(seconds), host.host.watch());
+        assert!(watch.await.is_err(), "following never ends");
+        store.revisions_asked() - before
+    };
+    watched(5).await;
+    let (often, rarely) = (18..=22, 3..=6);
+    assert!(often.contains(&watched(20).await));
+    store.announce(true);
+    watched(1).await;
+    let asked = watched(20).await;
+    assert!(rarely.contains(&asked), "{asked}");
+    store.announce(false);
+    watched(6).await;
+    let asked = watched(20).await;
+    assert!(often.contains(&asked), "as before: {asked}");
 }
