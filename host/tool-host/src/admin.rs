@@ -122,7 +122,8 @@ impl ToolHost {
         let Upload { bytes, signature } = upload;
         let hashed = tokio::task::spawn_blocking(move || (digest(&bytes), Arc::new(Vec::from(bytes)))).await;
         let (digest, bytes) = hashed.map_err(|error| AdminError::Unavailable(error.to_string()))?;
-        let content = Content { bytes, digest, signature: signature.map(|signature| signature.to_vec()) };
+        let content =
+            Content { bytes, digest, signature: signature.map(|signature| signature.to_vec()), permit: None };
         let given = Source::Given(content.clone());
         let loaded = load::load(self.runtime.clone(), name, &given, content).await;
         let (component, content) =

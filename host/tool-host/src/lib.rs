@@ -31,6 +31,7 @@ mod compiler;
 mod component;
 mod component_facts;
 mod config;
+mod content_memory;
 mod contract;
 mod definition;
 mod describe;

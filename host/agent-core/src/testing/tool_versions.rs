@@ -3,6 +3,7 @@
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +25,8 @@ use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 pub struct TestToolVersions {
     /// Breaks it.
     pub switch: Switch,
+    /// How often one record was asked for.
+    pub records_asked: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -104,6 +107,7 @@ impl ToolVersions for TestToolVersions {
     }
 
     async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+        self.records_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         let state = self.state.lock();
         let Some(stored) = state.records.get(name) else { return Ok(None) };
