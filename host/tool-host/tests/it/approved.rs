@@ -14,14 +14,22 @@ const IMPORTS: &str = r#"
     (import "agent:tool/clock@0.1.1" "now-ms" (func $now_ms (result i64)))
     (import "agent:tool/context@0.1.1" "remaining-ms" (func $remaining_ms (result i64)))
     (import "wasi:random/random@0.2.3" "get-random-u64" (func $random_number (result i64)))
-    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))"#;
+    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "now" (func $ticks (result i64)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "subscribe-duration" (func $in (param i64) (result i32)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "subscribe-instant" (func $at (param i64) (result i32)))
+    (import "wasi:io/poll@0.2.3" "[method]pollable.block" (func $wait (param i32)))"#;
 
 /// A letter for a number.
 const LETTER: &str = "(func $letter (param i64) (result i32)
     (i32.add (i32.const 97) (i32.wrap_i64 (i64.rem_u (local.get 0) (i64.const 26)))))";
 
-/// A description that begins with four letters of what the guest was told.
+/// A description that begins with four letters of what the guest was told. It waits for an hour twice, which a
+/// loop could count out, and for which it has no time.
 const TELLS: &str = "
+    (call $wait (call $in (i64.const 3600000000000)))
+    (call $wait (call $at (i64.const 3600000000000)))
+    (if (i64.ne (call $ticks) (i64.const 0)) (then unreachable))
     (call $now (i32.const 3000))
     (i32.store8 (i32.const 384) (call $letter (call $now_ms)))
     (i32.store8 (i32.const 385) (call $letter (call $remaining_ms)))
