@@ -265,9 +265,9 @@ async fn compile(
         None => {
             // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
             // the memory.
-            let (digest, signature) = without_bytes(content);
+            let known = without_bytes(content);
             let permit = runtime.compilers.permit().await?;
-            content = unchanged(source.read().await?, (digest, signature))?;
+            content = unchanged(source.read().await?, &known)?;
             permit
         }
     };
@@ -289,7 +289,7 @@ async fn compile(
     if let Some(memory) = memory {
         // What comes next may take as long as a store or the guest takes, and it is counted again.
         let known = without_bytes(content);
-        content = unchanged(read_counted(runtime, &memory, name, source).await?, known)?;
+        content = unchanged(read_counted(runtime, &memory, name, source).await?, &known)?;
     }
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
     Ok((code, content))
@@ -302,7 +302,7 @@ fn without_bytes(content: Content) -> (String, Option<Vec<u8>>) {
 }
 
 /// What was read again, if it is what it was.
-fn unchanged(now: Content, known: (String, Option<Vec<u8>>)) -> Result<Content, LoadError> {
+fn unchanged(now: Content, known: &(String, Option<Vec<u8>>)) -> Result<Content, LoadError> {
     if (&now.digest, &now.signature) == (&known.0, &known.1) {
         return Ok(now);
     }
