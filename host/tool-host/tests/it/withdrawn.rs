@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{
-    AdminAction, AdminError, ToolAdmin, ToolRequest, ToolSet as _, ToolVersions, Toolbox, TrialRequest,
+    AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox, TrialRequest,
 };
 use agent_core::words::{
     AuditLine, Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState,
