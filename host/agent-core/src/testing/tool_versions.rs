@@ -25,6 +25,8 @@ use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 pub struct TestToolVersions {
     /// Breaks it.
     pub switch: Switch,
+    /// How often one record was asked for.
+    pub records_asked: AtomicUsize,
     state: Mutex<State>,
     announces: AtomicBool,
     revisions_asked: AtomicUsize,
@@ -122,6 +124,7 @@ impl ToolVersions for TestToolVersions {
     }
 
     async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+        self.records_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         let state = self.state.lock();
         let Some(stored) = state.records.get(name) else { return Ok(None) };

@@ -136,4 +136,8 @@ impl Observer for Counted {
     fn version_withdrawn(&self, component: &str) {
         self.0.version_withdrawn(component);
     }
+
+    fn secrets_met(&self, component: &str, times: u64) {
+        self.0.secrets_met(component, times);
+    }
 }

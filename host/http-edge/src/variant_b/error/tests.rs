@@ -255,7 +255,7 @@ async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     assert_snapshot!(told.join("\n"), @r#"
     400 Bad Request | {"error":"The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and neither '.' nor '..'"}
     400 Bad Request | {"error":"If-Match holds revisions as the ETag of the component has them, such as \"7\", or *"}
-    428 Precondition Required | {"error":"If-Match is missing: send the revision that you have read, which is the ETag of GET /admin/tools/{name}, or * for any"}
+    428 Precondition Required | {"error":"If-Match names no revision: send the one that you have read, which is the ETag of GET /admin/tools/{name}"}
     412 Precondition Failed | {"error":"The component is at revision 7: read it again and decide anew"}
     412 Precondition Failed | {"error":"There is no component of that name, so it has no revision that If-Match could name"}
     400 Bad Request | {"error":"Agent-Tool-Signature holds the bytes of <name>.wasm.sig in base64, at most 1024 of them"}
