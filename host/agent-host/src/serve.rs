@@ -150,15 +150,23 @@ impl Server {
             connections.finished().await;
             close.await;
         };
-        tokio::select! {
-            biased;
-            () = last_writes => {}
-            signal = next(&mut signals) => tracing::warn!(%signal, "ending before everything is written"),
-            () = sleep_until(forced_at.min(Instant::now() + LAST_WRITES)) => {
-                tracing::warn!("ending before everything is written");
-            }
-        }
+        let until = forced_at.min(Instant::now() + LAST_WRITES);
+        write_the_last(last_writes, next(&mut signals), until).await;
         Outcome::Forced
+    }
+}
+
+/// Waits for the writes that remain, until a time or until another signal.
+async fn write_the_last(
+    writes: impl Future<Output = ()>,
+    signal: impl Future<Output = Signal>,
+    until: Instant,
+) {
+    tokio::select! {
+        biased;
+        () = writes => {}
+        signal = signal => tracing::warn!(%signal, "ending before everything is written"),
+        () = sleep_until(until) => tracing::warn!("ending before everything is written"),
     }
 }
 
