@@ -11,6 +11,7 @@ let entries = null;
 function read() {
   entries ??= fetch(`${root}search.json`)
     .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(`status ${answer.status}`))))
+    .then(({ sections }) => sections)
     .catch((error) => {
       entries = null;
       throw error;

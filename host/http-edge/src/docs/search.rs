@@ -1,6 +1,7 @@
 //! What the search looks in: every section of every page, as one JSON text that the script filters.
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::html;
 use super::pages::pages;
@@ -26,5 +27,5 @@ pub(super) fn index() -> Vec<u8> {
         }
     }
     // Texts are always JSON.
-    serde_json::to_vec(&entries).unwrap_or_default()
+    serde_json::to_vec(&json!({ "sections": entries })).unwrap_or_default()
 }

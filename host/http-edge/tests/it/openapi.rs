@@ -189,17 +189,7 @@ async fn real_answers_are_what_the_document_says() {
     let fakes = both();
     let document = document(&fakes.service).await;
     let told = |method: &str, path: &str, answer: &Answer| is_told(&document, method, path, answer);
-    for path in [
-        "/",
-        "/console",
-        "/docs",
-        "/llms.txt",
-        "/health/live",
-        "/health/ready",
-        "/metrics",
-        "/health",
-        "/ready",
-    ] {
+    for path in ["/", "/console", "/health/live", "/health/ready", "/metrics", "/health", "/ready"] {
         told("GET", path, &fakes.service.get(path).await);
     }
     told("POST", "/agent/invoke", &fakes.service.invoke(r#"{"input":"hi"}"#).await);
@@ -249,6 +239,30 @@ async fn real_answers_are_what_the_document_says() {
     ] {
         fakes.windows.fill("user:a1", 0);
         told("GET", path, &fakes.administer("GET", real, "").await);
+    }
+}
+
+#[tokio::test]
+async fn pages_are_what_the_document_says() {
+    let service = both().service;
+    let document = document(&service).await;
+    for (path, real) in [
+        ("/docs", "/docs"),
+        ("/docs/api", "/docs/api"),
+        ("/docs/{page}", "/docs/ARCHITECTURE"),
+        ("/docs/{page}", "/docs/ARCHITECTURE.md"),
+        ("/docs/{page}", "/docs/tools"),
+        ("/docs/{page}", "/docs/style.css"),
+        ("/docs/{page}", "/docs/search.js"),
+        ("/docs/{page}", "/docs/search.json"),
+        ("/docs/{page}", "/docs/nope"),
+        ("/docs/{folder}/{page}", "/docs/api/streams"),
+        ("/docs/{folder}/{page}", "/docs/api/streams.md"),
+        ("/docs/{folder}/{page}", "/docs/images/soak-60-minutes.svg"),
+        ("/docs/{folder}/{page}", "/docs/wit/tool.wit"),
+        ("/llms.txt", "/llms.txt"),
+    ] {
+        is_told(&document, "GET", path, &service.get(real).await);
     }
 }
 
