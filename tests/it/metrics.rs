@@ -1,5 +1,5 @@
-//! `GET /metrics`: the three series of the interface (host/docs/interface/errors-and-limits.md#metrics), and what else a
-//! scraper finds.
+//! `GET /metrics`: the three series of the interface (host/docs/interface/errors-and-limits.md#metrics), and
+//! what else a scraper finds.
 
 use std::collections::BTreeSet;
 

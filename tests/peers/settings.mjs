@@ -1,5 +1,6 @@
 // The environment of the reference peer: the variables of the interface
-// (host/docs/interface/errors-and-limits.md#configuration), and the few that tests lower. What they mean once they are read does not belong here.
+// (host/docs/interface/errors-and-limits.md#configuration), and the few that tests lower. What they mean once
+// they are read does not belong here.
 import { z } from "zod";
 
 const switched = (fallback) => z.enum(["on", "off"]).default(fallback).transform((word) => word === "on");

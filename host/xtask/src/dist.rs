@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
     /// Make no packages, which takes Python and npm.
     #[arg(long)]
     pub(crate) no_packages: bool,
-    /// The commit and its date, as `git log -1 --format='%h %cs'` prints them, where there is no history to ask. Empty is none.
+    /// The commit and its date, as `git log -1 --format='%h %cs'` prints them, where there is no history to
+    /// ask. Empty is none.
     #[arg(long)]
     pub(crate) commit: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: writes what is made from code: the pages of `host/docs/reference/`, and `.env.example`.
 //!
-//! Tests make the pages (`tests/it/documents/reference.rs`), because they can start the binary and ask it. Without this
-//! command's variable they compare the committed pages with what they make. The pictures of the console are taken by the
-//! test in which Chromium uses it.
+//! Tests make the pages (`tests/it/documents/reference.rs`), because they can start the binary and ask it.
+//! Without this command's variable they compare the committed pages with what they make. The pictures of the
+//! console are taken by the test in which Chromium uses it.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Console blocks of pages are carried out against a service and answer what is shown; blocks of `sh` are scripts that succeed. A
-//! block behind `<!-- shown -->` is shown only.
+//! Console blocks of pages are carried out against a service and answer what is shown; blocks of `sh` are
+//! scripts that succeed. A block behind `<!-- shown -->` is shown only.
 
 use acceptance::{SECRET, Service, Token};
 use tokio::process::Command;

@@ -10,7 +10,8 @@ pub(super) enum Difference {
     // These may be between any two answers.
     /// We do not say what we are made with. host/docs/interface/node-clients.md#response-headers.
     PoweredBy,
-    /// How long an idle connection stays open is not announced (host/docs/interface/node-clients.md#response-headers).
+    /// How long an idle connection stays open is not announced
+    /// (host/docs/interface/node-clients.md#response-headers).
     KeepAlive,
     /// Answers of an agent are not fetched again, so they carry no weak `ETag`
     /// (host/docs/interface/node-clients.md#response-headers).
@@ -58,11 +59,13 @@ pub(super) enum Difference {
     JobWithoutQuery,
     /// host/docs/interface/node-clients.md#tokens: 403 before anything else is looked at.
     NoUsableId,
-    /// host/docs/interface/node-clients.md#circuit-breaker: a 503 that is never kept, instead of a 200 that is.
+    /// host/docs/interface/node-clients.md#circuit-breaker: a 503 that is never kept, instead of a 200 that
+    /// is.
     OpenCircuit,
     /// host/docs/interface/node-clients.md#rate-windows: with `Retry-After`, as every 429 here.
     ProviderLimited,
-    /// Outside production both say what went wrong, each in its own words (host/docs/interface/node-clients.md#bodies).
+    /// Outside production both say what went wrong, each in its own words
+    /// (host/docs/interface/node-clients.md#bodies).
     ErrorText,
     /// An answer to `/metrics` has no length beforehand, or a different one
     /// (host/docs/interface/node-clients.md#metrics).

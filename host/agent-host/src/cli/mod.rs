@@ -105,8 +105,8 @@ enum Command {
     Completions(completions::Arguments),
     /// List the pages of the documentation, or show one: docs api/streams
     ///
-    /// As Markdown. A running service has the same pages at /docs, with a search. The last part of a name is enough where it is
-    /// the only one: docs streams
+    /// As Markdown. A running service has the same pages at /docs, with a search. The last part of a name is
+    /// enough where it is the only one: docs streams
     Docs(docs::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),

@@ -1,13 +1,13 @@
 //! Links of pages: from the repository's paths to those that are served.
 //!
-//! A served page is Markdown whose links lead to other served files. What a link leads to that is not served stands there
-//! as its path in the repository.
+//! A served page is Markdown whose links lead to other served files. What a link leads to that is not served
+//! stands there as its path in the repository.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::pages::{place, served};
+use super::sources::{place, served};
 
 /// What pages are written in beyond CommonMark.
 pub(super) const OPTIONS: Options = Options::ENABLE_TABLES;

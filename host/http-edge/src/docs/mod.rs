@@ -1,19 +1,23 @@
-//! `GET /docs` and what is below: the pages of `host/docs` as people read them in a browser (`/docs/api/streams`) and as
-//! programs do (`/docs/api/streams.md`), `GET /llms.txt`, which lists them, and a search.
+//! `GET /docs` and what is below: the pages of `host/docs` as people read them in a browser
+//! (`/docs/api/streams`) and as programs do (`/docs/api/streams.md`), `GET /llms.txt`, which lists them, and
+//! a search.
 //!
-//! - `pages`: the texts, which are in the binary. The command `agent-host docs` prints them too.
+//! - `sources`: the texts, which are in the binary. `pages`: what is said of each. `agent-host docs` prints
+//!   them too.
 //! - `links`: links between pages, as they are where a page is served. `html`: Markdown to HTML.
-//! - `site`: everything that is served, each thing made for the first who asks for it. `search`: what the search looks in.
+//! - `site`: everything that is served, each thing made for the first who asks for it. `search`: what the
+//!   search looks in.
 //!
-//! As the console's, the pages need no token and no other network, name everything relative to their own address, and run
-//! the one script that the Content-Security-Policy lets them. `GET /docs/api`, the reference that is made from
-//! `/openapi.json`, is in `openapi/serve.rs`.
+//! As the console's, the pages need no token and no other network, name everything relative to their own
+//! address, and run the one script that the Content-Security-Policy lets them. `GET /docs/api`, the reference
+//! that is made from `/openapi.json`, is in `openapi/serve.rs`.
 
 mod html;
 mod links;
 mod pages;
 mod search;
 mod site;
+mod sources;
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;

@@ -1,6 +1,6 @@
 "use strict";
-// Searches the pages: shows the sections that have every word, those that have them in their titles first. Texts are put in
-// as text, never as markup.
+// Searches the pages: shows the sections that have every word, those that have them in their titles first.
+// Texts are put in as text, never as markup.
 
 const MOST = 30;
 const root = document.body.dataset.root;

@@ -1,5 +1,5 @@
-//! Everything below `/docs`, by what is behind it. A page is rendered for the first who asks for it, so that a start does
-//! not wait for any, and no request renders one again.
+//! Everything below `/docs`, by what is behind it. A page is rendered for the first who asks for it, so that
+//! a start does not wait for any, and no request renders one again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::pages::{INDEX, PICTURES, Page, TEXTS, pages, place};
+use super::pages::{INDEX, Page, pages};
+use super::sources::{PICTURES, TEXTS, place};
 use super::{html, links, search};
 use crate::answer;
 use crate::static_text::{HTML, StaticText};

@@ -1,5 +1,5 @@
-//! `GET /openapi.json` and `GET /docs/api`: texts that are made once, for the first who asks, so that a start does not wait for
-//! them.
+//! `GET /openapi.json` and `GET /docs/api`: texts that are made once, for the first who asks, so that a start
+//! does not wait for them.
 //!
 //! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by their digests
 //! and lets it read from this service only, so it works without any other network and runs nothing else.

@@ -1,8 +1,9 @@
 //! Packages of what is shipped: a Python wheel, an npm package and a Debian package.
 //!
-//! Each holds the same files: the binary, the licence, and the tools in `share/agent-host/tools` beside the folder that the
-//! binary is installed into, where `agent-host dev` looks for them. They are packed by what every machine that builds them has:
-//! tar, ar (which linking needs), and Python. Files of equal content make equal packages.
+//! Each holds the same files: the binary, the licence, and the tools in `share/agent-host/tools` beside the
+//! folder that the binary is installed into, where `agent-host dev` looks for them. They are packed by what
+//! every machine that builds them has: tar, ar (which linking needs), and Python. Files of equal content make
+//! equal packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

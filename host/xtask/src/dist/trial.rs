@@ -40,6 +40,11 @@ pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()>
         let Installed { binary, licence } = install(package, kind, &place)?;
         let text = fs::read_to_string(&licence).with_context(|| format!("reading {}", licence.display()))?;
         ensure!(text.contains("Apache License"), "{} is not the licence", licence.display());
+        let said = Command::new(&binary).arg("--version").output()?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        // Behind it is the commit with its date, or that the build is somebody's own.
+        let form = concat!("agent-host ", env!("CARGO_PKG_VERSION"), " (");
+        ensure!(said.starts_with(form) && said.ends_with(")\n"), "its --version says {said:?}");
         let home = place.join("home");
         fs::create_dir(&home)?;
         let seconds = answer(&binary, &home).with_context(|| format!("trying {}", package.display()))?;
@@ -89,8 +94,8 @@ fn install(package: &Path, kind: &str, place: &Path) -> anyhow::Result<Installed
     }
 }
 
-/// Installs it into a root of its own. The libraries that it depends on are those of this machine, so dpkg finds none there.
-/// Only root may give files to root: for others the package is unpacked.
+/// Installs it into a root of its own. The libraries that it depends on are those of this machine, so dpkg
+/// finds none there. Only root may give files to root: for others the package is unpacked.
 fn install_debian_package(package: &Path, root: &Path) -> anyhow::Result<()> {
     let id = Command::new("id").arg("-u").output().context("starting id")?;
     if id.stdout.trim_ascii() != b"0" {
