@@ -56,6 +56,7 @@ fn describe_at_the_top() -> Operation {
         .answers_text("text/markdown", "A page as Markdown: its name with `.md`")
         .answers_text("text/css", "The style")
         .answers_text("text/javascript", "The script of the search")
+        .answers_text("image/svg+xml", "The icon")
         .answers_object("What the search looks in: `search.json`")
         .answers_static_text()
         .answers_nothing(StatusCode::PERMANENT_REDIRECT, "It is elsewhere")

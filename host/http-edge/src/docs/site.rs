@@ -19,6 +19,7 @@ use crate::static_text::{HTML, StaticText};
 const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const STYLE: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
+const ICON: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 
 /// What a page may do.
@@ -57,6 +58,7 @@ pub(super) static SITE: LazyLock<BTreeMap<String, Served>> = LazyLock::new(|| {
     let style = concat!(include_str!("../openapi/page.css"), include_str!("docs.css"));
     let mut site = BTreeMap::from([
         ("style.css".to_owned(), Served::fixed(STYLE, style)),
+        ("icon.svg".to_owned(), Served::fixed(ICON, include_str!("../console/icon.svg"))),
         ("search.js".to_owned(), Served::fixed(SCRIPT, include_str!("search.js"))),
         (
             "search.json".to_owned(),

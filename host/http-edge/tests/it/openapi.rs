@@ -254,6 +254,7 @@ async fn pages_are_what_the_document_says() {
         ("/docs/{page}", "/docs/tools"),
         ("/docs/{page}", "/docs/style.css"),
         ("/docs/{page}", "/docs/search.js"),
+        ("/docs/{page}", "/docs/icon.svg"),
         ("/docs/{page}", "/docs/search.json"),
         ("/docs/{page}", "/docs/nope"),
         ("/docs/{folder}/{page}", "/docs/api/streams"),
