@@ -19,6 +19,7 @@ mod command_line;
 mod console;
 mod deployment;
 mod doctor;
+mod documentation;
 mod documents;
 mod edge;
 mod evidence;

@@ -1,9 +1,10 @@
 //! Variant B's error table: what a client is told of what goes wrong.
 //!
-//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows whether this is
-//! production. Two rows of the interface are missing, because nothing here raises what they name: `UnauthorizedError`
-//! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
-//! schema's 400 has a list). What only the admin API refuses has its texts in `admin/refusal.rs`.
+//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows
+//! whether this is production. Two errors of the interface (host/docs/interface/errors-and-limits.md#errors)
+//! are missing, because nothing here raises them: `UnauthorizedError` (a missing token is the 401 with an
+//! empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list). What
+//! only the admin API refuses has its texts in `admin/refusal.rs`.
 
 mod answer;
 #[cfg(test)]
