@@ -344,6 +344,7 @@ async fn the_last_writes_are_within_the_time_that_the_process_has() {
         tokio::time::pause();
         signalled = Some(Instant::now());
         bench.signal(Signal::Terminate);
+        client.wait_until_closed().await;
     });
     assert_eq!(outcome.await, Outcome::Forced);
     let forced = told.await.unwrap() - signalled.unwrap();
