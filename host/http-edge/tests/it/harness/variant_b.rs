@@ -112,7 +112,7 @@ impl Fakes {
 
 /// Every revision that a component of a test may be at.
 pub(crate) fn any_revision() -> String {
-    (0..30).map(|revision| format!("\"{revision}\"")).collect::<Vec<_>>().join(", ")
+    (0..100).map(|revision| format!("\"{revision}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// The Variant B of an edge that has one.
