@@ -16,7 +16,8 @@ const SERVER: &str = r#"while read -r line; do
 done
 "#;
 
-/// Starts it with two components and an MCP server, all of which wait for an approval, until each of them does.
+/// Starts it with two components and an MCP server, all of which wait for an approval, until each of them
+/// does.
 async fn starts_without_an_error(builder: Builder) {
     let home = tempfile::tempdir().unwrap();
     let (script, policy) = (home.path().join("server.sh"), home.path().join("policy.toml"));

@@ -85,8 +85,8 @@ pub enum PolicyFile {
 }
 
 impl PolicyFile {
-    /// The environment variables that it reads secrets from. None where it cannot be read, which ends a start.
-    /// Blocks.
+    /// The environment variables that it reads secrets from. None where it cannot be read, which ends a
+    /// start. Blocks.
     pub fn variables(&self) -> BTreeSet<String> {
         let (path, absence) = self.location();
         let Some(Ok(store)) = path.map(|path| PolicyStore::open(path, absence)) else {

@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
     /// process beside wasmtime alone.
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
-    /// In which language the tool is that `author` edits: `rust`, `python`, `js` or `all`. Those of Python and
-    /// JavaScript are built by toolchains that take most of a minute for each of 14 edits.
+    /// In which language the tool is that `author` edits: `rust`, `python`, `js` or `all`. Those of Python
+    /// and JavaScript are built by toolchains that take most of a minute for each of 14 edits.
     #[arg(long, default_value = "rust")]
     language: String,
     /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour more.

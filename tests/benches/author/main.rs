@@ -1,6 +1,7 @@
-//! How long an author waits: from an edit of a tool, under `agent-host tool dev`, to the first answer of a running service
-//! that shows it. Beside it the same edit of another project, built by `agent-host tool build` and served by nobody: what of the
-//! wait is the toolchain's. `--language` says which; componentize-py and componentize-js take most of a minute.
+//! How long an author waits: from an edit of a tool, under `agent-host tool dev`, to the first answer of a
+//! running service that shows it. Beside it the same edit of another project, built by `agent-host tool
+//! build` and served by nobody: what of the wait is the toolchain's. `--language` says which; componentize-py
+//! and componentize-js take most of a minute.
 #![allow(
     missing_docs,
     clippy::print_stdout,
@@ -45,7 +46,7 @@ const LANGUAGES: [Language; 3] = [
     Language { name: "js", source: "tools.js" },
 ];
 
-/// Those of `BENCH_LANGUAGE`, which `--language` sets: `rust` unless it says otherwise, or `all`.
+/// Languages of `BENCH_LANGUAGE`, which `--language` sets: `rust` unless it says otherwise, or `all`.
 fn languages() -> Vec<&'static Language> {
     #[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
     let chosen = std::env::var("BENCH_LANGUAGE").unwrap_or_else(|_| "rust".to_owned());

@@ -86,7 +86,7 @@ pub struct Config {
     pub variant_b: Option<VariantB>,
     /// What an operator should know, to be logged at start-up.
     pub warnings: Vec<String>,
-    /// The same of variables that look like settings and are none, by their names.
+    /// Warnings of variables that look like settings and are none, by their names.
     pub unknown: BTreeMap<String, String>,
 }
 
@@ -129,8 +129,8 @@ impl Config {
         })
     }
 
-    /// All that an operator should know. Variables that the policy of tools reads secrets from may be named as
-    /// the operator likes. Blocks: it reads the policy.
+    /// All that an operator should know. Variables that the policy of tools reads secrets from may be named
+    /// as the operator likes. Blocks: it reads the policy.
     pub fn all_warnings(&self) -> Vec<&str> {
         let of_policy = if self.unknown.is_empty() { BTreeSet::new() } else { self.tools.policy.variables() };
         let unknown = self.unknown.iter().filter(|(name, _)| !of_policy.contains(*name));

@@ -22,8 +22,8 @@ const PREFIXES: [&str; 11] = [
     "WEBHOOK_",
 ];
 
-/// What an operator should know of the variables of these names, by name: of those that begin like settings, or
-/// differ by one letter from one.
+/// What an operator should know of the variables of these names, by name: of those that begin like settings,
+/// or differ by one letter from one.
 pub(super) fn warnings(names: &[String]) -> BTreeMap<String, String> {
     let known: Vec<_> = all_settings::all().map(|setting| setting.name).collect();
     names

@@ -30,13 +30,14 @@ const MOST_CONNECTIONS: u32 = 20;
 /// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection that reads is kept. The pool gives out the one that was idle the longest, so that one look a
-/// second keeps all connections that a rush has opened from ever being idle for [`IDLE_TIMEOUT`]; each has a thread and
-/// a cache. Closed at this age, a connection is opened again only if another one is wanted.
+/// How long a connection that reads is kept. The pool gives out the one that was idle the longest, so that
+/// one look a second keeps all connections that a rush has opened from ever being idle for [`IDLE_TIMEOUT`];
+/// each has a thread and a cache. Closed at this age, a connection is opened again only if another one is
+/// wanted.
 const READER_LIFETIME: Duration = Duration::from_secs(120);
 
-/// The cache of a connection that reads, in KiB (SQLite's own default is 2,000). It is void after each write of
-/// another connection, and the file's pages are in the cache of the system.
+/// The cache of a connection that reads, in KiB (SQLite's own default is 2,000). It is void after each write
+/// of another connection, and the file's pages are in the cache of the system.
 const READER_CACHE_KIB: u32 = 512;
 
 /// How long getting a connection may take (host/docs/interface/errors-and-limits.md#limits).

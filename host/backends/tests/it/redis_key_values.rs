@@ -121,7 +121,7 @@ async fn what_is_kept_for_no_time_is_never_written() {
         assert_eq!(other.ask::<u64>(&["ZCARD", EXPIRIES]).await, 0, "{no_time:?}");
         assert_eq!(other.counts().await, (3, 3), "{no_time:?}");
     }
-    // It takes the place of what was there.
+    // A value for no time takes the place of what was there.
     store.set(SPACE, "a", b"1", Some(Duration::ZERO)).await.unwrap();
     assert_eq!(other.ask::<u64>(&["DBSIZE"]).await, 0);
 }

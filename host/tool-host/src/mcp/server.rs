@@ -174,7 +174,8 @@ impl Server {
         drop(closed);
     }
 
-    /// Looks at its tools: the canonical text of those that the policy allows. Ends within the limit for that.
+    /// Looks at its tools: the canonical text of those that the policy allows. Ends within the limit for
+    /// that.
     pub(crate) async fn look(&self) -> Result<Vec<u8>, LoadError> {
         {
             let mut looks = self.looks.lock();

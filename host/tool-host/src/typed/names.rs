@@ -42,8 +42,8 @@ impl Export {
 /// `check_init` and `coreabi_*` (componentize-js, the exports of its `starlingmonkey_embedding.wasm`). The
 /// `wasi:cli/run` and `wasi:http/incoming-handler` of that engine are [`OTHER_CONTRACTS`].
 const OF_TOOLCHAINS: &[(&str, &str, &str)] = &[
-    // componentize-py, wit/init.wit: its bundled interpreter is told there what it is to run, while the component
-    // is made.
+    // componentize-py, wit/init.wit: its bundled interpreter is told there what it is to run, while the
+    // component is made.
     ("exports", "init", "app-name"),
 ];
 

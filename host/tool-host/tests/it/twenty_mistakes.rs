@@ -1,5 +1,5 @@
-//! Twenty and more typical mistakes of authors, each with a phrase of the mend that it is answered with. What else is said
-//! stands in `author_mistakes.rs` and beside the code.
+//! Twenty and more typical mistakes of authors, each with a phrase of the mend that it is answered with. What
+//! else is said stands in `author_mistakes.rs` and beside the code.
 
 use serde_json::json;
 use tool_host::Limits;

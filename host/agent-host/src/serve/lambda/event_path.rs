@@ -46,8 +46,8 @@ fn within_api<'a>(event: &Request, path: &'a str, route: Option<&str>, stage: Op
     by_route.unwrap_or_else(|| without_stage(path, stage))
 }
 
-/// The end of `path` that the route matched. Of the values of `{name+}` only the segments are counted: they may
-/// be encoded otherwise. Nothing when the route cannot have matched the path.
+/// The end of `path` that the route matched. Of the values of `{name+}` only the segments are counted: they
+/// may be encoded otherwise. Nothing when the route cannot have matched the path.
 fn last_segments<'a, 'b>(
     path: &'a str,
     route: &str,
@@ -78,8 +78,8 @@ fn last_segments<'a, 'b>(
     Some(&path[start..])
 }
 
-/// How many segments of the path a `{name+}` of that value has matched, which is the last one of its route. A `/`
-/// in the value may be a `%2F` of the path.
+/// How many segments of the path a `{name+}` of that value has matched, which is the last one of its route. A
+/// `/` in the value may be a `%2F` of the path.
 fn segments_of(value: &str, path: &str) -> usize {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (value, path) = (value.trim_matches('/'), path.trim_end_matches('/'));

@@ -89,7 +89,7 @@ async fn keep_as(
     let used = writing!(pool, db => {
         sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes).fetch_one(db)
     });
-    // Its pages are in the writer's cache, and the next to read them is another start.
+    // The writer's cache is full of its pages, and the next to read them is another start.
     if let SqlPool::Sqlite(pools) = pool
         && let Err(error) = pools.shrink_memory().await
     {

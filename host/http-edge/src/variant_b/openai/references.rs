@@ -18,8 +18,8 @@ use super::parameters::Fields;
 use super::problem::Problem;
 use crate::dependencies::VariantB;
 
-/// Most bytes of the responses that one request refers to, as they are kept. A chat of any length refers to one
-/// response a turn, so their number says nothing.
+/// Most bytes of the responses that one request refers to, as they are kept. A chat of any length refers to
+/// one response a turn, so their number says nothing.
 const MOST_BYTES: usize = 4 << 20;
 
 /// How many responses are read at the same time.
@@ -63,8 +63,8 @@ fn responses(input: &[Value]) -> Result<Vec<(String, String)>, Problem> {
     Ok(responses)
 }
 
-/// The items of the responses. The first response that is not kept ends it, so that ids that were made up cost
-/// a few reads at most.
+/// The items of the responses. The first response that is not kept ends it, so that ids that were made up
+/// cost a few reads at most.
 async fn read(variant: &VariantB, caller: &Caller, responses: Vec<(String, String)>) -> Result<Items, Error> {
     let (mut items, mut bytes) = (Items::new(), 0);
     let read = |(response, item): (String, String)| async move {

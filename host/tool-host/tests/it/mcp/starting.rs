@@ -1,5 +1,5 @@
-//! Servers at a start: one that never lists its tools, one that is slow beside the store of versions, and one that the
-//! policy no longer has.
+//! Servers at a start: one that never lists its tools, one that is slow beside the store of versions, and one
+//! that the policy no longer has.
 
 use std::fs;
 use std::sync::Arc;
