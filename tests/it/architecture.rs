@@ -119,17 +119,6 @@ fn only_backends_names_a_store() {
 }
 
 #[test]
-fn only_clients_of_others_talk_http_to_them() {
-    // agent-host has it too while it is not split off; what matters is that no other middle does.
-    let workspace = Workspace::read();
-    let dependents = workspace.dependents(|name| name == "reqwest");
-    assert!(dependents.contains("model-client") && dependents.contains("tool-registry"), "{dependents:?}");
-    for other in ["agent-core", "backends", "http-edge", "tool-host"] {
-        assert!(!dependents.contains(other), "{other}");
-    }
-}
-
-#[test]
 fn the_core_names_no_driver() {
     const DRIVERS: [&str; 9] =
         ["axum", "hyper", "mongodb", "prometheus", "redis", "reqwest", "sqlx", "tower", "wasmtime"];
