@@ -3,6 +3,7 @@
 
 mod imports;
 mod readers;
+mod sockets;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,16 +46,11 @@ impl Workspace {
     }
 
     /// What a crate depends on, tests apart.
-    fn normal_dependencies(&self, package: &str) -> impl Iterator<Item = &Value> {
+    fn dependencies(&self, package: &str) -> BTreeSet<&str> {
         let found = self.0.iter().find(|one| one["name"] == package);
         let found = found.unwrap_or_else(|| panic!("there is no crate {package} any more"));
         let dependencies = found["dependencies"].as_array().unwrap().iter();
-        dependencies.filter(|dependency| dependency["kind"] != "dev")
-    }
-
-    /// Their names.
-    fn dependencies(&self, package: &str) -> BTreeSet<&str> {
-        let normal = self.normal_dependencies(package);
+        let normal = dependencies.filter(|dependency| dependency["kind"] != "dev");
         normal.map(|dependency| dependency["name"].as_str().unwrap()).collect()
     }
 
