@@ -10,7 +10,7 @@ use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
 use agent_core::secret::Secret;
 use agent_core::words::{Finish, ModelReply};
 use async_trait::async_trait;
-use reqwest::StatusCode;
+use http::StatusCode;
 use tokio::time::Instant;
 use tracing::warn;
 

@@ -86,7 +86,7 @@ pub use compiler::{CompileError, CompileJob, Compiler};
 pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
 pub use config::{Config, Environment, PolicyFile};
 pub use egress::{
-    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES, may_reach,
+    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
 pub use engine::Allocation;
 pub use error::LoadError;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::ModelError;
 use agent_core::secret::Secret;
-use reqwest::StatusCode;
+use http::StatusCode;
 
 use super::provider_error::ProviderError;
 use super::transport::{ExchangeError, HttpResponse};
@@ -137,7 +137,7 @@ fn retry_after(response: &HttpResponse, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+    use http::header::{HeaderMap, HeaderName, HeaderValue};
 
     use super::*;
 

@@ -14,7 +14,6 @@ const QUERY: Forwarded<'static> =
     Forwarded { query: "What is \"1+2\"?", authorization: b"Bearer a-very-secret-token", request_id: "r-1" };
 
 fn cluster(address: &str, time_limit: Duration) -> HttpCluster {
-    let _installed = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(&format!("http://{address}/api/agent")).unwrap();
     HttpCluster::new(url, time_limit).unwrap()
 }

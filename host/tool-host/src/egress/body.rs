@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use outbound::OwnedTask;
 use tokio::sync::{mpsc, oneshot};
 
 use super::budget::CallBudget;
@@ -19,7 +20,6 @@ use super::error::{EgressError, Place};
 use super::receipt::{HostRow, Ledger};
 use super::recording::BoundedBody;
 use super::secret_scan::ScanStream;
-use super::task::OwnedTask;
 
 /// What a guest sends. Its trailers are not sent.
 #[derive(Debug)]

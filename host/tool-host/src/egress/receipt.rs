@@ -6,10 +6,10 @@
 use parking_lot::Mutex;
 use std::net::IpAddr;
 
+use outbound::Origin;
 use serde::Serialize;
 
 use super::error::{EgressError, ErrorKind};
-use super::target::Target;
 
 /// Most hosts, and most refusals, that are listed.
 const MOST_LISTED: usize = 32;
@@ -88,9 +88,9 @@ impl Ledger {
     }
 
     /// A request to a host is under way.
-    pub(super) fn begun(&self, target: &Target) -> HostRow {
+    pub(super) fn begun(&self, to: &Origin) -> HostRow {
         let mut receipt = self.0.lock();
-        let (scheme, host, port) = (target.scheme.as_str(), target.host.as_str(), target.port);
+        let (scheme, host, port) = (to.scheme.as_str(), to.host.as_str(), to.port);
         let known = |row: &HostReceipt| row.scheme == scheme && row.host == host && row.port == port;
         let row = match receipt.hosts.iter().position(known) {
             Some(row) => row,
