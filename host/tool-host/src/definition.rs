@@ -11,13 +11,11 @@ use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
 use crate::mends::{answers_no_json, proposed_name, with_mend};
 use crate::moving_average::MeanTime;
+use crate::tool_name::{NAME_BYTES, is_tool_name};
 use crate::untrusted_text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
-
-/// Longest tool name, in bytes; providers allow 64.
-pub(crate) const NAME_BYTES: usize = 63;
 
 /// Most hints of a tool, and the most bytes of a key and of a value.
 const HINTS: usize = 16;
@@ -195,14 +193,6 @@ fn show_to_models(part: &mut Value) -> Result<(), String> {
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
-}
-
-/// Tells if a tool may have the name.
-pub(crate) fn is_tool_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let starts_well = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
-    let goes_on_well = bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    starts_well && goes_on_well && name.len() <= NAME_BYTES
 }
 
 fn check_name(name: &str) -> Result<(), String> {

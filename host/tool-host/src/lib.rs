@@ -62,6 +62,7 @@ mod shadow_calls;
 pub mod signing;
 mod snapshot;
 mod temp_file;
+mod tool_name;
 mod typed;
 mod untrusted_text;
 mod user_names;

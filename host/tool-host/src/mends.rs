@@ -1,10 +1,11 @@
 //! What a message about a tool's description or answer adds to the problem: what its author is to do.
 
 use agent_core::nearest_word::nearest_word;
+use json_schema::MemoryBudget;
 use serde_json::Value;
 
 use crate::argument_schema::Misfit;
-use crate::definition::{NAME_BYTES, is_tool_name, read};
+use crate::tool_name::{NAME_BYTES, is_tool_name};
 
 /// Of an answer that is no JSON.
 #[expect(clippy::needless_pass_by_value, reason = "as map_err has it")]
@@ -36,7 +37,7 @@ const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "arr
 /// What is wrong with a schema, and the type that was meant where it names one that is none.
 pub(crate) fn with_mend(problem: String, schema: &str) -> String {
     let is_of_schema = problem.starts_with("is not a JSON Schema");
-    let schema = is_of_schema.then(|| read(schema).ok()).flatten();
+    let schema = is_of_schema.then(|| MemoryBudget::default().read(schema.as_bytes()).ok()).flatten();
     let meant = schema.and_then(|schema| meant_type(&schema, &problem));
     meant.map(|meant| format!("{problem}; did you mean {meant:?}?")).unwrap_or(problem)
 }
