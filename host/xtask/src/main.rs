@@ -29,6 +29,9 @@ struct Arguments {
 enum Command {
     /// Build everything and serve it on http://127.0.0.1:3000, with the demo model unless LLM_API_KEY is set.
     Dev(dev::Arguments),
+    /// Build the tools that need a grant, and sign them with a binary of the service: what `dev` leaves for later.
+    #[command(hide = true)]
+    DevGranted { binary: PathBuf },
     /// Build everything and run all tests. Arguments after `--` go to the test runner.
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
@@ -64,6 +67,7 @@ fn carry_out() -> anyhow::Result<()> {
     let repository = repository();
     match Arguments::parse().command {
         Command::Dev(arguments) => dev::serve(&repository, &arguments),
+        Command::DevGranted { binary } => dev::build_granted(&repository, &binary),
         Command::Test(arguments) => test::run_all(&repository, &arguments, None),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist(arguments) => dist::build(&repository, &arguments),
