@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::refused::{Refused, RefusedBody};
 use super::schemas::Schemas;
+use crate::request::{Field, Request};
 
 /// What routes are grouped by. The document has them in this order.
 pub(crate) mod tags {
@@ -64,14 +65,8 @@ struct Content {
 pub(crate) struct Parameter(Value);
 
 impl Parameter {
-    /// A part of the path.
-    pub(crate) fn path(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("path", name, description, schema).required()
-    }
-
-    /// One of the query string, which may be absent.
-    pub(crate) fn query(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("query", name, description, schema)
+    fn of(place: &str, field: &Field) -> Self {
+        Self::new(place, field.name, field.description(), field.schema())
     }
 
     /// A header, which may be absent.
@@ -177,24 +172,40 @@ impl Operation {
     }
 
     /// It is carried out once under an idempotency key.
-    pub(crate) fn once(self, refused: impl IntoIterator<Item = Refused>) -> Self {
+    pub(crate) fn once(self, refused: impl IntoIterator<Item: Into<Refused>>) -> Self {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-\\[\\]-~]+$", "examples": ["8e03978e-40d5-43dd-bc93-6e2a7bea36ca"] });
         let description = "A key under which the request is carried out once: whoever repeats it within 24 hours gets the same \
                            answer. It may stand in double quotes.";
         self.parameter(Parameter::header("Idempotency-Key", description, schema)).refuses(refused)
     }
 
+    /// A part of the path.
+    pub(crate) fn path(self, field: Field) -> Self {
+        self.parameter(Parameter::of("path", &field).required())
+    }
+
+    /// The parameters of a query string, and what may be wrong with them.
+    pub(crate) fn query<T: Request>(mut self) -> Self {
+        for field in T::OBJECT.fields {
+            let parameter = Parameter::of("query", field);
+            let Parameter(parameter) = if field.is_required { parameter.required() } else { parameter };
+            self.parameters.push(parameter);
+        }
+        self.refuses([Refused::issue(T::OBJECT)])
+    }
+
     /// A body of JSON, which has to be there.
-    pub(crate) fn body(self, (name, schema): (&str, Value)) -> Self {
-        self.json_body(name, schema, true)
+    pub(crate) fn body<T: Request>(self) -> Self {
+        self.json_body(T::OBJECT.name, T::OBJECT.schema(), true)
     }
 
     /// A body of JSON. Without one it is `{}`.
-    pub(crate) fn optional_body(self, (name, schema): (&str, Value)) -> Self {
-        self.json_body(name, schema, false)
+    pub(crate) fn optional_body<T: Request>(self) -> Self {
+        self.json_body(T::OBJECT.name, T::OBJECT.schema(), false)
     }
 
-    fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
+    /// A body of JSON of the form of that name, which has to be there.
+    pub(crate) fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
         let reference = self.schemas.add_json(name, schema);
         self.body = Some(json!({ "required": required, "content": { JSON: { "schema": reference } } }));
         self
@@ -282,9 +293,9 @@ impl Operation {
     }
 
     /// What it refuses.
-    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item = Refused>) -> Self {
+    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item: Into<Refused>>) -> Self {
         for refused in all {
-            self.refuse(refused);
+            self.refuse(refused.into());
         }
         self
     }

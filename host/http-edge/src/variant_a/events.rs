@@ -24,14 +24,14 @@ use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownE
 
 pub(super) fn describe_stream() -> Operation {
     Operation::new("followInvocation", tags::AGENT, "Follow a run, from any event on")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .resumes_stream()
         .refuses(Error::of_runs([Error::UnknownRun]))
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelInvocation", tags::AGENT, "Cancel a run that is streamed")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded]))
         .once(Error::of_keys())

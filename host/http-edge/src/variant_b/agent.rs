@@ -10,9 +10,10 @@ use http::{HeaderMap, StatusCode};
 
 use super::agent_response::{Success, from_cache};
 use super::auth::Caller;
+use super::bodies::AgentRequest;
 use super::error::Error;
 use super::state::Shared;
-use super::{documented, events, request_schema, schema};
+use super::{bodies, documented, events};
 use crate::answer;
 use crate::body::Payload;
 use crate::dependencies::VariantB;
@@ -28,11 +29,11 @@ pub(super) fn describe() -> Operation {
              share one run and its result for an hour, unless `RESULT_CACHE` is `off`.",
         )
         .request_id()
-        .body(request_schema::agent_request())
+        .body::<AgentRequest>()
         .answers::<Success<'static>>(StatusCode::OK, "The result")
         .begins_stream()
-        .refuses(documented::bodies().chain(documented::runs()))
-        .refuses(documented::rows([Error::TooManyStreams]).chain(documented::conversations()))
+        .refuses(documented::bodies()).refuses(documented::runs())
+        .refuses([Error::TooManyStreams]).refuses(documented::conversations())
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
@@ -43,15 +44,14 @@ pub(super) async fn invoke_agent(
     (headers, rate_check, once): (HeaderMap, Option<Extension<RateCheck>>, Option<Extension<OnceId>>),
     payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &edge.settings).await?;
-    let request = schema::read_agent_request(body)?;
-    let ask = ask_of(&caller, &request_id, request.query, request.options);
-    let conversation = request.conversation_id.map(|id| InConversation {
+    let AgentRequest { query, mut options } = bodies::read(payload, &edge.settings).await?;
+    let conversation = options.conversation_id.take().map(|id| InConversation {
         id,
         // Carried out again under its key, perhaps by another process, the request is the same turn.
         turn_id: once.map(|Extension(OnceId(id))| id.to_string()),
         seen: None,
     });
+    let ask = ask_of(&caller, &request_id, query, options.of_run());
     let ask = Ask { conversation, rate_check: rate_check.map(|Extension(check)| check), ..ask };
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(&edge, streams, &headers, ask).await;

@@ -28,12 +28,12 @@ use self::answer::{Body, ErrorAnswer, TOO_MANY};
 use super::admin::refusal::Refusal;
 use super::mcp::refusal::Refusal as McpRefusal;
 use super::openai::problem::{self, Problem};
-use super::validation_issue::{Issue, Issues};
 use crate::answer::{self as answers, Failure};
 use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
 use crate::middleware::idempotency;
 use crate::openapi::{Refused, RefusedBody};
+use crate::request::{Issue, Issues, Step};
 use crate::tokens::TokenError;
 
 /// Everything that can go wrong in a route of Variant B.
@@ -175,7 +175,7 @@ impl Error {
                 ErrorAnswer::unavailable(SOON)
             }
             Self::Queue(QueueError::BadCursor) => {
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(Issue::BAD_CURSOR.into()))
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(vec![Issue::bad_cursor()].into()))
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
@@ -335,8 +335,10 @@ impl Error {
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
             InvokeError::Conversation(refusal) => Self::conversation_refused(refusal),
             InvokeError::UnknownTools { indexes } => {
-                let issues = indexes.iter().map(|index| Issue::unknown_tool(*index)).collect();
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues))
+                // Whether it is somebody else's tool is not said.
+                let at = |index: &usize| [Step::Name("options"), Step::Name("tools"), Step::Index(*index)];
+                let issue = |index| Issue::custom("Unknown tool", at(index).to_vec());
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(indexes.iter().map(issue).collect()))
             }
         }
     }
@@ -362,6 +364,12 @@ impl Error {
             false => ErrorChain(self).to_string().into(),
         };
         ErrorAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, Body::Text(text))
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        error.refused()
     }
 }
 

@@ -27,24 +27,26 @@ use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowE
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .resumes_stream()
-        .refuses(documented::rows([Error::UnknownRun, Error::TooManyStreams]).chain(documented::stores()))
+        .refuses([Error::UnknownRun, Error::TooManyStreams])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_job() -> Operation {
     Operation::new("followJob", tags::JOBS, "Follow the run of a job, from any event on")
         .about("The stream begins before the run does.")
-        .parameter(jobs::id_parameter())
+        .path(jobs::ID)
         .resumes_stream()
-        .refuses(documented::rows([Error::UnknownJob, Error::TooManyStreams]).chain(documented::stores()))
+        .refuses([Error::UnknownJob, Error::TooManyStreams])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses(documented::rows([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach]))
+        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach])
         .refuses(documented::stores())
 }
 

@@ -11,9 +11,10 @@ use http::{HeaderValue, StatusCode};
 
 use super::agent_response::Success;
 use super::auth::Caller;
+use super::bodies::GatewayRequest;
 use super::error::Error;
 use super::state::Shared;
-use super::{agent, documented, request_schema, schema};
+use super::{agent, bodies, documented};
 use crate::body::Payload;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
@@ -22,10 +23,11 @@ pub(super) fn describe(has_cluster: bool) -> Operation {
     let operation =
         Operation::new("routeByPriority", tags::AGENT, "Run the agent, here or on the dedicated cluster")
             .request_id()
-            .body(request_schema::gateway_request())
+            .body::<GatewayRequest>()
             .answers::<Success<'static>>(StatusCode::OK, "The result")
-            .refuses(documented::bodies().chain(documented::runs()))
-            .refuses(documented::rows([Error::Cluster(ClusterError(String::new()))]));
+            .refuses(documented::bodies())
+            .refuses(documented::runs())
+            .refuses([Error::Cluster(ClusterError(String::new()))]);
     if !has_cluster {
         return operation;
     }
@@ -38,9 +40,8 @@ pub(super) async fn route_by_priority(
     request_id: RequestId,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &edge.settings).await?;
-    let request = schema::read_gateway_request(body)?;
-    if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent) {
+    let request: GatewayRequest = bodies::read(payload, &edge.settings).await?;
+    if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent()) {
         return Ok(forward(cluster, &caller, &request_id, &request.query).await?);
     }
     let answer = agent::ask(&edge.variant, &caller, &request_id, request.query, Options::default()).await?;

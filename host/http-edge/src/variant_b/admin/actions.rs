@@ -8,19 +8,16 @@ use axum::routing::{MethodRouter, post};
 use http::StatusCode;
 use serde_json::Value;
 
+use super::super::bodies::read_json;
 use super::super::error::Error;
-use super::super::schema;
-use super::super::validation_issue::Issues;
-use super::action_body::{
-    approval_schema, digest_schema, nothing_schema, read_approval, read_digest, read_nothing, read_trial,
-    trial_schema,
-};
+use super::action_body::{Approval, NoOptions, TrialRequest, VersionChoice};
 use super::change::Change;
 use super::component_body::{self, ComponentBody};
 use super::documented;
 use super::state::Shared;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
+use crate::request::{Issues, read};
 
 /// What is done with a component: the last part of the path.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +45,7 @@ pub(super) fn action(verb: Verb) -> MethodRouter<Shared> {
 pub(super) fn describe_removal() -> Operation {
     let operation = Operation::new("removeComponent", tags::TOOLS, "Remove a component and all its versions");
     documented::change_of_what_was_read(operation)
-        .optional_body(nothing_schema())
+        .optional_body::<NoOptions>()
         .answers::<ComponentBody<'static>>(StatusCode::OK, "What is left of it")
 }
 
@@ -59,7 +56,7 @@ pub(super) async fn remove_component(
     payload: Payload,
 ) -> Result<Response, Error> {
     change.require_revision()?;
-    act(admin, change, payload, |body| read_nothing(body).map(|()| AdminAction::Delete)).await
+    act(admin, change, payload, |body| read(body).map(|NoOptions {}| AdminAction::Delete)).await
 }
 
 /// Not cancellation-safe by itself: when the client goes away this is dropped, and what is behind the port has to see to
@@ -70,8 +67,7 @@ async fn act(
     payload: Payload,
     read: impl FnOnce(Value) -> Result<AdminAction, Issues> + Send,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &admin.settings).await?;
-    let action = read(body)?;
+    let action = read(read_json(payload, &admin.settings).await?)?;
     change.note_digest(digest_of(&action));
     change.check_revision(&*admin.tools).await?;
     let view = admin.tools.act(change.name(), action, change.operator()).await?;
@@ -115,43 +111,45 @@ impl Verb {
     }
 
     pub(super) fn describe(self) -> Operation {
-        let (id, summary, body) = match self {
-            Self::Approve => ("approveVersion", "Let a version serve that waits", approval_schema()),
-            Self::EndTrial => ("endTrial", "End a trial; what serves stays", nothing_schema()),
-            Self::Enable => ("enableComponent", "Have a component serve again", nothing_schema()),
-            Self::Disable => ("disableComponent", "Have a component serve no longer", nothing_schema()),
-            Self::Rollback => ("rollBack", "Have an earlier version serve", digest_schema()),
-            Self::Shadow => {
-                ("beginShadow", "Try a version beside the calls of the one that serves", trial_schema())
-            }
-            Self::Canary => ("beginCanary", "Try a version on a share of the runs", trial_schema()),
-            Self::Promote => ("promoteVersion", "End a trial and have its version serve", digest_schema()),
+        let (id, summary) = match self {
+            Self::Approve => ("approveVersion", "Let a version serve that waits"),
+            Self::EndTrial => ("endTrial", "End a trial; what serves stays"),
+            Self::Enable => ("enableComponent", "Have a component serve again"),
+            Self::Disable => ("disableComponent", "Have a component serve no longer"),
+            Self::Rollback => ("rollBack", "Have an earlier version serve"),
+            Self::Shadow => ("beginShadow", "Try a version beside the calls of the one that serves"),
+            Self::Canary => ("beginCanary", "Try a version on a share of the runs"),
+            Self::Promote => ("promoteVersion", "End a trial and have its version serve"),
         };
         let operation = Operation::new(id, tags::TOOLS, summary);
+        let operation = match self {
+            Self::Approve => operation.optional_body::<Approval>(),
+            Self::Rollback | Self::Promote => operation.optional_body::<VersionChoice>(),
+            Self::Shadow | Self::Canary => operation.optional_body::<TrialRequest>(),
+            Self::EndTrial | Self::Enable | Self::Disable => operation.optional_body::<NoOptions>(),
+        };
         let operation = if self.requires_revision() {
             documented::change_of_what_was_read(operation)
         } else {
             documented::change(operation)
         };
-        operation
-            .optional_body(body)
-            .answers::<ComponentBody<'static>>(StatusCode::OK, "The component after it")
+        operation.answers::<ComponentBody<'static>>(StatusCode::OK, "The component after it")
     }
 
     fn read(self, body: Value) -> Result<AdminAction, Issues> {
         Ok(match self {
             Self::Approve => {
-                let (digest, serve) = read_approval(body)?;
+                let Approval { digest, serve } = read(body)?;
                 AdminAction::Approve { digest, serve }
             }
-            Self::Rollback => AdminAction::Rollback(read_digest(body)?),
-            Self::Promote => AdminAction::Promote(read_digest(body)?),
-            Self::Shadow => AdminAction::Try(TrialKind::Shadow, read_trial(body)?),
-            Self::Canary => AdminAction::Try(TrialKind::Canary, read_trial(body)?),
+            Self::Rollback => AdminAction::Rollback(read::<VersionChoice>(body)?.digest),
+            Self::Promote => AdminAction::Promote(read::<VersionChoice>(body)?.digest),
+            Self::Shadow => AdminAction::Try(TrialKind::Shadow, read::<TrialRequest>(body)?.into()),
+            Self::Canary => AdminAction::Try(TrialKind::Canary, read::<TrialRequest>(body)?.into()),
             // These are about the component: a digest would not be heeded.
-            Self::EndTrial => read_nothing(body).map(|()| AdminAction::EndTrial)?,
-            Self::Enable => read_nothing(body).map(|()| AdminAction::Enable)?,
-            Self::Disable => read_nothing(body).map(|()| AdminAction::Disable)?,
+            Self::EndTrial => read(body).map(|NoOptions {}| AdminAction::EndTrial)?,
+            Self::Enable => read(body).map(|NoOptions {}| AdminAction::Enable)?,
+            Self::Disable => read(body).map(|NoOptions {}| AdminAction::Disable)?,
         })
     }
 }

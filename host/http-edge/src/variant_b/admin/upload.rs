@@ -10,7 +10,6 @@ use http::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 
-use super::super::documented::rows;
 use super::super::error::Error;
 use super::change::Change;
 use super::component_body::{self, ComponentBody};
@@ -55,7 +54,7 @@ pub(super) fn describe() -> Operation {
         .header(StatusCode::ACCEPTED, &ETAG)
         .header(StatusCode::CREATED, &LOCATION)
         .header(StatusCode::ACCEPTED, &LOCATION)
-        .refuses(rows(refused.map(Error::AdminRequest)))
+        .refuses(refused.map(Error::AdminRequest))
 }
 
 /// 201 when the version is the one that serves, 202 when it is kept and serves not yet. Everything that the head can tell

@@ -84,7 +84,9 @@ async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
     let dense = || format!("[{}0]", r#"{"":0},"#.repeat(1 << 16));
     let dense = everywhere(|| crate::json::parse(dense().as_bytes()).unwrap_err().into()).await;
     assert_snapshot!(dense, @r#"413 Payload Too Large | {"error":"Payload too large"}"#);
-    let issues = everywhere(|| Issues::from(Issue::required("string", &["query"])).into()).await;
+    let issues =
+        everywhere(|| Issues::from(Issue::wrong_type("string", None, vec![Step::Name("query")])).into())
+            .await;
     assert_snapshot!(issues, @r#"400 Bad Request | {"error":[{"code":"invalid_type","expected":"string","received":"undefined","path":["query"],"message":"Required"}]}"#);
 }
 

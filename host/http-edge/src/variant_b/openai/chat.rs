@@ -7,8 +7,8 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
 use super::super::auth::Caller;
+use super::super::bodies::read_json;
 use super::super::error::Error;
-use super::super::schema::read_json;
 use super::super::state::Shared;
 use super::chat_chunks::ChatChunks;
 use super::completion::ChatCompletion;
@@ -21,17 +21,17 @@ use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
-    Operation::new("createChatCompletion", tags::OPENAI, "Run the agent as OpenAI's chat completions do")
+    let summary = "Run the agent as OpenAI's chat completions do";
+    documented::asking(Operation::new("createChatCompletion", tags::OPENAI, summary))
         .about(
             "The agent is the model `agent`: it calls its own tools, and answers. With `stream` the answer is OpenAI's stream \
              of chunks. Parameters that say how a model chooses its words are not looked at; what the agent cannot do is \
              refused.",
         )
         .request_id()
-        .body(request_schema::chat())
+        .json_body(request_schema::CHAT, request_schema::chat(), true)
         .answers::<ChatCompletion<'static>>(StatusCode::OK, "The completion")
         .streams("Chunks, and `[DONE]`")
-        .refuses(documented::asking())
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.

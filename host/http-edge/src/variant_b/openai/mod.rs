@@ -49,6 +49,7 @@ use super::{api_stack, rate_limit};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Operation, Routes};
 use crate::stack;
+use documented::in_form;
 use problem::Problem;
 
 /// Everything under `/v1/`, to be nested there.
@@ -76,7 +77,6 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
 /// What is said of every route in it: what `api_stack` says of its own, with errors in another form.
 fn describe(route: Described) -> Described {
     let is_post = route.is_post();
-    let in_form = documented::in_form;
     route.map(|operation: Operation| {
         let keys = super::documented::keys().map(in_form);
         let operation = if is_post { operation.once(keys) } else { operation };

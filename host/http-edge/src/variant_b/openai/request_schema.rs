@@ -3,11 +3,15 @@
 use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
-use super::super::conversations;
+use super::super::bodies::CONVERSATION_ID;
 use super::{images, models};
 
+/// The names of the bodies.
+pub(super) const CHAT: &str = "OpenAiChatRequest";
+pub(super) const RESPONSE: &str = "OpenAiResponseRequest";
+
 /// The body of `POST /v1/chat/completions`.
-pub(super) fn chat() -> (&'static str, Value) {
+pub(super) fn chat() -> Value {
     let mut schema = json!({
         "type": "object", "required": ["model", "messages"], "description": "What the agent is asked.",
         "properties": {
@@ -22,11 +26,11 @@ pub(super) fn chat() -> (&'static str, Value) {
         },
     });
     add_common(&mut schema);
-    ("OpenAiChatRequest", schema)
+    schema
 }
 
 /// The body of `POST /v1/responses`.
-pub(super) fn response() -> (&'static str, Value) {
+pub(super) fn response() -> Value {
     let mut schema = json!({
         "type": "object", "required": ["model", "input"], "description": "What the agent is asked.",
         "properties": {
@@ -53,8 +57,8 @@ pub(super) fn response() -> (&'static str, Value) {
             },
             "conversation": {
                 "anyOf": [
-                    conversations::id_schema(), { "type": "null" },
-                    { "type": "object", "required": ["id"], "properties": { "id": conversation_id() } },
+                    CONVERSATION_ID.schema(), { "type": "null" },
+                    { "type": "object", "required": ["id"], "properties": { "id": CONVERSATION_ID.about("Names it.").described() } },
                 ],
                 "description": "The kept conversation that this response is part of, or an object with its `id`.",
                 "examples": ["trip-to-rome"],
@@ -62,7 +66,7 @@ pub(super) fn response() -> (&'static str, Value) {
         },
     });
     add_common(&mut schema);
-    ("OpenAiResponseRequest", schema)
+    schema
 }
 
 /// What has to be there depends on who says it.
@@ -217,14 +221,6 @@ fn text_part(kind: &str) -> Value {
             "text": { "type": "string", "description": "What it says.", "examples": ["What is 6 * 7?"] },
         },
     })
-}
-
-fn conversation_id() -> Value {
-    let mut schema = conversations::id_schema();
-    if let Value::Object(schema) = &mut schema {
-        schema.insert("description".to_owned(), "Names it.".into());
-    }
-    schema
 }
 
 fn tokens() -> Value {

@@ -7,9 +7,9 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
 use super::super::auth::Caller;
+use super::super::bodies::read_json;
 use super::super::documented as of_variant;
 use super::super::error::Error;
-use super::super::schema::read_json;
 use super::super::state::Shared;
 use super::head::Head;
 use super::kept::Keep;
@@ -25,21 +25,20 @@ use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
-    Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do")
+    documented::asking(Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do"))
         .about(
             "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. With `stream` the answer is \
              OpenAI's stream of typed events. With `previous_response_id` it goes on from a response that was kept, with \
              `conversation` it is part of a kept conversation.",
         )
         .request_id()
-        .body(request_schema::response())
+        .json_body(request_schema::RESPONSE, request_schema::response(), true)
         .defines(response_schema::all())
         .answers_named(response_schema::RESPONSE, "The response, as OpenAI describes it")
         .streams(
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
-        .refuses(documented::asking())
-        .refuses(documented::problems([Problem::unknown_item("msg_1_0")]))
+        .refuses([Problem::unknown_item("msg_1_0")])
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 
