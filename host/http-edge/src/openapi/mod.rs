@@ -6,18 +6,20 @@
 //!
 //! - `routes`: the table. `operation`: what is said of one route. `refused`: what is said of an error.
 //! - `schemas`: the schemas by name. `document`: all of it as one JSON text.
-//! - `serve`: `GET /openapi.json` and `GET /docs`.
+//! - `serve`: `GET /openapi.json` and `GET /docs`. `endpoints`: the same in a line each, for the front page.
 //!
 //! What a route does and what it refuses stands in the file of that route, in a function `describe`.
 
 mod document;
+mod endpoints;
 mod operation;
 mod refused;
 mod routes;
 mod schemas;
 mod serve;
 
+pub(crate) use endpoints::endpoints;
 pub(crate) use operation::{Operation, Parameter, tags};
 pub(crate) use refused::{Refused, RefusedBody};
 pub(crate) use routes::{Described, Routes};
-pub(crate) use serve::serve;
+pub(crate) use serve::{routes, serve};

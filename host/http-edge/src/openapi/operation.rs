@@ -349,6 +349,39 @@ impl Operation {
         answer
     }
 
+    pub(super) fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    pub(super) fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// The roles that a token has to have; none when no token is needed.
+    pub(super) fn roles(&self) -> Option<&'static [&'static str]> {
+        self.roles
+    }
+
+    /// The parameters of the query string that have to be there.
+    pub(super) fn required_parameters(&self) -> impl Iterator<Item = &str> {
+        let required = |parameter: &&Value| {
+            parameter.get("in").is_some_and(|place| place == "query") && parameter.get("required").is_some()
+        };
+        self.parameters.iter().filter(required).filter_map(|parameter| parameter.get("name")?.as_str())
+    }
+
+    /// What the body is to look like: `{"query": "…"}`.
+    pub(super) fn body_sketch(&self) -> Option<String> {
+        let reference = self.body.as_ref()?.pointer("/content/application~1json/schema/$ref")?;
+        let schema = self.schemas.get(reference.as_str()?.rsplit('/').next()?)?;
+        let field = |name: &str| match schema.pointer(&format!("/properties/{name}/type")) {
+            Some(kind) if kind == "array" => format!("\"{name}\": […]"),
+            _ => format!("\"{name}\": \"…\""),
+        };
+        let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+        Some(format!("{{{}}}", required.map(field).collect::<Vec<_>>().join(", ")))
+    }
+
     pub(super) fn schemas(&self) -> &Schemas {
         &self.schemas
     }

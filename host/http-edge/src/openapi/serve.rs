@@ -24,19 +24,19 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const PAGE: &str = include_str!("page.html");
 
-/// The routes of the document of these routes, of itself and of the page. `more` is what is said of every
-/// route. Request bodies have at most so many bytes.
+/// What is said of the routes of the document and of the page.
+pub(crate) fn routes() -> Vec<Described> {
+    let routes = Routes::<()>::new().get("/openapi.json", || async {}, describe_document());
+    routes.get("/docs", || async {}, describe_page()).split().1
+}
+
+/// The routes of the document of these routes, and of the page. `more` is what is said of every route. Request bodies
+/// have at most so many bytes.
 pub(crate) fn serve(
-    mut described: Vec<Described>,
+    described: Vec<Described>,
     max_body_bytes: usize,
     more: fn(Operation) -> Operation,
 ) -> Router {
-    let own = Routes::<()>::new().get("/openapi.json", || async {}, describe_document()).get(
-        "/docs",
-        || async {},
-        describe_page(),
-    );
-    described.extend(own.split().1);
     let described: Vec<_> = described.into_iter().map(|route| route.map(more)).collect();
     let document = made_by(move || {
         // A document is always JSON.
