@@ -1,25 +1,26 @@
-//! What the options of a run have in both variants: what was said before it (`history`), a list of texts, each with who said
-//! it; and the only tools that it has (`tools`).
+//! What the options of a run have in both variants: what was said before it (`history`), a list of texts,
+//! each with who said it; and the only tools that it has (`tools`).
 
 use agent_core::words::{LONGEST_HISTORY_MESSAGE, MOST_CHOSEN_TOOLS, MOST_HISTORY_MESSAGES, Message};
 use serde_json::{Value, json};
 
-use crate::request::{Field, FromJson, Kind, MOST_QUOTED, Object, Request, Text, request};
+use crate::request::{Field, FromJson, Kind, MOST_QUOTED, Object, Request, request};
+
+const ROLES: &[&str] = &["user", "assistant", "system"];
 
 request! {
     /// One message.
     pub(crate) struct HistoryMessage = Object::OPEN;
 
     /// Who said it. `system` tells the model about its task, after what the deployment tells it.
-    role: String = Field::new("role", Kind::Word { words: || vec!["user", "assistant", "system"], most_quoted: MOST_QUOTED })
+    role: String = Field::new("role", Kind::Word { words: || ROLES.to_vec(), most_quoted: MOST_QUOTED })
         .required()
         .example(|| json!("user"));
 
     /// The text.
-    content: String = Text::ANY
-        .at_least(1)
-        .at_most(LONGEST_HISTORY_MESSAGE as u32)
-        .field("content")
+    content: String = Field::text("content")
+        .least(1)
+        .most(LONGEST_HISTORY_MESSAGE as u32)
         .required()
         .example(|| json!("I am Ada."));
 }
@@ -39,7 +40,7 @@ pub(crate) const HISTORY: Field = Field::new(
 
 /// Names of the only tools that a run has. Which ones the caller has is for the agent to know.
 pub(crate) const CHOSEN_TOOLS: Field =
-    Field::new("tools", Kind::List { most: MOST_CHOSEN_TOOLS, item: &Kind::Text(Text::ANY) })
+    Field::new("tools", Kind::List { most: MOST_CHOSEN_TOOLS, item: &Kind::Text })
         .example(|| json!(["calculate"]));
 
 impl FromJson for Message {

@@ -2,7 +2,6 @@
 //! which name `text/html` in `Accept`, a page.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -12,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer;
-use crate::openapi::{Operation, tags};
+use crate::openapi::{Lazy, Operation, tags};
 use crate::static_text::HTML;
 
 /// What this is.
@@ -50,7 +49,7 @@ pub(crate) fn describe() -> Operation {
 }
 
 /// Everything that is served.
-pub(crate) type Endpoints = Arc<[Endpoint]>;
+pub(crate) type Endpoints = Lazy<Vec<Endpoint>>;
 
 pub(crate) async fn show_index(State(endpoints): State<Endpoints>, headers: HeaderMap) -> Response {
     let page = Page { service: "agent-host", version: env!("CARGO_PKG_VERSION"), endpoints: &endpoints };

@@ -12,7 +12,8 @@
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what was said before it.
+//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what was said
+//!   before it.
 //! - `result_json`: the agent's result as clients read it.
 //! - `server_sent_events/`: runs as server-sent events.
 //! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not change.

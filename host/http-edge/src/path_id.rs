@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use serde_json::{Value, json};
 
-use crate::request::{Field, Text};
+use crate::request::Field;
 
 /// Longer than any id, in bytes.
 const LONGEST_ID: usize = 256;
@@ -25,7 +25,7 @@ pub(crate) fn may_be_id(id: &str) -> bool {
 
 /// The same for the document.
 pub(crate) const fn id(name: &'static str, about: &'static str, example: fn() -> Value) -> Field {
-    Text::ANY.at_least(1).at_most(LONGEST_ID as u32).field(name).about(about).example(example)
+    Field::text(name).least(1).most(LONGEST_ID as u32).about(about).example(example)
 }
 
 /// The id of a run.

@@ -60,11 +60,11 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }
     described.extend(openapi::routes());
-    let endpoints = openapi::endpoints(&described);
     let (index, of_index) = Routes::new().get("/", index::show_index, index::describe()).split();
     described.extend(of_index);
+    let described = Arc::from(described);
     let routes = routes
-        .merge(index.with_state(endpoints))
+        .merge(index.with_state(openapi::endpoints(Arc::clone(&described))))
         .merge(openapi::serve(described, settings.max_body_bytes, stack::describe))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);

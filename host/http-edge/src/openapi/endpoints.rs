@@ -1,14 +1,21 @@
 //! What is served, in a line for each route: for the front page.
 
+use std::sync::Arc;
+
 use super::document::{TAGS, as_in_documents};
 use super::routes::Described;
+use super::serve::made_by;
 use crate::index::{Endpoint, Endpoints};
 
-/// A line for each of these routes, grouped as in the document, the files of the console left out.
-pub(crate) fn endpoints(described: &[Described]) -> Endpoints {
-    let mut shown: Vec<_> = described.iter().filter(|route| !route.path.ends_with("/{file}")).collect();
-    shown.sort_by_key(|route| TAGS.iter().position(|(tag, _)| *tag == route.operation.tag()));
-    shown.into_iter().map(line).collect()
+/// A line for each of these routes, grouped as in the document, the front page and the files of the console
+/// left out.
+pub(crate) fn endpoints(described: Arc<[Described]>) -> Endpoints {
+    made_by(move || {
+        let is_shown = |route: &&Described| route.path != "/" && !route.path.ends_with("/{file}");
+        let mut shown: Vec<_> = described.iter().filter(is_shown).collect();
+        shown.sort_by_key(|route| TAGS.iter().position(|(tag, _)| *tag == route.operation.tag()));
+        shown.into_iter().map(line).collect()
+    })
 }
 
 fn line(Described { method, path, operation }: &Described) -> Endpoint {

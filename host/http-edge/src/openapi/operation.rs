@@ -1,12 +1,15 @@
 //! What is said of one route: what it takes, what it answers, and what it refuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, ETAG};
 use http::{HeaderName, StatusCode};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::described_answer::DescribedAnswer;
+use super::error_schemas;
+use super::parameter::Parameter;
 use super::refused::{Refused, RefusedBody};
 use super::schemas::Schemas;
 use crate::request::{Field, Request};
@@ -36,60 +39,12 @@ pub(crate) struct Operation {
     description: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
-    answers: BTreeMap<u16, Answer>,
+    answers: BTreeMap<u16, DescribedAnswer>,
     /// An answer of whatever other status.
     any_answer: Option<&'static str>,
     /// The roles that a token has to have; none when no token is needed.
     roles: Option<&'static [&'static str]>,
     schemas: Schemas,
-}
-
-/// What is said of the answers of one status.
-#[derive(Debug, Clone, Default)]
-struct Answer {
-    /// One line, as all answers of the status have it.
-    descriptions: BTreeSet<String>,
-    headers: BTreeSet<String>,
-    /// By media type.
-    content: BTreeMap<&'static str, Content>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Content {
-    schemas: Vec<Value>,
-    examples: Map<String, Value>,
-}
-
-/// A parameter of a route.
-#[derive(Debug, Clone)]
-pub(crate) struct Parameter(Value);
-
-impl Parameter {
-    fn of(place: &str, field: &Field) -> Self {
-        Self::new(place, field.name, field.description(), field.schema())
-    }
-
-    /// A header, which may be absent.
-    pub(crate) fn header(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("header", name, description, schema)
-    }
-
-    fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
-        let mut parameter = Map::new();
-        parameter.insert("in".to_owned(), place.into());
-        parameter.insert("name".to_owned(), name.into());
-        parameter.insert("description".to_owned(), description.into());
-        parameter.insert("schema".to_owned(), schema);
-        Self(parameter.into())
-    }
-
-    /// The same, and it may not be absent.
-    pub(crate) fn required(mut self) -> Self {
-        if let Value::Object(fields) = &mut self.0 {
-            fields.insert("required".to_owned(), true.into());
-        }
-        self
-    }
 }
 
 impl Operation {
@@ -314,17 +269,17 @@ impl Operation {
             }
             RefusedBody::Text(text) => {
                 let example = json!({ "error": text });
-                (Some(JSON), "Error", error_schema(), text, example)
+                (Some(JSON), "Error", error_schemas::error(), text, example)
             }
             RefusedBody::Issues(issues) => {
                 let text = "The request does not match its schema".to_owned();
-                self.schemas.add_json("Issue", issue_schema());
-                (Some(JSON), "ValidationError", validation_schema(), text, json!({ "error": issues }))
+                self.schemas.add_json("Issue", error_schemas::issue());
+                (Some(JSON), "ValidationError", error_schemas::validation(), text, json!({ "error": issues }))
             }
             RefusedBody::OpenAi(body) => {
                 let text =
                     body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned();
-                (Some(JSON), "OpenAiError", openai_error_schema(), text, body)
+                (Some(JSON), "OpenAiError", error_schemas::openai_error(), text, body)
             }
         };
         let reference = if name.is_empty() { schema } else { self.schemas.add_json(name, schema) };
@@ -343,7 +298,7 @@ impl Operation {
         }
     }
 
-    fn answer(&mut self, status: StatusCode, description: &str) -> &mut Answer {
+    fn answer(&mut self, status: StatusCode, description: &str) -> &mut DescribedAnswer {
         let answer = self.answers.entry(status.as_u16()).or_default();
         answer.descriptions.insert(description.to_owned());
         answer
@@ -413,106 +368,4 @@ impl Operation {
         set("responses", answers.into());
         json
     }
-}
-
-impl Answer {
-    fn to_json(&self) -> Value {
-        let description: Vec<_> = self.descriptions.iter().map(String::as_str).collect();
-        let headers: Map<_, _> = self
-            .headers
-            .iter()
-            .map(|name| (name.clone(), json!({ "$ref": format!("#/components/headers/{name}") })))
-            .collect();
-        let content: Map<_, _> =
-            self.content.iter().map(|(media, content)| ((*media).to_owned(), content.to_json())).collect();
-        let mut json = json!({ "description": description.join("; "), "headers": headers });
-        if let (Value::Object(fields), false) = (&mut json, content.is_empty()) {
-            fields.insert("content".to_owned(), content.into());
-        }
-        json
-    }
-}
-
-impl Content {
-    fn to_json(&self) -> Value {
-        let schema = match self.schemas.as_slice() {
-            [only] => only.clone(),
-            several => json!({ "anyOf": several }),
-        };
-        if self.examples.is_empty() {
-            return json!({ "schema": schema });
-        }
-        json!({ "schema": schema, "examples": self.examples })
-    }
-}
-
-/// `{"error": text}`.
-fn error_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "Why a request was refused, or what went wrong.",
-        "properties": { "error": {
-            "type": "string", "description": "A text for people.", "examples": ["Invalid input"],
-        } },
-    })
-}
-
-/// `{"error": {"message", "type", "param", "code"}}`.
-fn openai_error_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "An error in OpenAI's form.",
-        "properties": { "error": {
-            "type": "object", "required": ["message", "type", "param", "code"], "description": "What went wrong.",
-            "examples": [{ "message": "Missing required parameter: 'model'.", "type": "invalid_request_error", "param": "model", "code": "missing_required_parameter" }],
-            "properties": {
-                "message": { "type": "string", "description": "A text for people.", "examples": ["Missing required parameter: 'model'."] },
-                "type": { "type": "string", "description": "What kind of error it is.", "examples": ["invalid_request_error"] },
-                "param": { "type": ["string", "null"], "description": "Where in the request it is.", "examples": ["model"] },
-                "code": { "type": ["string", "null"], "description": "Its name for programs.", "examples": ["missing_required_parameter"] },
-            },
-        } },
-    })
-}
-
-/// `{"error": [issue, …]}`.
-fn validation_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "Everything that is wrong with a request.",
-        "properties": { "error": {
-            "type": "array", "minItems": 1, "description": "One issue for each mistake, in the order of the schema.",
-            "items": { "$ref": "#/components/schemas/Issue" },
-        } },
-    })
-}
-
-/// An issue as zod 3 writes it, with zod 4's `origin` beside `type`.
-fn issue_schema() -> Value {
-    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
-    let bound = |description: &str, example: u32| json!({ "type": "integer", "minimum": 0, "description": description, "examples": [example] });
-    let truth = |description: &str, example: bool| json!({ "type": "boolean", "description": description, "examples": [example] });
-    let texts = |description: &str, example: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description, "examples": [[example]] });
-    json!({
-        "type": "object", "required": ["code", "path", "message"],
-        "description": "One thing that is wrong with a request. Which fields there are beside these three depends on `code`.",
-        "properties": {
-            "code": {
-                "type": "string", "description": "What kind of mistake it is.", "examples": ["too_small"],
-                "enum": ["invalid_type", "too_small", "too_big", "invalid_enum_value", "unrecognized_keys", "custom"],
-            },
-            "path": {
-                "type": "array", "description": "Where it is: names of fields, and places in lists counted from 0.",
-                "items": { "type": ["string", "integer"] }, "examples": [["options", "tools", 0]],
-            },
-            "message": text("The same for people.", "String must contain at least 1 character(s)"),
-            "expected": text("`invalid_type`: the kind of value that belongs there.", "string"),
-            "received": text("What was there instead.", "undefined"),
-            "minimum": bound("`too_small`: the least that may be.", 1),
-            "maximum": bound("`too_big`: the most that may be.", 1000),
-            "type": text("What the bound is one of.", "string"),
-            "origin": text("The same, as zod 4 calls it.", "string"),
-            "inclusive": truth("Whether the bound itself may be.", true),
-            "exact": truth("Whether nothing else may be.", false),
-            "options": texts("`invalid_enum_value`: what may be there.", "waiting"),
-            "keys": texts("`unrecognized_keys`: the key.", "thresold"),
-        },
-    })
 }

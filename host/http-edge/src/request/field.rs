@@ -10,10 +10,16 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     about: &'static str,
     pub(crate) kind: Kind,
+    /// Bounds of a number, or of how many characters (Unicode code points) a text has. Both may be reached.
+    pub(crate) least: Option<u32>,
+    pub(crate) most: Option<u32>,
+    pub(crate) pattern: Option<&'static Pattern>,
     pub(crate) is_required: bool,
     /// What an absent one is taken for.
     pub(crate) default: Option<fn() -> Value>,
     example: Option<fn() -> Value>,
+    /// Whether `null` is as good as nothing, for the document.
+    is_nullable: bool,
     /// Whether a parameter without a text is as good as none, as forms send it.
     pub(crate) empty_is_absent: bool,
 }
@@ -24,13 +30,16 @@ pub(crate) enum Kind {
     /// Whatever it is.
     Any,
     Truth,
-    Text(Text),
+    Text,
     /// One of these words. Of another one so many characters are quoted.
     Word {
         words: fn() -> Vec<&'static str>,
         most_quoted: usize,
     },
-    Number(Number),
+    Number,
+    /// A number above 0.
+    PositiveNumber,
+    WholeNumber,
     /// Digits of a query string.
     Digits,
     List {
@@ -38,15 +47,6 @@ pub(crate) enum Kind {
         item: &'static Kind,
     },
     Object(&'static Object),
-}
-
-/// A text. Characters are Unicode code points.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Text {
-    pub(crate) least: Option<u32>,
-    pub(crate) most: Option<u32>,
-    pub(crate) pattern: Option<&'static Pattern>,
-    format: Option<&'static str>,
 }
 
 /// What a text has to be beside its length.
@@ -57,15 +57,6 @@ pub(crate) struct Pattern {
     pub(crate) fault: &'static str,
     /// The same as keywords of JSON Schema.
     pub(crate) keywords: fn() -> Value,
-}
-
-/// A number. Both bounds may be reached, unless it has to be more than 0.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Number {
-    pub(crate) least: u32,
-    pub(crate) most: u32,
-    pub(crate) is_whole: bool,
-    pub(crate) is_positive: bool,
 }
 
 /// An object with fields.
@@ -102,23 +93,24 @@ impl Object {
     /// Other keys are ignored, and so is what is no object.
     pub(crate) const LENIENT: Self = Self { is_lenient: true, ..Self::OPEN };
 
-    /// An issue that there may be with it, for the document: a number that is none, a field that is missing, or a text of
-    /// another form.
+    /// An issue that there may be with it, for the document: a number that is none, a field that is missing,
+    /// or a text of another form.
     pub(crate) fn likely_issue(&self) -> Issue {
-        let at = |field: &Field| vec![Step::Name(field.name)];
-        let mut fields = self.fields.iter();
-        let number = fields.find(|field| matches!(field.kind, Kind::Number(_) | Kind::Digits));
-        if let Some(field) = number {
-            return Issue::received(field.kind.expected(), "nan", at(field));
+        let of = |is_it: fn(&&Field) -> bool| {
+            self.fields.iter().find(is_it).map(|field| (field, vec![Step::Name(field.name)]))
+        };
+        let is_number =
+            |field: &&Field| matches!(field.kind, Kind::Number | Kind::WholeNumber | Kind::Digits);
+        if let Some((field, path)) = of(is_number) {
+            return Issue::received(field.kind.expected(), "nan", path);
         }
-        if let Some(field) = self.fields.iter().find(|field| field.is_required) {
-            return Issue::wrong_type(field.kind.expected(), None, at(field));
+        if let Some((field, path)) = of(|field| field.is_required) {
+            return Issue::wrong_type(field.kind.expected(), None, path);
         }
-        let of_pattern = self.fields.iter().find_map(|field| match field.kind {
-            Kind::Text(Text { pattern: Some(pattern), .. }) => Some(Issue::custom(pattern.fault, at(field))),
-            _ => None,
-        });
-        of_pattern.unwrap_or_else(|| Issue::wrong_type("object", None, vec![]))
+        match of(|field| field.pattern.is_some()) {
+            Some((Field { pattern: Some(pattern), .. }, path)) => Issue::custom(pattern.fault, path),
+            _ => Issue::wrong_type("object", None, vec![]),
+        }
     }
 
     pub(crate) fn schema(&self) -> Value {
@@ -127,7 +119,7 @@ impl Object {
         let required = self.fields.iter().filter(|field| field.is_required).map(|field| field.name);
         let refused = self.refused.iter().map(|name| json!({ "type": "object", "required": [name] }));
         let (required, refused): (Vec<_>, Vec<_>) = (required.collect(), refused.collect());
-        with([
+        said([
             ("type", (!self.is_lenient).then(|| "object".into())),
             ("description", (!self.about.is_empty()).then(|| self.about.into())),
             ("additionalProperties", self.is_closed.then_some(Value::Bool(false))),
@@ -136,6 +128,7 @@ impl Object {
             ("not", (!refused.is_empty()).then(|| json!({ "anyOf": refused }))),
             ("examples", self.example.map(|example| json!([example()]))),
         ])
+        .into()
     }
 }
 
@@ -145,11 +138,31 @@ impl Field {
             name,
             about: "",
             kind,
+            least: None,
+            most: None,
+            pattern: None,
             is_required: false,
             default: None,
             example: None,
+            is_nullable: false,
             empty_is_absent: false,
         }
+    }
+
+    pub(crate) const fn text(name: &'static str) -> Self {
+        Self::new(name, Kind::Text)
+    }
+
+    pub(crate) const fn least(self, least: u32) -> Self {
+        Self { least: Some(least), ..self }
+    }
+
+    pub(crate) const fn most(self, most: u32) -> Self {
+        Self { most: Some(most), ..self }
+    }
+
+    pub(crate) const fn like(self, pattern: &'static Pattern) -> Self {
+        Self { pattern: Some(pattern), ..self }
     }
 
     pub(crate) const fn required(self) -> Self {
@@ -170,6 +183,10 @@ impl Field {
         Self { default: Some(default), example: Some(default), ..self }
     }
 
+    pub(crate) const fn nullable(self) -> Self {
+        Self { is_nullable: true, ..self }
+    }
+
     pub(crate) const fn empty_is_absent(self) -> Self {
         Self { empty_is_absent: true, ..self }
     }
@@ -182,63 +199,33 @@ impl Field {
     /// The schema without its description.
     pub(crate) fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
-        let more = with([
+        let (least, most) = match self.kind {
+            Kind::Text => ("minLength", "maxLength"),
+            Kind::PositiveNumber => ("exclusiveMinimum", "maximum"),
+            _ => ("minimum", "maximum"),
+        };
+        schema.extend(said([
+            (least, self.least.map(Value::from)),
+            (most, self.most.map(Value::from)),
             ("default", self.default.map(|default| default())),
             ("examples", self.example.map(|example| json!([example()]))),
-        ]);
-        extend(&mut schema, more);
-        schema
+        ]));
+        if let Some(Value::Object(keywords)) = self.pattern.map(|pattern| (pattern.keywords)()) {
+            schema.extend(keywords);
+        }
+        if let (true, Some(kind)) = (self.is_nullable, schema.get_mut("type")) {
+            *kind = json!([kind, "null"]);
+        }
+        schema.into()
     }
 
     /// The schema with its description.
     pub(crate) fn described(&self) -> Value {
         let mut schema = self.schema();
-        let about = with([("description", (!self.about.is_empty()).then(|| self.about.into()))]);
-        extend(&mut schema, about);
+        if let (false, Value::Object(schema)) = (self.about.is_empty(), &mut schema) {
+            schema.insert("description".to_owned(), self.about.into());
+        }
         schema
-    }
-}
-
-impl Text {
-    pub(crate) const ANY: Self = Self { least: None, most: None, pattern: None, format: None };
-
-    pub(crate) const fn at_least(self, least: u32) -> Self {
-        Self { least: Some(least), ..self }
-    }
-
-    pub(crate) const fn at_most(self, most: u32) -> Self {
-        Self { most: Some(most), ..self }
-    }
-
-    pub(crate) const fn like(self, pattern: &'static Pattern) -> Self {
-        Self { pattern: Some(pattern), ..self }
-    }
-
-    /// For the document only.
-    pub(crate) const fn format(self, format: &'static str) -> Self {
-        Self { format: Some(format), ..self }
-    }
-
-    pub(crate) const fn field(self, name: &'static str) -> Field {
-        Field::new(name, Kind::Text(self))
-    }
-}
-
-impl Number {
-    pub(crate) const fn between(least: u32, most: u32) -> Self {
-        Self { least, most, is_whole: false, is_positive: false }
-    }
-
-    pub(crate) const fn whole(self) -> Self {
-        Self { is_whole: true, ..self }
-    }
-
-    pub(crate) const fn positive(self) -> Self {
-        Self { is_positive: true, ..self }
-    }
-
-    pub(crate) const fn field(self, name: &'static str) -> Field {
-        Field::new(name, Kind::Number(self))
     }
 }
 
@@ -247,8 +234,8 @@ impl Kind {
     pub(crate) fn expected(&self) -> &'static str {
         match self {
             Self::Truth => "boolean",
-            Self::Text(_) | Self::Word { .. } => "string",
-            Self::Number(_) => "number",
+            Self::Text | Self::Word { .. } => "string",
+            Self::Number | Self::PositiveNumber | Self::WholeNumber => "number",
             Self::Digits => "integer",
             Self::List { .. } => "array",
             Self::Any | Self::Object(_) => "object",
@@ -256,9 +243,11 @@ impl Kind {
     }
 
     /// The value that a text of a query string stands for. One that stands for none stays a text.
-    pub(crate) fn of_text(&self, text: String) -> Value {
+    pub(super) fn of_text(&self, text: String) -> Value {
         let number = match self {
-            Self::Number(_) => text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::from),
+            Self::Number | Self::WholeNumber => {
+                text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::from)
+            }
             Self::Digits if text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 text.parse().ok().filter(|number: &i64| *number >= 0).map(Value::from)
             }
@@ -267,51 +256,25 @@ impl Kind {
         number.unwrap_or(Value::String(text))
     }
 
-    fn schema(&self) -> Value {
-        match self {
+    fn schema(&self) -> Map<String, Value> {
+        let schema = match self {
             Self::Any => json!({}),
             Self::Truth => json!({ "type": "boolean" }),
-            Self::Text(text) => text.schema(),
+            Self::Text => json!({ "type": "string" }),
             Self::Word { words, .. } => json!({ "type": "string", "enum": words() }),
-            Self::Number(number) => number.schema(),
+            Self::Number | Self::PositiveNumber => json!({ "type": "number" }),
+            Self::WholeNumber => json!({ "type": "integer" }),
             Self::Digits => json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX }),
             Self::List { most, item } => {
                 json!({ "type": "array", "maxItems": most, "items": item.schema() })
             }
             Self::Object(object) => object.schema(),
-        }
-    }
-}
-
-impl Text {
-    fn schema(&self) -> Value {
-        let mut schema = with([
-            ("type", Some("string".into())),
-            ("minLength", self.least.map(Value::from)),
-            ("maxLength", self.most.map(Value::from)),
-            ("format", self.format.map(Value::from)),
-        ]);
-        extend(&mut schema, self.pattern.map(|pattern| (pattern.keywords)()).unwrap_or_default());
-        schema
-    }
-}
-
-impl Number {
-    fn schema(&self) -> Value {
-        let least = if self.is_positive { "exclusiveMinimum" } else { "minimum" };
-        let kind = if self.is_whole { "integer" } else { "number" };
-        json!({ "type": kind, least: self.least, "maximum": self.most })
+        };
+        if let Value::Object(schema) = schema { schema } else { Map::new() }
     }
 }
 
 /// The keywords that there is something to say by.
-fn with<const N: usize>(keywords: [(&str, Option<Value>); N]) -> Value {
-    let said = keywords.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(said.collect())
-}
-
-fn extend(schema: &mut Value, more: Value) {
-    if let (Value::Object(schema), Value::Object(more)) = (schema, more) {
-        schema.extend(more);
-    }
+fn said<const N: usize>(keywords: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    keywords.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

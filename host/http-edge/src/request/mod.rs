@@ -1,12 +1,12 @@
-//! What a request may say, described once: [`request!`] makes a type with its fields' names, bounds, defaults and
-//! examples. From the type derive its reader ([`read`], [`read_query`]), the issues with what does not fit it, and its
-//! schema in the document.
+//! What a request may say, described once: [`request!`] makes a type with its fields' names, bounds, defaults
+//! and examples. From the type derive its reader ([`read`], [`read_query`]), the issues with what does not
+//! fit it, and its schema in the document.
 //!
 //! - `field`: what is said of one field. `check`: holds a value against that. `issue`: what is wrong, as zod 3 says it.
 //! - `value`: values into the types of fields.
 //!
-//! All issues are collected, in the order of the fields (host/docs/interface/decisions-http.md#validation). Keys that
-//! nobody asked for are ignored, unless the type says otherwise.
+//! All issues are collected, in the order of the fields (host/docs/interface/decisions-http.md#validation).
+//! Keys that nobody asked for are ignored, unless the type says otherwise.
 
 mod check;
 mod field;
@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub(crate) use field::{Field, Kind, Number, Object, Pattern, Text};
+pub(crate) use field::{Field, Kind, Object, Pattern};
 pub(crate) use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
 pub(crate) use value::{FromJson, take};
 
@@ -68,6 +68,14 @@ pub(crate) use request;
 pub(crate) fn read<T: Request>(body: Value) -> Result<T, Issues> {
     check::check(T::OBJECT, &body, false)?;
     take_checked(body)
+}
+
+/// Reads the value of one field.
+pub(crate) fn read_field<T: FromJson>(field: &Field, value: &Value) -> Result<T, Issue> {
+    check::check_field(field, value)?;
+    let path = vec![Step::Name(field.name)];
+    T::from_json(Some(value.clone()))
+        .ok_or_else(|| Issue::wrong_type(field.kind.expected(), Some(value), path))
 }
 
 /// What has been checked can be taken: a test holds the two against each other.

@@ -7,14 +7,14 @@ use agent_core::words::{MOST_CHOSEN_TOOLS, MOST_HISTORY_MESSAGES, Message, Optio
 use serde_json::{Value, json};
 
 use crate::history::{CHOSEN_TOOLS, HISTORY};
-use crate::request::{Field, Issue, Object, Request, Step, Text, dotted, read, request};
+use crate::request::{Field, Issue, Object, Request, Step, dotted, read, request};
 
 request! {
     /// What the agent is asked.
     pub(super) struct InvokeRequest = Object::OPEN;
 
     /// The user's text. The body's limit bounds it.
-    input: String = Text::ANY.at_least(1).field("input").required().example(|| json!("What is 6 * 7?"));
+    input: String = Field::text("input").least(1).required().example(|| json!("What is 6 * 7?"));
 
     options: InvokeOptions =
         Field::new("options", InvokeOptions::KIND).example(|| json!({ "tools": ["calculate"] }));

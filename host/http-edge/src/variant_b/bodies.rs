@@ -1,7 +1,8 @@
-//! The bodies of the requests under `/api/` that ask the agent (host/docs/interface/errors-and-limits.md#limits).
+//! The bodies of the requests under `/api/` that ask the agent
+//! (host/docs/interface/errors-and-limits.md#limits).
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use agent_core::words::{LONGEST_CONVERSATION_ID, Message, Options, is_conversation_id};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::request::{self, Field, Kind, Number, Object, Pattern, Request, Text, request};
+use crate::request::{self, Field, Kind, Object, Pattern, Request, request};
 
 /// The options that only `POST /api/agent` has: where a request of another route has one, it is refused.
 const OF_A_REQUEST: &[&str] = &["maxTokens", "temperature", "tools", "history"];
@@ -29,24 +30,22 @@ pub(super) async fn read_json(payload: Payload, settings: &Settings) -> Result<V
     Ok(json::parse(&payload.read(settings).await?)?)
 }
 
-const QUERY: Field = Text::ANY
-    .at_least(1)
-    .at_most(1_000)
-    .field("query")
+const QUERY: Field = Field::text("query")
+    .least(1)
+    .most(1_000)
     .required()
     .about("The user's text. Characters are Unicode code points.")
     .example(|| json!("What is 6 * 7?"));
 
 /// The id of a kept conversation.
-pub(super) const CONVERSATION_ID: Field = Text::ANY
-    .at_least(1)
-    .at_most(LONGEST_CONVERSATION_ID as u32)
+pub(super) const CONVERSATION_ID: Field = Field::text("conversationId")
+    .least(1)
+    .most(LONGEST_CONVERSATION_ID as u32)
     .like(&Pattern {
         is: is_conversation_id,
         fault: "Invalid conversation id",
         keywords: || json!({ "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$" }),
     })
-    .field("conversationId")
     .example(|| json!("trip-to-rome"));
 
 const CONVERSATION_OF_RUN: Field = CONVERSATION_ID.about(
@@ -68,10 +67,10 @@ request! {
     pub(super) struct AgentOptions = Object::OPEN;
 
     /// Most tokens that the model may write in one reply. A fraction is cut off.
-    max_tokens: Option<u32> = Number::between(100, 10_000).field("maxTokens").example(|| json!(1000));
+    max_tokens: Option<u32> = Field::new("maxTokens", Kind::Number).least(100).most(10_000).example(|| json!(1000));
 
     /// How freely the model chooses its words.
-    temperature: Option<f64> = Number::between(0, 2).field("temperature").example(|| json!(0));
+    temperature: Option<f64> = Field::new("temperature", Kind::Number).least(0).most(2).example(|| json!(0));
 
     /// Names of the only tools that the run has. Without it the run has all that the caller may use.
     tools: Option<Vec<String>> = CHOSEN_TOOLS;
@@ -106,21 +105,22 @@ request! {
     pub(super) struct JobRequest = Object::OPEN;
 
     /// The user's text. The body's limit bounds it.
-    query: String = Text::ANY.at_least(1).field("query").required().example(|| json!("What is 6 * 7?"));
+    query: String = Field::text("query").least(1).required().example(|| json!("What is 6 * 7?"));
 
     /// Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.
-    webhook_url: Option<String> = Text::ANY
-        .at_most(2_048)
-        .format("uri")
-        .field(WEBHOOK_URL)
+    webhook_url: Option<String> = Field::text(WEBHOOK_URL)
+        .most(2_048)
+        .like(URI)
         .example(|| json!("https://example.com/hook"));
 
     options: JobOptions =
         Field::new("options", JobOptions::KIND).example(|| json!({ "conversationId": "trip-to-rome" }));
 }
 
-/// Which addresses may be sent to is for the sender of webhooks to know.
 pub(super) const WEBHOOK_URL: &str = "webhookUrl";
+
+/// Which addresses may be sent to is for the sender of webhooks to know.
+const URI: &Pattern = &Pattern { is: |_| true, fault: "", keywords: || json!({ "format": "uri" }) };
 
 request! {
     /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`.

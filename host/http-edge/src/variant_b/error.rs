@@ -3,14 +3,17 @@
 //! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows whether this is
 //! production. Two rows of the interface are missing, because nothing here raises what they name: `UnauthorizedError`
 //! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
-//! schema's 400 has a list). What only the admin API refuses has its texts in `admin/refusal.rs`.
+//! schema's 400 has a list). What only the admin API, MCP or clients of OpenAI are refused for has its texts in a file of its own here.
 
+mod admin_refusal;
 mod answer;
+mod mcp_refusal;
+pub(super) mod openai_problem;
+mod render;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::conversations::ConversationRefusal;
@@ -18,17 +21,18 @@ use agent_core::error_chain::ErrorChain;
 use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
-use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, ETAG, RETRY_AFTER};
+use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
+pub(super) use self::admin_refusal::AdminRefusal;
 pub(super) use self::answer::UNAVAILABLE;
 use self::answer::{Body, ErrorAnswer, TOO_MANY};
-use super::admin::refusal::Refusal;
-use super::mcp::refusal::Refusal as McpRefusal;
-use super::openai::problem::{self, Problem};
-use crate::answer::{self as answers, Failure};
+pub(super) use self::mcp_refusal::McpRefusal;
+use self::openai_problem as problem;
+pub(super) use self::openai_problem::Problem;
+pub(super) use self::render::{Render, render, render_openai};
+use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
 use crate::middleware::idempotency;
@@ -91,7 +95,7 @@ pub(super) enum Error {
     Admin(#[from] AdminError),
     /// What an administrator asked for in a way that cannot be.
     #[error(transparent)]
-    AdminRequest(#[from] Refusal),
+    AdminRequest(#[from] AdminRefusal),
     #[error(transparent)]
     Mcp(#[from] McpRefusal),
     #[error(transparent)]
@@ -288,8 +292,8 @@ impl Error {
     }
 
     /// The part of the table that is about how an administrator asks.
-    fn admin_refused(refusal: &Refusal) -> ErrorAnswer<'_> {
-        let retry_after = matches!(refusal, Refusal::Busy).then_some(SOON);
+    fn admin_refused(refusal: &AdminRefusal) -> ErrorAnswer<'_> {
+        let retry_after = matches!(refusal, AdminRefusal::Busy).then_some(SOON);
         let answer =
             ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) };
         answer.after(retry_after)
@@ -370,67 +374,5 @@ impl Error {
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         error.refused()
-    }
-}
-
-/// Gives errors their bodies: [`render`] and [`render_openai`].
-pub(super) type Render = fn(Response, bool) -> Response;
-
-/// An error whose body [`render`] is still to write, in an answer's extensions.
-#[derive(Debug, Clone)]
-struct ErrorBody(Arc<Error>);
-
-/// The answer with its error's body, if it is one's, and with the error beside it for the log. What others have noted
-/// on the answer stays.
-pub(super) fn render(mut answer: Response, production: bool) -> Response {
-    let Some(ErrorBody(error)) = answer.extensions_mut().remove() else { return answer };
-    let mut rendered = error.answer(production).into_response();
-    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
-    rendered.extensions_mut().insert(Failure::shared(error));
-    rendered
-}
-
-/// An answer in OpenAI's form, in its extensions.
-#[derive(Debug, Clone, Copy)]
-struct InOpenAiForm;
-
-/// The same in the form that clients of OpenAI read, what the shared middlewares refuse included. `Allow` stays as well.
-pub(super) fn render_openai(mut answer: Response, production: bool) -> Response {
-    let error = answer.extensions_mut().remove::<ErrorBody>();
-    let is_rendered = answer.extensions().get::<InOpenAiForm>().is_some();
-    let mut rendered = match &error {
-        Some(ErrorBody(error)) => {
-            let ErrorAnswer { retry_after, header, .. } = error.answer(production);
-            let (status, body) = error.openai(production);
-            let mut rendered = answers::visible_json(status, &body);
-            ErrorAnswer::add_headers(&mut rendered, retry_after, header);
-            rendered
-        }
-        None if !is_rendered && answer.extensions().get::<Failure>().is_some() => {
-            let status = answer.status();
-            let text = status.canonical_reason().unwrap_or_default();
-            answers::visible_json(status, &problem::body(status, text, None, problem::code_of(status)))
-        }
-        None => return answer,
-    };
-    for name in [ALLOW, CONNECTION] {
-        if let Some(value) = answer.headers_mut().remove(&name) {
-            rendered.headers_mut().insert(name, value);
-        }
-    }
-    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
-    rendered.extensions_mut().insert(InOpenAiForm);
-    if let Some(ErrorBody(error)) = error {
-        rendered.extensions_mut().insert(Failure::shared(error));
-    }
-    rendered
-}
-
-/// Not yet what a client gets: see [`render`].
-impl IntoResponse for Error {
-    fn into_response(self) -> Response {
-        let mut answer = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        answer.extensions_mut().insert(ErrorBody(Arc::new(self)));
-        answer
     }
 }

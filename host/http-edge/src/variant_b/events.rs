@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
-use agent_core::streams::{Followed, FoundRun, RunEnd, RunFailure, RunStreams};
+use agent_core::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -23,7 +23,9 @@ use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
-use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
+use crate::server_sent_events::{
+    self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd, StreamPermit,
+};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
@@ -58,15 +60,11 @@ pub(super) async fn stream(
     ask: Ask,
 ) -> Result<Response, Error> {
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, server_sent_events::resuming_reader(headers));
-    let first = following.next().await;
-    if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
-        return Err(error.into());
-    }
-    let location = location(following.run_id());
-    let show_end = show_end(edge);
-    let permit = Some(permit);
-    Ok(EventStream { following, first, after: None, show_end, location, permit }.into_response())
+    let reader = server_sent_events::resuming_reader(headers);
+    let run = server_sent_events::begin(streams, ask, reader).await?;
+    let location = location(run.following.run_id());
+    let writer = OwnEvents::after(None, show_end(edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
 /// `GET /api/agent/runs/{runId}/events`.
@@ -100,10 +98,9 @@ pub(super) async fn follow(
     if is_over(streams, run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let following = streams.follow(run, after.map_or(0, |after| after.number));
-    let (show_end, permit) = (show_end(edge), Some(permit));
-    let stream = EventStream { following, first: None, after, show_end, location, permit };
-    Ok(stream.into_response_with(&edge.settings))
+    let run = streams.follow(run, after.map_or(0, |after| after.number)).into();
+    let writer = OwnEvents::after(after, show_end(edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response_with(&edge.settings))
 }
 
 /// `GET /api/agent/jobs/{jobId}/events`. The stream begins before the job's run does.
@@ -129,11 +126,10 @@ pub(super) async fn follow_job(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let from = after.map_or(0, |after| after.number);
-    let following = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?;
+    let run = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?.into();
     let location = format!("/api/agent/jobs/{job_id}/events");
-    let (show_end, permit) = (show_end(&edge), Some(permit));
-    let stream = EventStream { following, first: None, after, show_end, location, permit };
-    Ok(stream.into_response_with(&edge.settings))
+    let writer = OwnEvents::after(after, show_end(&edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response_with(&edge.settings))
 }
 
 /// `POST /api/agent/runs/{runId}/cancel`: the run is cancelled, or will be within seconds.

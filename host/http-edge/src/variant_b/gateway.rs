@@ -10,13 +10,12 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use super::agent_response::Success;
-use super::auth::Caller;
+use super::asking::Asking;
 use super::bodies::GatewayRequest;
 use super::error::Error;
 use super::state::Shared;
 use super::{agent, bodies, documented};
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe(has_cluster: bool) -> Operation {
@@ -36,26 +35,20 @@ pub(super) fn describe(has_cluster: bool) -> Operation {
 
 pub(super) async fn route_by_priority(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
     let request: GatewayRequest = bodies::read(payload, &edge.settings).await?;
     if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent()) {
-        return Ok(forward(cluster, &caller, &request_id, &request.query).await?);
+        return Ok(forward(cluster, &asking, &request.query).await?);
     }
-    let answer = agent::ask(&edge.variant, &caller, &request_id, request.query, Options::default()).await?;
+    let answer = edge.variant.invoke.invoke_for_json(asking.ask(request.query, Options::default())).await?;
     Ok(agent::show(&answer))
 }
 
-async fn forward(
-    cluster: &dyn Cluster,
-    caller: &Caller,
-    request_id: &RequestId,
-    query: &str,
-) -> Result<Response, ClusterError> {
-    let request_id = request_id.to_string();
-    let query = Forwarded { query, authorization: caller.authorization(), request_id: &request_id };
+async fn forward(cluster: &dyn Cluster, asking: &Asking, query: &str) -> Result<Response, ClusterError> {
+    let request_id = asking.request_id.to_string();
+    let query = Forwarded { query, authorization: asking.caller.authorization(), request_id: &request_id };
     give_back(cluster.forward(query).await?)
 }
 

@@ -1,13 +1,17 @@
 //! The parameters of query strings. Those that nobody asked for are ignored.
 
+#[cfg(test)]
+mod tests;
+
 use agent_core::words::JobStatus;
 use serde_json::{Value, json};
 
-use crate::request::{Field, FromJson, Kind, Number, Object, Pattern, Text, request};
+use crate::request::{Field, FromJson, Kind, Object, Pattern, request};
 
 /// So many of a page: enough for a screen, and few enough that one answer stays small
 /// (host/docs/interface/decisions-runs.md#jobs).
-pub(super) const LIMIT: Field = Number::between(1, 100).whole().field("limit").default(|| json!(20));
+pub(super) const LIMIT: Field =
+    Field::new("limit", Kind::WholeNumber).least(1).most(100).default(|| json!(20));
 
 pub(super) const STATUS: Field = Field::new(
     "status",
@@ -20,7 +24,7 @@ pub(super) const CURSOR: Field = cursor(&Pattern { is: |cursor| cursor.len() <= 
 
 /// A cursor that is of that form.
 pub(super) const fn cursor(form: &'static Pattern) -> Field {
-    Text::ANY.like(form).field("cursor").about("The `nextCursor` of the page before.")
+    Field::text("cursor").like(form).about("The `nextCursor` of the page before.")
 }
 
 /// What is said of a text that is none.
@@ -32,7 +36,7 @@ request! {
     pub(super) struct Wait = Object::OPEN;
 
     /// Seconds to hold the answer back for, unless the job ends before.
-    wait: f64 = Number::between(0, 60).field("wait").default(|| json!(0)).example(|| json!(20));
+    wait: f64 = Field::new("wait", Kind::Number).least(0).most(60).default(|| json!(0)).example(|| json!(20));
 }
 
 request! {
@@ -62,7 +66,7 @@ request! {
     pub(super) struct CachePattern = Object::OPEN;
 
     /// Which keys, with `*`, `?` and `[…]` as in Redis.
-    pattern: String = Text::ANY.at_most(256).field("pattern").required().example(|| json!("agent:*"));
+    pattern: String = Field::text("pattern").most(256).required().example(|| json!("agent:*"));
 }
 
 impl FromJson for JobStatus {

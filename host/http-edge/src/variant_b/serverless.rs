@@ -10,13 +10,12 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::agent_response::Success;
-use super::auth::Caller;
+use super::asking::Asking;
 use super::bodies::QueryRequest;
 use super::error::Error;
 use super::state::Shared;
 use super::{agent, bodies, documented};
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
@@ -32,11 +31,10 @@ pub(super) fn describe() -> Operation {
 
 pub(super) async fn handle_event(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
     let QueryRequest { query, options: _ } = bodies::read(payload, &edge.settings).await?;
-    let answer = agent::ask(&edge.variant, &caller, &request_id, query, Options::default()).await;
+    let answer = edge.variant.invoke.invoke_for_json(asking.ask(query, Options::default())).await;
     Ok(agent::show(&answer.map_err(Error::Serverless)?))
 }

@@ -36,10 +36,18 @@ impl Route {
     /// An error has that body, in the form of the route's protocol.
     fn check_error(&self, answer: &Answer, text: &str) {
         let place = format!("{} {}: {answer}", self.method, self.path);
-        match self.is_of_openai() {
-            true => assert!(answer.json()["error"]["message"].is_string(), "{place}"),
-            false => assert_eq!(answer.body, text, "{place}"),
+        if !self.is_of_openai() {
+            assert_eq!(answer.body, text, "{place}");
+            return;
         }
+        let error = &answer.json()["error"];
+        assert!(error["message"].is_string() && error.as_object().unwrap().len() == 4, "{place}");
+        let kind = match answer.status {
+            StatusCode::TOO_MANY_REQUESTS => ("rate_limit_error", "rate_limit_exceeded"),
+            _ => ("invalid_request_error", "invalid_api_key"),
+        };
+        assert_eq!((error["type"].as_str(), error["code"].as_str()), (Some(kind.0), Some(kind.1)), "{place}");
+        assert!(answer.header("content-type").unwrap().starts_with("application/json"), "{place}");
     }
 }
 
@@ -161,11 +169,11 @@ async fn what_is_not_served_does_not_exist() {
         "A counts nobody"
     );
     let a = Service::with_invoke(Answers);
-    let without_tools = Fakes::configured(Answers, |edge| b(edge).tool_admin = None);
+    let bare = Fakes::configured(Answers, |edge| (b(edge).tool_admin, b(edge).openai) = (None, false));
     for (service, prefixes) in [
         (&a, &["/api/", "/admin/", "/v1/", "/mcp", "/ready", "/console"][..]),
         (&Fakes::with_invoke(Answers).service, &["/agent/", "/health/"]),
-        (&without_tools.service, &["/admin/tools"]),
+        (&bare.service, &["/admin/tools", "/v1/"]),
     ] {
         for (method, path, _) in operations(&document) {
             if prefixes.iter().any(|prefix| path.starts_with(prefix)) {

@@ -1,12 +1,12 @@
-//! What stands in the bodies of changes, uploads apart. An empty body is `{}`. Unlike under `/api/` a key that is not
-//! known is an issue: whoever writes `thresold` must not begin a trial with the default ones.
+//! What stands in the bodies of changes, uploads apart. An empty body is `{}`. Unlike under `/api/` a key
+//! that is not known is an issue: whoever writes `thresold` must not begin a trial with the default ones.
 
 use agent_core::ports::{self, TrialOptions};
 use agent_core::words::Thresholds;
 use serde_json::{Value, json};
 
 use super::digest::DIGEST;
-use crate::request::{Field, Kind, Number, Object, Text, request};
+use crate::request::{Field, Kind, Object, request};
 
 /// More calls than a trial has.
 const MOST_CALLS: u32 = 1_000_000_000;
@@ -14,7 +14,7 @@ const MOST_CALLS: u32 = 1_000_000_000;
 /// Beyond that a p99 is not compared at all.
 const MOST_RATIO: u32 = 1_000_000;
 
-const VERSION: Field = Text::ANY.like(DIGEST).field("digest").example(|| json!(super::digest::EXAMPLE));
+const VERSION: Field = Field::text("digest").like(DIGEST).example(|| json!(super::digest::EXAMPLE));
 
 request! {
     /// Nothing is to be said.
@@ -48,7 +48,7 @@ request! {
     digest: Option<String> = VERSION;
 
     /// The share of the calls or runs that it gets.
-    share: f64 = Number::between(0, 1).positive().field("share").default(|| json!(TrialOptions::default().share));
+    share: f64 = Field::new("share", Kind::PositiveNumber).least(0).most(1).default(|| json!(TrialOptions::default().share));
 
     thresholds: TrialThresholds = Field::new("thresholds", TrialThresholds::KIND);
 }
@@ -62,18 +62,18 @@ request! {
 
     /// Most that its share of failed calls may be above the old one's.
     max_error_rate: f64 =
-        Number::between(0, 1).field("maxErrorRate").default(|| json!(Thresholds::default().max_error_rate));
+        ratio("maxErrorRate", 1, || json!(Thresholds::default().max_error_rate));
 
     /// Most calls that may end in a trap.
     max_traps: u64 = count("maxTraps", || json!(Thresholds::default().max_traps));
 
     /// Most that its p99 may be of the old one's.
     max_p99_ratio: f64 =
-        Number::between(0, MOST_RATIO).field("maxP99Ratio").default(|| json!(Thresholds::default().max_p99_ratio));
+        ratio("maxP99Ratio", MOST_RATIO, || json!(Thresholds::default().max_p99_ratio));
 
     /// Least share of a shadow's answers that must be equal.
     min_agreement: f64 =
-        Number::between(0, 1).field("minAgreement").default(|| json!(Thresholds::default().min_agreement));
+        ratio("minAgreement", 1, || json!(Thresholds::default().min_agreement));
 
     /// Calls after which it has passed; 0: never by itself.
     pass_after: u64 = count("passAfter", || json!(Thresholds::default().pass_after));
@@ -83,7 +83,11 @@ request! {
 }
 
 const fn count(name: &'static str, default: fn() -> Value) -> Field {
-    Number::between(0, MOST_CALLS).whole().field(name).default(default)
+    Field::new(name, Kind::WholeNumber).least(0).most(MOST_CALLS).default(default)
+}
+
+const fn ratio(name: &'static str, most: u32, default: fn() -> Value) -> Field {
+    Field::new(name, Kind::Number).least(0).most(most).default(default)
 }
 
 impl From<TrialRequest> for ports::TrialRequest {

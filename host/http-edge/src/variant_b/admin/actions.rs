@@ -19,27 +19,112 @@ use crate::body::Payload;
 use crate::openapi::{Operation, tags};
 use crate::request::{Issues, read};
 
-/// What is done with a component: the last part of the path.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Verb {
-    Approve,
-    Enable,
-    Disable,
-    Rollback,
-    Shadow,
-    Canary,
-    EndTrial,
-    Promote,
+/// What is done with a component, without the bytes of one.
+pub(super) struct Verb {
+    /// The last part of its path.
+    pub(super) name: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    /// True when its caller has to say which revision was read, because a second one, or one in another
+    /// state, does something else. Trials begin, end and are promoted once: the second is refused.
+    requires_revision: bool,
+    describe_body: fn(Operation) -> Operation,
+    read: fn(Value) -> Result<AdminAction, Issues>,
 }
 
-/// `POST /admin/tools/{name}/<verb>`.
-pub(super) fn action(verb: Verb) -> MethodRouter<Shared> {
-    post(move |admin: State<Shared>, change: Change, payload: Payload| async move {
-        if verb.requires_revision() {
-            change.require_revision()?;
-        }
-        act(admin, change, payload, move |body| verb.read(body)).await
-    })
+/// All of them. Where no version is named the component itself is meant: a digest would not be heeded.
+pub(super) const VERBS: [Verb; 8] = [
+    Verb {
+        name: "approve",
+        id: "approveVersion",
+        summary: "Let a version serve that waits",
+        requires_revision: true,
+        describe_body: Operation::optional_body::<Approval>,
+        read: |body| read(body).map(|Approval { digest, serve }| AdminAction::Approve { digest, serve }),
+    },
+    Verb {
+        name: "end-trial",
+        id: "endTrial",
+        summary: "End a trial; what serves stays",
+        requires_revision: false,
+        describe_body: Operation::optional_body::<NoOptions>,
+        read: |body| read(body).map(|NoOptions {}| AdminAction::EndTrial),
+    },
+    Verb {
+        name: "enable",
+        id: "enableComponent",
+        summary: "Have a component serve again",
+        requires_revision: true,
+        describe_body: Operation::optional_body::<NoOptions>,
+        read: |body| read(body).map(|NoOptions {}| AdminAction::Enable),
+    },
+    Verb {
+        name: "disable",
+        id: "disableComponent",
+        summary: "Have a component serve no longer",
+        requires_revision: true,
+        describe_body: Operation::optional_body::<NoOptions>,
+        read: |body| read(body).map(|NoOptions {}| AdminAction::Disable),
+    },
+    Verb {
+        name: "rollback",
+        id: "rollBack",
+        summary: "Have an earlier version serve",
+        requires_revision: true,
+        describe_body: Operation::optional_body::<VersionChoice>,
+        read: |body| read(body).map(|VersionChoice { digest }| AdminAction::Rollback(digest)),
+    },
+    Verb {
+        name: "shadow",
+        id: "beginShadow",
+        summary: "Try a version beside the calls of the one that serves",
+        requires_revision: false,
+        describe_body: Operation::optional_body::<TrialRequest>,
+        read: |body| {
+            read::<TrialRequest>(body).map(|trial| AdminAction::Try(TrialKind::Shadow, trial.into()))
+        },
+    },
+    Verb {
+        name: "canary",
+        id: "beginCanary",
+        summary: "Try a version on a share of the runs",
+        requires_revision: false,
+        describe_body: Operation::optional_body::<TrialRequest>,
+        read: |body| {
+            read::<TrialRequest>(body).map(|trial| AdminAction::Try(TrialKind::Canary, trial.into()))
+        },
+    },
+    Verb {
+        name: "promote",
+        id: "promoteVersion",
+        summary: "End a trial and have its version serve",
+        requires_revision: false,
+        describe_body: Operation::optional_body::<VersionChoice>,
+        read: |body| read(body).map(|VersionChoice { digest }| AdminAction::Promote(digest)),
+    },
+];
+
+impl Verb {
+    /// `POST /admin/tools/{name}/<verb>`.
+    pub(super) fn handler(self) -> MethodRouter<Shared> {
+        post(move |admin: State<Shared>, change: Change, payload: Payload| async move {
+            if self.requires_revision {
+                change.require_revision()?;
+            }
+            act(admin, change, payload, self.read).await
+        })
+    }
+
+    pub(super) fn describe(&self) -> Operation {
+        let operation = Operation::new(self.id, tags::TOOLS, self.summary);
+        let operation = if self.requires_revision {
+            documented::change_of_what_was_read(operation)
+        } else {
+            documented::change(operation)
+        };
+        (self.describe_body)(operation)
+            .answers::<ComponentBody<'static>>(StatusCode::OK, "The component after it")
+    }
 }
 
 pub(super) fn describe_removal() -> Operation {
@@ -72,86 +157,6 @@ async fn act(
     change.check_revision(&*admin.tools).await?;
     let view = admin.tools.act(change.name(), action, change.operator()).await?;
     Ok(component_body::answer(StatusCode::OK, &view, None))
-}
-
-impl Verb {
-    /// All of them.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Approve,
-        Self::EndTrial,
-        Self::Enable,
-        Self::Disable,
-        Self::Rollback,
-        Self::Shadow,
-        Self::Canary,
-        Self::Promote,
-    ];
-
-    /// The last part of its path.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::EndTrial => "end-trial",
-            Self::Enable => "enable",
-            Self::Disable => "disable",
-            Self::Rollback => "rollback",
-            Self::Shadow => "shadow",
-            Self::Canary => "canary",
-            Self::Promote => "promote",
-        }
-    }
-
-    /// True when its caller has to say which revision was read, because a second one, or one in another
-    /// state, does something else. Trials begin, end and are promoted once: the second is refused.
-    fn requires_revision(self) -> bool {
-        match self {
-            Self::Approve | Self::Enable | Self::Disable | Self::Rollback => true,
-            Self::Shadow | Self::Canary | Self::EndTrial | Self::Promote => false,
-        }
-    }
-
-    pub(super) fn describe(self) -> Operation {
-        let (id, summary) = match self {
-            Self::Approve => ("approveVersion", "Let a version serve that waits"),
-            Self::EndTrial => ("endTrial", "End a trial; what serves stays"),
-            Self::Enable => ("enableComponent", "Have a component serve again"),
-            Self::Disable => ("disableComponent", "Have a component serve no longer"),
-            Self::Rollback => ("rollBack", "Have an earlier version serve"),
-            Self::Shadow => ("beginShadow", "Try a version beside the calls of the one that serves"),
-            Self::Canary => ("beginCanary", "Try a version on a share of the runs"),
-            Self::Promote => ("promoteVersion", "End a trial and have its version serve"),
-        };
-        let operation = Operation::new(id, tags::TOOLS, summary);
-        let operation = match self {
-            Self::Approve => operation.optional_body::<Approval>(),
-            Self::Rollback | Self::Promote => operation.optional_body::<VersionChoice>(),
-            Self::Shadow | Self::Canary => operation.optional_body::<TrialRequest>(),
-            Self::EndTrial | Self::Enable | Self::Disable => operation.optional_body::<NoOptions>(),
-        };
-        let operation = if self.requires_revision() {
-            documented::change_of_what_was_read(operation)
-        } else {
-            documented::change(operation)
-        };
-        operation.answers::<ComponentBody<'static>>(StatusCode::OK, "The component after it")
-    }
-
-    fn read(self, body: Value) -> Result<AdminAction, Issues> {
-        Ok(match self {
-            Self::Approve => {
-                let Approval { digest, serve } = read(body)?;
-                AdminAction::Approve { digest, serve }
-            }
-            Self::Rollback => AdminAction::Rollback(read::<VersionChoice>(body)?.digest),
-            Self::Promote => AdminAction::Promote(read::<VersionChoice>(body)?.digest),
-            Self::Shadow => AdminAction::Try(TrialKind::Shadow, read::<TrialRequest>(body)?.into()),
-            Self::Canary => AdminAction::Try(TrialKind::Canary, read::<TrialRequest>(body)?.into()),
-            // These are about the component: a digest would not be heeded.
-            Self::EndTrial => read(body).map(|NoOptions {}| AdminAction::EndTrial)?,
-            Self::Enable => read(body).map(|NoOptions {}| AdminAction::Enable)?,
-            Self::Disable => read(body).map(|NoOptions {}| AdminAction::Disable)?,
-        })
-    }
 }
 
 /// The version that an action names.

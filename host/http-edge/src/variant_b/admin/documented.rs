@@ -7,11 +7,10 @@ use http::header::ETAG;
 use serde_json::{Value, json};
 
 use super::super::documented as variant_b;
-use super::super::error::Error;
+use super::super::error::{AdminRefusal, Error};
 use super::action_body::VersionChoice;
-use super::refusal::Refusal;
 use crate::openapi::{Operation, Parameter, Refused};
-use crate::request::{Field, Pattern, Request, Text};
+use crate::request::{Field, Pattern, Request};
 
 /// Every route of it: for administrators.
 pub(super) fn administrators(operation: Operation) -> Operation {
@@ -26,17 +25,16 @@ pub(super) fn of_tools(operation: Operation) -> Operation {
 
 /// Routes about one component.
 pub(super) fn component(operation: Operation) -> Operation {
-    let of_name = [Error::AdminRequest(Refusal::Name), Error::Admin(AdminError::UnknownComponent)];
+    let of_name = [Error::AdminRequest(AdminRefusal::Name), Error::Admin(AdminError::UnknownComponent)];
     operation.path(NAME).refuses(of_name)
 }
 
-const NAME: Field = Text::ANY
+const NAME: Field = Field::text("name")
     .like(&Pattern {
         is: is_component_name,
         fault: "",
         keywords: || json!({ "pattern": "^[A-Za-z0-9._-]{1,64}$", "not": { "enum": [".", ".."] } }),
     })
-    .field("name")
     .about("The component: its file without `.wasm`.")
     .example(|| json!("calculator"));
 
@@ -52,11 +50,11 @@ pub(super) fn change(operation: Operation) -> Operation {
 pub(super) fn change_of_what_was_read(operation: Operation) -> Operation {
     let about = "The revision that was read: the `ETag` of the component. `*` is any.";
     with_revision(operation, Parameter::header("If-Match", about, if_match()).required())
-        .refuses([Error::AdminRequest(Refusal::NoRevision)])
+        .refuses([Error::AdminRequest(AdminRefusal::NoRevision)])
 }
 
 fn with_revision(operation: Operation, revision: Parameter) -> Operation {
-    let refused = [Refusal::IfMatch, Refusal::Changed { revision: 7 }, Refusal::NeverThere];
+    let refused = [AdminRefusal::IfMatch, AdminRefusal::Changed { revision: 7 }, AdminRefusal::NeverThere];
     let refused = refused.map(Error::AdminRequest);
     let of_tools = [
         Error::Admin(AdminError::Invalid("`share` is not a number above 0".to_owned())),

@@ -5,25 +5,21 @@ use serde_json::json;
 
 use super::super::parameters::{CURSOR, LIMIT, NO_CURSOR, STATUS, cursor};
 use crate::path_id::may_be_id;
-use crate::request::{Field, Kind, Object, Pattern, Text, request};
+use crate::request::{Field, Kind, Object, Pattern, request};
 
-const USER: Text = Text::ANY.like(&Pattern {
+/// An empty one, as forms send it, is none.
+const USER: Field = Field::text("user").empty_is_absent().example(|| json!("user-1")).like(&Pattern {
     is: may_be_id,
     fault: "Invalid user",
     keywords: || json!({ "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$" }),
 });
-
-/// An empty one, as forms send it, is none.
-const fn user(text: Text) -> Field {
-    text.field("user").empty_is_absent().example(|| json!("user-1"))
-}
 
 request! {
     /// Which runs an administrator wants to see.
     pub(super) struct RunListing = Object::OPEN;
 
     /// Whose runs; everybody's without it.
-    user: Option<String> = user(USER.at_least(0));
+    user: Option<String> = USER.least(0);
 
     /// Most runs of the page.
     limit: usize = LIMIT;
@@ -38,7 +34,7 @@ request! {
     pub(super) struct JobsOf = Object::OPEN;
 
     /// Whose jobs.
-    user: String = user(USER.at_least(1)).required();
+    user: String = USER.least(1).required();
 
     status: Option<JobStatus> = STATUS;
 

@@ -15,7 +15,7 @@ use super::state::Shared;
 use super::{digest, documented};
 use crate::answer;
 use crate::openapi::{Operation, tags};
-use crate::request::{Field, Object, Pattern, Text, read_query, request};
+use crate::request::{Field, Object, Pattern, read_query, request};
 
 pub(super) fn describe_list() -> Operation {
     Operation::new("listComponents", tags::TOOLS, "List the components and what serves of each")
@@ -56,7 +56,7 @@ request! {
 }
 
 const fn version(name: &'static str) -> Field {
-    Text::ANY.like(DIGEST_OR_NONE).field(name).empty_is_absent().example(|| json!(digest::EXAMPLE))
+    Field::text(name).like(DIGEST_OR_NONE).empty_is_absent().example(|| json!(digest::EXAMPLE))
 }
 
 const DIGEST_OR_NONE: &Pattern =

@@ -1,4 +1,4 @@
-//! Which bodies and parameters are valid, and what is said of the others, to the letter of zod 3:
+//! Which bodies are valid, and what is said of the others, to the letter of zod 3:
 //! host/docs/interface/node-clients.md#validation-issues, a row each.
 
 use std::fmt::Debug;
@@ -6,10 +6,9 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 
 use super::*;
-use crate::request::{Issues, read, read_query};
-use crate::variant_b::parameters::{CachePattern, JobListing, Wait};
+use crate::request::{Issues, read};
 
-fn written<T: Debug>(read: Result<T, Issues>) -> Value {
+pub(in crate::variant_b) fn written<T: Debug>(read: Result<T, Issues>) -> Value {
     serde_json::to_value(read.unwrap_err().0).unwrap()
 }
 
@@ -22,7 +21,7 @@ fn agent(body: Value) -> AgentRequest {
 }
 
 /// What is said of a field that is missing, or of one of another type.
-fn wrong_type(expected: &str, received: &str, path: &Value) -> Value {
+pub(in crate::variant_b) fn wrong_type(expected: &str, received: &str, path: &Value) -> Value {
     let message = match received {
         "undefined" => "Required".to_owned(),
         received => format!("Expected {expected}, received {received}"),
@@ -31,7 +30,7 @@ fn wrong_type(expected: &str, received: &str, path: &Value) -> Value {
 }
 
 /// What is said of a value beyond a bound, of the kind that its message begins with.
-fn bound(code: &str, bound: u32, message: &str, path: &Value) -> Value {
+pub(in crate::variant_b) fn bound(code: &str, bound: u32, message: &str, path: &Value) -> Value {
     let kind = message.split(' ').next().unwrap().to_lowercase();
     let name = if code == "too_small" { "minimum" } else { "maximum" };
     json!({"code": code, name: bound, "type": kind, "origin": kind, "inclusive": true, "exact": false,
@@ -278,72 +277,6 @@ fn the_log_learns_which_fields_and_not_what_is_in_them() {
     assert_eq!(issues(json!(["zebra"])), "the request does not match its schema in: the whole body");
 }
 
-#[test]
-fn a_wait_is_a_number_of_seconds_up_to_a_minute() {
-    let wait = |query: &str| read_query::<Wait>(Some(query));
-    assert_eq!(read_query(None), Ok(Wait { wait: 0.0 }));
-    for (query, seconds) in [
-        ("", 0.0),
-        ("x=1", 0.0),
-        ("wait=0", 0.0),
-        ("wait=-0", 0.0),
-        ("wait=2.5", 2.5),
-        ("wait=60", 60.0),
-        ("wait=1&wait=x", 1.0),
-    ] {
-        assert_eq!(wait(query), Ok(Wait { wait: seconds }), "{query}");
-    }
-    let path = json!(["wait"]);
-    for query in ["wait=", "wait=x", "wait=NaN", "wait=inf", "wait=1s", "wait=%201", "wait=%FF"] {
-        assert_eq!(written(wait(query)), json!([wrong_type("number", "nan", &path)]), "{query}");
-    }
-    let short = bound("too_small", 0, "Number must be greater than or equal to 0", &path);
-    assert_eq!(written(wait("wait=-1")), json!([short]));
-    let long = bound("too_big", 60, "Number must be less than or equal to 60", &path);
-    for query in ["wait=60.1", "wait=1e300"] {
-        assert_eq!(written(wait(query)), json!([long]));
-    }
-}
-
-#[test]
-fn a_listing_has_defaults_and_says_everything_that_is_wrong_at_once() {
-    let listing = |query: &str| read_query::<JobListing>(Some(query));
-    assert_eq!(read_query(None), Ok(JobListing { status: None, limit: 20, cursor: None }));
-    let failed = Some(agent_core::words::JobStatus::Failed);
-    assert_eq!(
-        listing("cursor=a%20b&limit=100&status=failed"),
-        Ok(JobListing { status: failed, limit: 100, cursor: Some("a b".into()) })
-    );
-    let statuses = ["waiting", "active", "delayed", "completed", "failed", "cancelled"];
-    let message = "Invalid enum value. Expected 'waiting' | 'active' | 'delayed' | 'completed' | 'failed' | \
-                   'cancelled', received 'done'";
-    let status = json!({"code": "invalid_enum_value", "received": "done", "options": statuses, "path": ["status"],
-                        "message": message});
-    let path = json!(["limit"]);
-    let least = bound("too_small", 1, "Number must be greater than or equal to 1", &path);
-    let most = bound("too_big", 100, "Number must be less than or equal to 100", &path);
-    let cursor = json!({"code": "custom", "message": "Invalid cursor", "path": ["cursor"]});
-    let all = format!("status=done&limit=0&cursor={}", "x".repeat(1_025));
-    assert_eq!(written(listing(&all)), json!([status, least, cursor]));
-    assert_eq!(written(listing("limit=101")), json!([most]));
-    let fraction = json!([wrong_type("integer", "float", &path)]);
-    assert_eq!(written(listing("limit=1.5")), fraction);
-    assert_eq!(written(listing("limit=0.5")), fraction);
-    assert_eq!(written(listing("limit=many")), json!([wrong_type("number", "nan", &path)]));
-}
-
-#[test]
-fn a_pattern_is_required_and_short() {
-    let pattern = |query: &str| read_query::<CachePattern>(Some(query));
-    assert_eq!(pattern("pattern=agent%3A%3Fa").unwrap().pattern, "agent:?a");
-    let path = json!(["pattern"]);
-    for query in ["", "Pattern=agent:*"] {
-        assert_eq!(written(pattern(query)), json!([wrong_type("string", "undefined", &path)]));
-    }
-    let long = bound("too_big", 256, "String must contain at most 256 character(s)", &path);
-    assert_eq!(written(pattern(&format!("pattern=agent:{}", "*".repeat(251)))), json!([long]));
-}
-
 /// Values that are right, nearly right and quite wrong.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -381,7 +314,8 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether a body fits, as the document has it and as the reader does. What fits is not refused for being unreadable.
+/// Whether a body fits, as the document has it and as the reader does. What fits is not refused for being
+/// unreadable.
 fn fits<T: Request + Debug>(body: &Value) -> (bool, bool) {
     let read = read::<T>(body.clone());
     (jsonschema::is_valid(&T::OBJECT.schema(), body), read.is_ok())
@@ -408,21 +342,6 @@ proptest! {
             ] {
                 prop_assert_eq!(documented, read, "{}", &body);
             }
-        }
-    }
-
-    #[test]
-    fn whatever_is_read_is_within_its_bounds(
-        query in r"((wait|limit|status|cursor|pattern)=[-+.0-9einfa:*%&=\PC]{0,12}&?){0,4}|\PC{0,60}"
-    ) {
-        if let Ok(Wait { wait }) = read_query(Some(&query)) {
-            prop_assert!((0.0..=60.0).contains(&wait.abs()));
-        }
-        if let Ok(JobListing { limit, .. }) = read_query(Some(&query)) {
-            prop_assert!((1..=100).contains(&limit));
-        }
-        if let Ok(CachePattern { pattern }) = read_query(Some(&query)) {
-            prop_assert!(pattern.chars().count() <= 256);
         }
     }
 }

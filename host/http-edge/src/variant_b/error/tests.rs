@@ -2,6 +2,7 @@
 
 use agent_core::ports::JournalError;
 use axum::BoxError;
+use axum::response::IntoResponse as _;
 use insta::assert_snapshot;
 
 use super::*;
@@ -222,17 +223,17 @@ async fn an_administrator_is_told_what_is_wrong() {
 async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     let mut told = vec![];
     for refusal in [
-        Refusal::Name,
-        Refusal::IfMatch,
-        Refusal::NoRevision,
-        Refusal::Changed { revision: 7 },
-        Refusal::NeverThere,
-        Refusal::Signature,
-        Refusal::ContentType,
-        Refusal::ContentCoding,
-        Refusal::Part,
-        Refusal::Empty,
-        Refusal::Busy,
+        AdminRefusal::Name,
+        AdminRefusal::IfMatch,
+        AdminRefusal::NoRevision,
+        AdminRefusal::Changed { revision: 7 },
+        AdminRefusal::NeverThere,
+        AdminRefusal::Signature,
+        AdminRefusal::ContentType,
+        AdminRefusal::ContentCoding,
+        AdminRefusal::Part,
+        AdminRefusal::Empty,
+        AdminRefusal::Busy,
     ] {
         told.push(everywhere(|| refusal.clone().into()).await);
     }

@@ -7,16 +7,17 @@ use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
+use super::super::error::McpRefusal;
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
-use super::refusal::Refusal;
 use crate::body::BodyError;
 use crate::mcp::SUPPORTED;
 use crate::openapi::{Operation, Parameter, tags};
 use crate::variant_b::error::Error;
 
 pub(super) fn messages() -> Operation {
-    let refused = [Refusal::NotBothAccepted, Refusal::ContentType, Refusal::Version, Refusal::Session];
+    let refused =
+        [McpRefusal::NotBothAccepted, McpRefusal::ContentType, McpRefusal::Version, McpRefusal::Session];
     let method = json!({ "type": "string", "examples": ["tools/list"] });
     common(Operation::new("sendMcpMessage", tags::MCP, "Send a message to the MCP server"))
         .about(
@@ -38,7 +39,8 @@ pub(super) fn messages() -> Operation {
 
 pub(super) fn changes() -> Operation {
     let refused =
-        [Refusal::NoEventsAccepted, Refusal::Version, Refusal::Session, Refusal::NoStream].map(Error::Mcp);
+        [McpRefusal::NoEventsAccepted, McpRefusal::Version, McpRefusal::Session, McpRefusal::NoStream]
+            .map(Error::Mcp);
     let last = json!({ "type": "string", "maxLength": 128, "examples": ["sha256:6f3b"] });
     common(Operation::new("followMcpChanges", tags::MCP, "Be told when the tools change"))
         .about("Notifications of the MCP server, in the versions before 2026-07-28.")

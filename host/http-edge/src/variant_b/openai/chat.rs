@@ -1,23 +1,19 @@
 //! `POST /v1/chat/completions`: the agent's last words as a completion, or all its words as they are written.
 
-use agent_core::layers::RateCheck;
-use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
-use super::super::auth::Caller;
+use super::super::asking::Asking;
 use super::super::bodies::read_json;
 use super::super::error::Error;
 use super::super::state::Shared;
 use super::chat_chunks::ChatChunks;
 use super::completion::ChatCompletion;
 use super::head::Head;
-use super::run::{self, Request};
-use super::{chat_request, documented, request_schema, stream};
+use super::{chat_request, documented, functions, request_schema, stream};
 use crate::answer;
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
@@ -37,19 +33,16 @@ pub(super) fn describe() -> Operation {
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn create(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
-    (headers, rate_check): (HeaderMap, Option<Extension<RateCheck>>),
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
     let request = chat_request::read(read_json(payload, &edge.settings).await?)?;
-    let (asked, options) = (request.asked, request.options);
-    run::check_functions(&edge.variant, &caller, &options.functions).await?;
-    let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
+    functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    let ask = asking.ask(request.input, request.options);
     let head = Head::new(&ask.run_id);
     if request.stream {
         let chunks = ChatChunks::new(&head, request.include_usage);
-        return stream::begin(&edge, &headers, ask, None, chunks).await;
+        return stream::begin(&edge, &asking.headers, ask, None, chunks).await;
     }
     let answer = edge.variant.invoke.invoke(ask).await?;
     Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))

@@ -5,7 +5,7 @@ use http::header::ETAG;
 
 use super::super::documented;
 use super::super::error::Error;
-use super::problem::{self, Problem};
+use super::super::error::{Problem, openai_problem as problem};
 use crate::openapi::{Operation, Refused, RefusedBody};
 
 impl From<Problem> for Refused {

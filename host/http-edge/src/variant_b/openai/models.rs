@@ -7,7 +7,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::super::error::Error;
-use super::problem::Problem;
+use super::super::error::Problem;
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};

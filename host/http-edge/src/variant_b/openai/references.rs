@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::Error;
+use super::super::error::Problem;
 use super::conversation::check_length;
 use super::parameters::Fields;
-use super::problem::Problem;
 use crate::dependencies::VariantB;
 
 /// Most responses that one request may refer to: each is read and may have 256 KiB.

@@ -4,7 +4,10 @@ use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
 use super::super::bodies::CONVERSATION_ID;
+use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
+use super::place::{PREVIOUS, STORE};
 use super::{images, models};
+use crate::request::Field;
 
 /// The names of the bodies.
 pub(super) const CHAT: &str = "OpenAiChatRequest";
@@ -21,11 +24,10 @@ pub(super) fn chat() -> Value {
                 "description": "The conversation. The newest message is what the agent answers; what the token budget has \
                                 no room for is left out, the oldest turns first.",
             },
-            "max_completion_tokens": tokens(),
-            "max_tokens": tokens(),
         },
     });
-    add_common(&mut schema);
+    let [preferred, other] = OF_COMPLETIONS;
+    add(&mut schema, [preferred, other, TEMPERATURE, STREAM]);
     schema
 }
 
@@ -43,17 +45,8 @@ pub(super) fn response() -> Value {
                 "type": ["string", "null"], "description": "What the model is told after what the deployment tells it.",
                 "examples": ["Be brief."],
             },
-            "max_output_tokens": tokens(),
             "metadata": {
                 "type": ["object", "null"], "description": "Repeated by the response.", "examples": [{ "order": "4711" }],
-            },
-            "store": {
-                "type": ["boolean", "null"], "default": true, "examples": [true],
-                "description": "Whether the response is kept, to be read and gone on from.",
-            },
-            "previous_response_id": {
-                "type": ["string", "null"], "description": "The kept response that this one goes on from.",
-                "examples": ["resp_01a204ec6206715fbb305322b42db99d"],
             },
             "conversation": {
                 "anyOf": [
@@ -65,7 +58,7 @@ pub(super) fn response() -> Value {
             },
         },
     });
-    add_common(&mut schema);
+    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS]);
     schema
 }
 
@@ -166,24 +159,10 @@ fn message_item(roles: &[&str], content: &Value) -> Value {
     })
 }
 
-fn add_common(schema: &mut Value) {
-    let common = [
-        (
-            "temperature",
-            json!({
-                "type": ["number", "null"], "minimum": 0, "maximum": 2, "examples": [0],
-                "description": "How freely the model chooses its words.",
-            }),
-        ),
-        (
-            "stream",
-            json!({
-                "type": ["boolean", "null"], "examples": [false], "description": "Whether the answer is a stream.",
-            }),
-        ),
-    ];
+/// Adds fields that are described where they are read.
+fn add<const N: usize>(schema: &mut Value, fields: [Field; N]) {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.extend(common.map(|(name, schema)| (name.to_owned(), schema)));
+        properties.extend(fields.map(|field| (field.name.to_owned(), field.described())));
     }
 }
 
@@ -220,12 +199,5 @@ fn text_part(kind: &str) -> Value {
             "type": { "type": "string", "enum": [kind], "description": "A text.", "examples": [kind] },
             "text": { "type": "string", "description": "What it says.", "examples": ["What is 6 * 7?"] },
         },
-    })
-}
-
-fn tokens() -> Value {
-    json!({
-        "type": ["integer", "null"], "minimum": 1, "examples": [1000],
-        "description": "Most tokens that the model may write in one reply.",
     })
 }
