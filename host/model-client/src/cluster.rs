@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use outbound::{Client, Request};
 use serde::Serialize;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 use url::Url;
 
 use crate::connect_error::ConnectError;
-use crate::http::client::{build_client, describe_causes};
+use crate::http::client::build_client;
 use crate::http::client_span;
 
 /// How long the cluster may take from the first byte we send to the last that it does: as long as an agent
@@ -44,21 +44,20 @@ impl HttpCluster {
     async fn exchange(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let mut headers = headers(query)?;
         client_span::inject_context(&mut headers);
-        let body = Body { query: query.query };
-        let sending = self.client.post(self.endpoint.clone()).json(&body).headers(headers).send();
-        let mut response = sending.await.map_err(connection_error)?;
-        let header = |name| response.headers().get(name).map(|value| value.as_bytes().to_vec());
+        let body = serde_json::to_vec(&Body { query: query.query });
+        let body = body.map_err(|error| ClusterError(error.to_string()))?;
+        let request = Request::post(self.endpoint.clone(), headers, body);
+        let (head, mut answer) =
+            self.client.send(request).await.map_err(|error| failure(&error))?.into_parts();
+        let mut body = Vec::new();
+        answer.read_into(&mut body, ANSWER_LIMIT).await.map_err(|error| failure(&error))?;
+        let header = |name| head.headers.get(name).map(|value| value.as_bytes().to_vec());
         let (content_type, retry_after) = (header(CONTENT_TYPE), header(RETRY_AFTER));
-        Ok(ClusterAnswer {
-            status: response.status().as_u16(),
-            content_type,
-            retry_after,
-            body: read(&mut response).await?,
-        })
+        Ok(ClusterAnswer { status: head.status.as_u16(), content_type, retry_after, body })
     }
 }
 
-/// "With only `query` in a JSON body" (host/docs/interface/endpoints.md#gateway-request).
+/// Only `query` is passed on (host/docs/interface/endpoints.md#gateway-request).
 #[derive(Serialize)]
 struct Body<'a> {
     query: &'a str,
@@ -91,25 +90,14 @@ fn headers(query: Forwarded<'_>) -> Result<HeaderMap, ClusterError> {
     // Left out wherever a request is printed.
     authorization.set_sensitive(true);
     let request_id = HeaderValue::from_str(query.request_id).map_err(|_| unfit("request id"))?;
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, authorization), (REQUEST_ID, request_id)]))
+    let json = HeaderValue::from_static("application/json");
+    Ok(HeaderMap::from_iter([(CONTENT_TYPE, json), (AUTHORIZATION, authorization), (REQUEST_ID, request_id)]))
 }
 
-async fn read(response: &mut Response) -> Result<Vec<u8>, ClusterError> {
-    let too_large = || ClusterError(format!("its answer is larger than {ANSWER_LIMIT} bytes"));
-    if response.content_length().is_some_and(|length| length > ANSWER_LIMIT as u64) {
-        return Err(too_large());
+/// Why there is no whole answer, without the address.
+fn failure(error: &outbound::Error) -> ClusterError {
+    match error {
+        outbound::Error::TooLarge => ClusterError(format!("its answer is larger than {ANSWER_LIMIT} bytes")),
+        causes => ClusterError(causes.to_string()),
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(connection_error)? {
-        if body.len() + chunk.len() > ANSWER_LIMIT {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-/// Why the exchange failed, without the address.
-fn connection_error(error: reqwest::Error) -> ClusterError {
-    ClusterError(describe_causes(&error.without_url()))
 }

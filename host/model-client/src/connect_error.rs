@@ -16,10 +16,7 @@ pub enum ConnectError {
         /// What is wrong with it, without its text: an address may hold a password.
         problem: &'static str,
     },
-    /// The process has chosen no cryptography for TLS.
-    #[error("no rustls crypto provider is installed: the binary installs one before it connects")]
-    NoCryptoProvider,
     /// The HTTP client cannot be built; usually the system has no certificate authorities.
     #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] outbound::TlsError),
 }

@@ -5,6 +5,8 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use outbound::Reach;
+
 use crate::egress;
 use crate::policy::suggest::{self, Observed};
 use crate::policy::{ComponentPolicy, Identity, Policy, RequestLine, Want, render};
@@ -137,5 +139,6 @@ fn insert<T: Ord>(set: &mut BTreeSet<T>, value: T) -> bool {
 
 /// Whether a host is an address that `private = true` is for.
 fn is_private(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(egress::is_private)
+    host == "localhost"
+        || host.parse::<IpAddr>().is_ok_and(|it| Reach::Private.allows(it) && !Reach::Public.allows(it))
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::Response;
-use reqwest::header::CONTENT_ENCODING;
+use http::Response;
+use http::header::CONTENT_ENCODING;
+use outbound::Body;
 use tokio::time::timeout;
 
 use crate::error::Error;
@@ -23,7 +24,7 @@ pub(crate) struct Bounds<'a> {
 
 /// Reads a body whole, and reports how much of it is there after each piece.
 pub(crate) async fn read(
-    mut response: Response,
+    mut response: Response<Body>,
     bounds: Bounds<'_>,
     mut progress: impl FnMut(u64),
 ) -> Result<Bytes, Error> {
@@ -33,12 +34,12 @@ pub(crate) async fn read(
         return Err(Error::Encoded { registry: registry.to_owned(), what, encoding });
     }
     let too_large = || Error::TooLarge { registry: registry.to_owned(), what, most, mend };
-    if response.content_length().is_some_and(|length| length > most) {
+    if response.body().content_length().is_some_and(|length| length > most) {
         return Err(too_large());
     }
     let mut received = BytesMut::new();
     loop {
-        let piece = timeout(stall, response.chunk()).await;
+        let piece = timeout(stall, response.body_mut().chunk()).await;
         let piece = piece.map_err(|_| Error::Stalled { registry: registry.to_owned(), limit: stall })?;
         let Some(piece) = piece.map_err(|error| unreachable(registry, &error))? else { break };
         if (received.len() + piece.len()) as u64 > most {
@@ -50,17 +51,8 @@ pub(crate) async fn read(
     Ok(received.freeze())
 }
 
-/// The causes of an error without its outermost layer, which holds the URL.
-pub(crate) fn unreachable(registry: &str, error: &reqwest::Error) -> Error {
-    let mut causes: Vec<String> = Vec::new();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        let text = shown(&cause.to_string());
-        if causes.last().is_none_or(|last| !last.contains(&text)) {
-            causes.push(text);
-        }
-        next = cause.source();
-    }
-    let cause = if causes.is_empty() { "the connection failed".to_owned() } else { causes.join(": ") };
+/// The causes of an error, each of them short.
+pub(crate) fn unreachable(registry: &str, error: &outbound::Error) -> Error {
+    let cause = error.to_string().split(": ").map(shown).collect::<Vec<_>>().join(": ");
     Error::Unreachable { registry: registry.to_owned(), cause }
 }

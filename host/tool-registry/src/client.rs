@@ -1,10 +1,9 @@
 //! The HTTP client, its options and its limits.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use reqwest::redirect;
+use outbound::{PoolBounds, Tls};
 
 use crate::credentials::Credentials;
 use crate::error::Error;
@@ -15,7 +14,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client of any registry.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) http: reqwest::Client,
+    pub(crate) http: outbound::Client,
     pub(crate) options: Options,
 }
 
@@ -49,40 +48,15 @@ impl Limits {
 }
 
 impl Client {
-    /// Makes a client. The process must have a default provider of cryptography.
+    /// Makes a client.
     pub fn new(options: Options) -> Result<Self, Error> {
-        let http = build(!options.plain_http, None)?;
-        Ok(Self { http, options })
+        let tls = match Tls::system() {
+            // Where there is nothing to verify: a small container may not have any certificates.
+            Err(_error) if options.plain_http => None,
+            tls => Some(tls.map_err(|error| Error::Client { cause: error.to_string() })?),
+        };
+        Ok(Self { http: outbound::Client::new(tls, CONNECT_TIMEOUT, PoolBounds::default()), options })
     }
-}
-
-/// A client of one registry, or of one other host, whose addresses were looked up and checked before.
-pub(crate) fn build(tls: bool, checked: Option<(&str, &[SocketAddr])>) -> Result<reqwest::Client, Error> {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // reqwest would panic.
-        return Err(Error::NoCryptography);
-    }
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        // Each is judged by `session`.
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        // What is hashed is what was sent, whatever features another crate enables.
-        .no_gzip()
-        .no_brotli()
-        .no_deflate()
-        .no_zstd()
-        .http1_only();
-    if !tls {
-        // Nothing to verify. The system's certificates are not loaded: a small container may not have any.
-        builder = builder.tls_certs_only([]);
-    }
-    if let Some((host, addresses)) = checked {
-        builder = builder.resolve_to_addrs(host, addresses);
-    }
-    builder.build().map_err(|error| Error::Client { cause: error.to_string() })
 }
 
 impl fmt::Debug for Client {

@@ -4,7 +4,7 @@
 use agent_core::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use reqwest::header::HeaderValue;
+use http::HeaderValue;
 
 /// Who somebody is to one registry.
 #[derive(Debug, Clone)]

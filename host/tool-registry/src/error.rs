@@ -11,10 +11,6 @@ use crate::manifest::ManifestError;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error(
-        "no implementation of cryptography is installed in this process: install rustls' default provider first"
-    )]
-    NoCryptography,
     #[error("the HTTP client cannot be made: {cause}")]
     Client { cause: String },
     #[error(

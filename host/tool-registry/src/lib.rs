@@ -3,8 +3,7 @@
 //! In reading order:
 //! - `digest`, `reference`: how registries name things. `error`: what can go wrong, and what to do about it.
 //! - `manifest`: what an artifact is made of, as values. `component_names`: what a component imports and exports.
-//! - `address`, `challenge`, `credentials`: where a redirect may lead, what a registry asks of who wants in, and who is
-//!   told a password.
+//! - `challenge`, `credentials`: what a registry asks of who wants in, and who is told a password.
 //! - `client`, `session`, `body`: one exchange with a registry: logging in, redirects, limits of time and size.
 //! - `pull`, `push`: what it is all for.
 //!
@@ -22,7 +21,6 @@
 //!
 //! What does not belong here: whether a component may be trusted or called, files, the environment.
 
-mod address;
 mod body;
 mod challenge;
 mod client;

@@ -1,8 +1,8 @@
 //! Pulling a component: the manifest once, then the component by its digest.
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Method, StatusCode};
+use http::header::{CONTENT_TYPE, HeaderMap};
+use http::{Method, StatusCode};
 use tokio::time::timeout;
 
 use crate::body;

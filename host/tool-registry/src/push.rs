@@ -1,8 +1,8 @@
 //! Pushing a component: what the registry does not have yet, and the manifest last, so that nobody finds half of it.
 
 use bytes::Bytes;
-use reqwest::header::LOCATION;
-use reqwest::{Method, StatusCode};
+use http::header::LOCATION;
+use http::{Method, StatusCode};
 use tokio::time::timeout;
 
 use crate::client::Client;

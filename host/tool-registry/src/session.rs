@@ -2,26 +2,24 @@
 //! a place to go to.
 //!
 //! Where requests go: to the registry, to the token service that it names, and for what is read also to where it redirects.
-//! Anywhere but to the registry itself only over https, and from a registry on the internet only to the internet; the
-//! addresses are looked up once, checked, and connected to. On loopback, with plain HTTP, the token service may be on
+//! Anywhere but to the registry itself only over https, and from a registry on the internet only to the internet
+//! (`outbound`). On loopback, with plain HTTP, the token service may be on
 //! loopback too. What logs us in is sent to the registry itself alone.
 
-use std::net::{IpAddr, SocketAddr};
-
 use bytes::Bytes;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
-use reqwest::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
+use outbound::{Body, ConnectError, Reach, Request};
 use serde::Deserialize;
-use tokio::net::lookup_host;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use crate::address::is_public;
 use crate::body::{self, Bounds, unreachable};
 use crate::challenge::{self, Challenge};
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::credentials::sensitive;
 use crate::error::{Error, RedirectProblem};
 use crate::reference::{Reference, shown};
@@ -114,12 +112,11 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a request, logs in if that is asked for, and follows redirects of what is read.
-    pub(crate) async fn send(&mut self, outgoing: &Outgoing) -> Result<Response, Error> {
+    pub(crate) async fn send(&mut self, outgoing: &Outgoing) -> Result<Response<Body>, Error> {
         let (mut url, mut asked, mut hops) = (outgoing.url.clone(), false, 0);
         loop {
             let is_own = self.is_own(&url);
-            let http = self.client_for(&url).await?;
-            let response = self.send_once(&http, &url, outgoing).await?;
+            let response = self.send_once(&url, outgoing).await?;
             let status = response.status();
             if status == StatusCode::UNAUTHORIZED && is_own {
                 if std::mem::replace(&mut asked, true) {
@@ -143,10 +140,10 @@ impl<'a> Session<'a> {
     /// The answer if it is of that status, or what the registry has against the request. `what` was asked for.
     pub(crate) async fn expect(
         &self,
-        response: Response,
+        response: Response<Body>,
         status: StatusCode,
         what: &str,
-    ) -> Result<Response, Error> {
+    ) -> Result<Response<Body>, Error> {
         let (registry, found) = (self.registry(), response.status());
         if found == status {
             return Ok(response);
@@ -185,38 +182,47 @@ impl<'a> Session<'a> {
         self.authorization.as_ref().filter(|_| self.is_own(url))
     }
 
-    async fn send_once(
-        &self,
-        http: &reqwest::Client,
-        url: &Url,
-        outgoing: &Outgoing,
-    ) -> Result<Response, Error> {
-        let mut request = http.request(outgoing.method.clone(), url.clone()).header(ACCEPT, outgoing.accept);
-        if let Some(authorization) = self.authorization_at(url) {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
-        let mut bytes = 0;
+    async fn send_once(&self, url: &Url, outgoing: &Outgoing) -> Result<Response<Body>, Error> {
+        let (method, mut body) = (outgoing.method.clone(), Bytes::new());
+        let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(outgoing.accept))]);
+        headers.extend(self.authorization_at(url).map(|value| (AUTHORIZATION, value.clone())));
         if let Some((media_type, content)) = &outgoing.content {
-            bytes = content.len();
-            request = request.header(CONTENT_TYPE, *media_type).body(content.clone());
-        } else if outgoing.method != Method::GET && outgoing.method != Method::HEAD {
-            request = request.header(CONTENT_LENGTH, 0);
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            body = content.clone();
+        } else if method != Method::GET && method != Method::HEAD {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
         }
+        let reach = self.reach_at(url).await?;
+        self.ask(Request { method, url: url.clone(), headers, body, reach }).await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Response<Body>, Error> {
+        let (url, bytes) = (request.url.clone(), request.body.len());
+        let sending = self.client.http.send(request);
         let limit = self.client.options.limits.stall;
         let answer = if bytes > SMALL_BYTES {
             // How long a large upload takes is bounded with everything else.
-            request.send().await
+            sending.await
         } else {
-            let answer = timeout(limit, request.send()).await;
-            answer.map_err(|_elapsed| Error::Stalled { registry: host_of(url), limit })?
+            let answer = timeout(limit, sending).await;
+            answer.map_err(|_elapsed| Error::Stalled { registry: host_of(&url), limit })?
         };
-        answer.map_err(|error| unreachable(&host_of(url), &error))
+        answer.map_err(|error| self.unanswered(&url, &error))
     }
 
-    /// The client for an address: for another host than the registry's, one that connects to addresses that were checked.
-    async fn client_for(&self, url: &Url) -> Result<reqwest::Client, Error> {
+    fn unanswered(&self, url: &Url, error: &outbound::Error) -> Error {
+        match error {
+            outbound::Error::Connect(ConnectError::Forbidden(_)) => {
+                self.redirect(url, RedirectProblem::Private)
+            }
+            error => unreachable(&host_of(url), error),
+        }
+    }
+
+    /// How far a request may reach, if it may be made: from a registry on the internet only to the internet.
+    async fn reach_at(&self, url: &Url) -> Result<Reach, Error> {
         if self.is_own(url) {
-            return Ok(self.client.http.clone());
+            return Ok(Reach::Any);
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(self.redirect(url, RedirectProblem::Credentials));
@@ -225,20 +231,9 @@ impl<'a> Session<'a> {
         if !(url.scheme() == "https" || is_plain) {
             return Err(self.redirect(url, RedirectProblem::NotHttps));
         }
-        let mut addresses = look_up(url).await?;
-        if addresses.iter().any(|address| !is_public(address.ip())) && !self.is_in_private_network().await {
-            addresses.retain(|address| is_public(address.ip()));
-        }
-        if addresses.is_empty() {
-            return Err(self.redirect(url, RedirectProblem::Private));
-        }
-        client::build(!is_plain, url.domain().map(|domain| (domain, &addresses[..])))
-    }
-
-    /// Whether the registry is at an address that is not the internet's.
-    async fn is_in_private_network(&self) -> bool {
-        let addresses = look_up(&self.base).await.unwrap_or_default();
-        addresses.iter().any(|address| !is_public(address.ip()))
+        let own = self.client.http.addresses(&self.base, Reach::Any).await.unwrap_or_default();
+        let is_private = own.iter().any(|address| !Reach::Public.allows(*address));
+        Ok(if is_private { Reach::Any } else { Reach::Public })
     }
 
     /// Where a redirect leads.
@@ -313,16 +308,12 @@ impl<'a> Session<'a> {
             url.query_pairs_mut().append_pair("service", service);
         }
         url.query_pairs_mut().append_pair("scope", &scope);
-        let http = self.client_for(&url).await?;
-        let mut request = http.get(url.clone()).header(ACCEPT, "application/json");
+        let reach = self.reach_at(&url).await?;
+        let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         let has_credentials = credentials.is_some();
-        if let Some(credentials) = credentials {
-            request = request.header(AUTHORIZATION, credentials);
-        }
-        let limit = self.client.options.limits.stall;
-        let answer = timeout(limit, request.send()).await;
-        let answer = answer.map_err(|_elapsed| Error::Stalled { registry: host_of(&url), limit })?;
-        let answer = answer.map_err(|error| unreachable(&host_of(&url), &error))?;
+        headers.extend(credentials.map(|credentials| (AUTHORIZATION, credentials)));
+        let request = Request { method: Method::GET, url: url.clone(), headers, body: Bytes::new(), reach };
+        let answer = self.ask(request).await?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(self.not_let_in()),
@@ -354,7 +345,7 @@ impl<'a> Session<'a> {
     }
 
     /// What the registry says of an error, in one short line, or nothing.
-    async fn detail(&self, response: Response) -> String {
+    async fn detail(&self, response: Response<Body>) -> String {
         let bounds = self.bounds("an error", MOST_ERROR_BYTES, "");
         let Ok(body) = body::read(response, bounds, |_| {}).await else { return String::new() };
         let Ok(errors) = serde_json::from_slice::<Errors>(&body) else { return String::new() };
@@ -393,7 +384,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn challenge_of(response: &Response) -> Option<Challenge> {
+fn challenge_of(response: &Response<Body>) -> Option<Challenge> {
     let headers = response.headers().get_all(WWW_AUTHENTICATE);
     challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
 }
@@ -411,23 +402,6 @@ fn is_loopback(url: &Url) -> bool {
 fn host_of(url: &Url) -> String {
     let host = shown(url.host_str().unwrap_or_default());
     url.port().map(|port| format!("{host}:{port}")).unwrap_or(host)
-}
-
-async fn look_up(url: &Url) -> Result<Vec<SocketAddr>, Error> {
-    let port = url.port_or_known_default().unwrap_or(443);
-    let one = |address: IpAddr| vec![SocketAddr::new(address, port)];
-    let name = match url.host() {
-        Some(Host::Ipv4(address)) => return Ok(one(address.into())),
-        Some(Host::Ipv6(address)) => return Ok(one(address.into())),
-        Some(Host::Domain(name)) => name,
-        None => return Ok(Vec::new()),
-    };
-    let found = lookup_host((name, port)).await;
-    let found = found.map_err(|error| Error::Unreachable {
-        registry: host_of(url),
-        cause: format!("the name cannot be looked up: {error}"),
-    })?;
-    Ok(found.collect())
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub enum WireError {
     Tools(#[source] tool_host::StartError),
     /// Nothing can be sent over HTTP.
     #[error("the client that sends webhooks cannot be set up")]
-    Webhooks(#[source] reqwest::Error),
+    Webhooks(#[source] outbound::TlsError),
     /// A metric's name or label is not allowed.
     #[error("the metrics cannot be set up")]
     Metrics(#[source] prometheus::Error),

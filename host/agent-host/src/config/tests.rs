@@ -352,8 +352,28 @@ fn what_an_operator_should_know_is_a_warning() {
         ),
         ("a", &[("DATABASE_URL", "postgres://p/d"), ("DATABASE_DIRECT_URL", "postgres://h/d")], &[]),
     ] {
-        assert_eq!(read(variant, set).warnings, expected, "{variant} {set:?}");
+        assert_eq!(read(variant, set).all_warnings(), expected, "{variant} {set:?}");
     }
+}
+
+#[test]
+fn variables_that_the_policy_reads_secrets_from_are_named_as_the_operator_likes() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.toml");
+    let server = "[[mcp]]\nname = \"wiki\"\nurl = \"https://wiki.test/mcp\"\nallow = [\"search\"]\n";
+    let secret = "[[mcp.secret]]\nname = \"key\"\nenv = \"TOOLS_WIKI_KEY\"\nheader = \"Authorization\"\n";
+    let policy_file = policy.to_str().unwrap();
+    let set = [("TOOLS_POLICY", policy_file), ("TOOLS_WIKI_KEY", "k"), ("AGENT_OTHER_KEY", "k")];
+    let warned = |text: &str| {
+        std::fs::write(&policy, text).unwrap();
+        let config = read("a", &set);
+        let names = config.all_warnings().into_iter().map(|text| text.split(' ').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&format!("{server}{secret}")), ["AGENT_OTHER_KEY"]);
+    assert_eq!(warned(server), ["AGENT_OTHER_KEY", "TOOLS_WIKI_KEY"]);
+    // The start ends, and says why.
+    assert_eq!(warned("[[mcp"), ["AGENT_OTHER_KEY", "TOOLS_WIKI_KEY"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use agent_core::secret::Secret;
+use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
-use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::http_url::HttpUrl;

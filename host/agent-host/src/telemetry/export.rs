@@ -15,6 +15,8 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::error_chain::ErrorChain;
 use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -23,9 +25,8 @@ use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_sc
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
+use outbound::{Client, PoolBounds, Request};
 use prost::Message as _;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, StatusCode, redirect};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -143,7 +144,7 @@ impl SpanFlusher {
 #[derive(Debug, thiserror::Error)]
 enum ExportError {
     #[error("the collector could not be reached")]
-    Unreachable(#[source] reqwest::Error),
+    Unreachable(#[from] outbound::Error),
     #[error("the collector did not answer in time")]
     Late,
     #[error("the collector answered {status}")]
@@ -157,18 +158,11 @@ pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Resu
     let (sender, queue) = channel(QUEUE);
     let (flusher, flushes) = channel(FLUSHES);
     let counts = Arc::new(SpanCounts::default());
-    let mut client = Client::builder()
-        .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .no_proxy()
-        .http1_only();
-    if config.endpoint.as_url().scheme() == "http" {
-        // Nothing to verify, so the system's certificates are not loaded.
-        client = client.tls_certs_only([]);
-    }
+    // An export has a time of its own.
+    let client = Client::for_url(config.endpoint.as_url(), Duration::MAX, PoolBounds::default())?;
     let exporter = Exporter {
         queue,
-        client: client.build()?,
+        client,
         endpoint: config.endpoint.as_url().clone(),
         headers: headers(config)?,
         timeout: config.timeout,
@@ -322,8 +316,8 @@ impl Exporter {
     }
 
     async fn post(&self, body: Bytes) -> Result<(), ExportError> {
-        let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
-        let mut response = request.send().await.map_err(ExportError::unreachable)?;
+        let request = Request::post(self.endpoint.clone(), self.headers.clone(), body);
+        let mut response = self.client.send(request).await?;
         let status = response.status();
         if !status.is_success() {
             let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -331,11 +325,9 @@ impl Exporter {
             return Err(ExportError::Refused { status, retry_after });
         }
         let mut answer = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(ExportError::unreachable)? {
-            if answer.len() + chunk.len() > ANSWER_LIMIT {
-                return Ok(());
-            }
-            answer.extend_from_slice(&chunk);
+        match response.body_mut().read_into(&mut answer, ANSWER_LIMIT).await {
+            Err(outbound::Error::TooLarge) => return Ok(()),
+            read => read?,
         }
         // Many collectors answer with nothing, or with JSON: the status has said that the spans were taken.
         let partial = ExportTraceServiceResponse::decode(&*answer).ok().and_then(|it| it.partial_success);
@@ -375,10 +367,6 @@ impl Exporter {
 }
 
 impl ExportError {
-    fn unreachable(error: reqwest::Error) -> Self {
-        Self::Unreachable(error.without_url())
-    }
-
     /// How long to wait before the same is tried again; nothing when that would not help (OTLP, "Failures").
     fn delay(&self, backoff: Duration) -> Option<Duration> {
         match self {

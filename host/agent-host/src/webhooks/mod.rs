@@ -1,29 +1,24 @@
 //! Sends webhooks of jobs as the Standard Webhooks specification has it: one `POST` of JSON with the headers `webhook-id`,
 //! `webhook-timestamp` and `webhook-signature`, and `traceparent` when the job was submitted in a trace.
 //!
-//! The address is a stranger's. Every address of a name is checked when it is connected to, and nothing is resolved again in
-//! between (`tool_host::may_reach`); no redirect is followed, no proxy asked, no connection kept, and of an answer only
-//! its head is read. Which attempts are made, and when, is the core's (`agent_core::webhooks`).
+//! The address is a stranger's: no connection is made to one that is not public, unless the operator names its host, and
+//! none is kept. Of an answer only its head is read. Which attempts are made, and when, is the core's (`agent_core::webhooks`).
 
 mod signature;
 mod slow_hosts;
 #[cfg(test)]
 mod tests;
 
-use std::error::Error;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::WebhookSender;
 use agent_core::ports::webhooks::{WebhookMessage, WebhookReply};
 use agent_core::trace;
 use async_trait::async_trait;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, redirect};
-use tokio::net::lookup_host;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use outbound::{Client, ConnectError, Origin, PoolBounds, Reach, Request, Tls, TlsError};
+use tokio::time::timeout;
 use url::{Host, Url};
 
 pub(crate) use signature::{SigningKeys, WebhookSecret};
@@ -36,14 +31,11 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a delivery may take to a host that did not answer the last ones in time.
 const TIMEOUT_OF_SLOW: Duration = Duration::from_secs(5);
 
-/// Most addresses of a name that are tried.
-const MOST_ADDRESSES: usize = 8;
-
 /// Sends webhooks over HTTP.
 pub(crate) struct HttpWebhooks {
     client: Client,
     keys: SigningKeys,
-    private: Arc<PrivateHosts>,
+    private: PrivateHosts,
     slow: SlowHosts,
 }
 
@@ -69,43 +61,22 @@ impl PrivateHosts {
 
 impl HttpWebhooks {
     /// Connects to nothing yet.
-    pub(crate) fn new(secret: &WebhookSecret, private: PrivateHosts) -> Result<Self, reqwest::Error> {
-        let private = Arc::new(private);
-        let client = Client::builder()
-            .user_agent(concat!("agent-host/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            // A kept connection would be one to an address that a name had before.
-            .pool_max_idle_per_host(0)
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .http1_only()
-            .dns_resolver(Arc::new(CheckedResolver(private.clone())))
-            .build()?;
+    pub(crate) fn new(secret: &WebhookSecret, private: PrivateHosts) -> Result<Self, TlsError> {
+        let client = Client::new(Some(Tls::system()?), CONNECT_TIMEOUT, PoolBounds::NONE);
         Ok(Self { client, keys: SigningKeys::of(secret), private, slow: SlowHosts::default() })
     }
 
     async fn post(&self, url: &str, message: &WebhookMessage) -> Result<WebhookReply, String> {
         // It was checked when it was submitted. The settings may be others now.
-        self.check(url).map_err(str::to_owned)?;
+        let (url, reach) = self.read(url).map_err(str::to_owned)?;
         let now = SystemTime::now();
-        let timestamp = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let host = Url::parse(url).map(|url| url.authority().to_owned()).unwrap_or_default();
+        let host = url.authority().to_owned();
         let limit = if self.slow.holds(&host) { TIMEOUT_OF_SLOW } else { TIMEOUT };
-        let sending = self
-            .client
-            .post(url)
-            .timeout(limit)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", &message.id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", self.keys.sign(&message.id, timestamp, &message.body))
-            .body(message.body.clone());
-        let sending = match trace::current() {
-            Some(context) => sending.header("traceparent", context.to_string()),
-            None => sending,
-        };
-        let sent = sending.send().await;
-        self.slow.note(&host, sent.as_ref().is_err_and(reqwest::Error::is_timeout));
+        let request =
+            Request { reach, ..Request::post(url, self.headers(message, now)?, message.body.clone()) };
+        let sent = timeout(limit, self.client.send(request)).await;
+        let sent = sent.unwrap_or(Err(ConnectError::Timeout(limit).into()));
+        self.slow.note(&host, sent.as_ref().is_err_and(outbound::Error::is_timeout));
         let response = sent.map_err(|error| describe(&error, limit))?;
         let retry_after = response.headers().get(RETRY_AFTER);
         // Its body is nobody's concern: dropping the response closes the connection.
@@ -114,11 +85,27 @@ impl HttpWebhooks {
             retry_after: retry_after.and_then(|value| read_retry_after(value.to_str().ok()?, now)),
         })
     }
-}
 
-#[async_trait]
-impl WebhookSender for HttpWebhooks {
-    fn check(&self, url: &str) -> Result<(), &'static str> {
+    fn headers(&self, message: &WebhookMessage, now: SystemTime) -> Result<HeaderMap, String> {
+        let timestamp = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let signature = self.keys.sign(&message.id, timestamp, &message.body);
+        let mut fields = vec![
+            (CONTENT_TYPE, "application/json".to_owned()),
+            (HeaderName::from_static("webhook-id"), message.id.clone()),
+            (HeaderName::from_static("webhook-timestamp"), timestamp.to_string()),
+            (HeaderName::from_static("webhook-signature"), signature),
+        ];
+        let trace = trace::current().map(|context| context.to_string());
+        fields.extend(trace.map(|context| (HeaderName::from_static("traceparent"), context)));
+        let field = |(name, value): (HeaderName, String)| match HeaderValue::try_from(value) {
+            Ok(value) => Ok((name, value)),
+            Err(_unfit) => Err(format!("the header {name} cannot be sent")),
+        };
+        fields.into_iter().map(field).collect()
+    }
+
+    /// The address, and how far requests to it may reach.
+    fn read(&self, url: &str) -> Result<(Url, Reach), &'static str> {
         let url = Url::parse(url).map_err(|_error| "Invalid url")?;
         let host = url.host().ok_or("The url names no host")?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -128,15 +115,18 @@ impl WebhookSender for HttpWebhooks {
         if url.scheme() != "https" && !(url.scheme() == "http" && is_private) {
             return Err("The url must begin with https://");
         }
-        let address = match host {
-            Host::Domain(_) => return Ok(()),
-            Host::Ipv4(address) => IpAddr::V4(address),
-            Host::Ipv6(address) => IpAddr::V6(address),
-        };
-        match tool_host::may_reach(address, is_private) {
-            true => Ok(()),
-            false => Err("The url's address is not public, and the operator has not allowed it"),
-        }
+        let reach = if is_private { Reach::Private } else { Reach::Public };
+        let origin = Origin::of(&url).ok_or("The url names no host")?;
+        let forbidden = "The url's address is not public, and the operator has not allowed it";
+        origin.check_literal(reach).map_err(|_error| forbidden)?;
+        Ok((url, reach))
+    }
+}
+
+#[async_trait]
+impl WebhookSender for HttpWebhooks {
+    fn check(&self, url: &str) -> Result<(), &'static str> {
+        self.read(url).map(drop)
     }
 
     async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
@@ -146,34 +136,6 @@ impl WebhookSender for HttpWebhooks {
 
     fn public_key(&self) -> &str {
         self.keys.public()
-    }
-}
-
-/// Resolves names for the connections of [`HttpWebhooks`], which go to nothing but what it gives.
-struct CheckedResolver(Arc<PrivateHosts>);
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let private = self.0.clone();
-        Box::pin(async move {
-            let may_be_private = private.names(name.as_str());
-            let found: Vec<SocketAddr> =
-                lookup_host((name.as_str(), 0)).await?.take(MOST_ADDRESSES).collect();
-            let allowed = allowed(&found, may_be_private)?;
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
-    }
-}
-
-/// Those that may be connected to; an error when there are none.
-fn allowed(found: &[SocketAddr], may_be_private: bool) -> Result<Vec<SocketAddr>, io::Error> {
-    let is_allowed = |found: &&SocketAddr| tool_host::may_reach(found.ip(), may_be_private);
-    let allowed: Vec<_> = found.iter().filter(is_allowed).copied().collect();
-    match allowed.is_empty() {
-        true => {
-            Err(io::Error::other("its addresses are not public, and WEBHOOK_PRIVATE_HOSTS does not name it"))
-        }
-        false => Ok(allowed),
     }
 }
 
@@ -188,15 +150,15 @@ fn read_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// What went wrong, for the job's owner: the innermost cause says most, and addresses of ours are in none.
-fn describe(error: &reqwest::Error, limit: Duration) -> String {
-    if error.is_timeout() {
-        return format!("no answer within {} s", limit.as_secs());
-    }
-    let mut innermost: &dyn Error = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    format!("the receiver could not be reached: {innermost}")
+fn describe(error: &outbound::Error, limit: Duration) -> String {
+    let problem = match error {
+        error if error.is_timeout() => return format!("no answer within {} s", limit.as_secs()),
+        outbound::Error::Connect(ConnectError::Forbidden(_)) => {
+            "its addresses are not public, and WEBHOOK_PRIVATE_HOSTS does not name it".to_owned()
+        }
+        error => error.problem(),
+    };
+    format!("the receiver could not be reached: {problem}")
 }
 
 impl std::fmt::Debug for HttpWebhooks {

@@ -7,12 +7,13 @@ use super::routes::Described;
 use super::serve::made_by;
 use crate::index::{Endpoint, Endpoints};
 
-/// A line for each of these routes, grouped as in the document, the front page and the files of the console
-/// left out.
+/// A line for each of these routes, grouped as in the document. Left out are the front page, the files of the
+/// console, and the pages that the documentation's own index lists.
 pub(crate) fn endpoints(described: Arc<[Described]>) -> Endpoints {
     made_by(move || {
-        let is_shown = |route: &&Described| route.path != "/" && !route.path.ends_with("/{file}");
-        let mut shown: Vec<_> = described.iter().filter(is_shown).collect();
+        let is_listed = |path: &str| path.ends_with("/{file}") || path.starts_with("/docs/{");
+        let mut shown: Vec<_> =
+            described.iter().filter(|route| route.path != "/" && !is_listed(&route.path)).collect();
         shown.sort_by_key(|route| TAGS.iter().position(|(tag, _)| *tag == route.operation.tag()));
         shown.into_iter().map(line).collect()
     })

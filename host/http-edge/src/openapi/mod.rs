@@ -8,7 +8,7 @@
 //!   its answers. `refused`: what is said of an error, `error_schemas`: in
 //!   which forms.
 //! - `schemas`: the schemas by name. `document`: all of it as one JSON text.
-//! - `serve`: `GET /openapi.json` and `GET /docs`. `endpoints`: the same in a line each, for the front page.
+//! - `serve`: `GET /openapi.json` and `GET /docs/api`. `endpoints`: the same in a line each, for the front page.
 //!
 //! What a route does and what it refuses stands in the file of that route, in a function `describe`.
 

@@ -1,4 +1,4 @@
-//! `GET /openapi.json` and `GET /docs`: texts that are made once, for the first who asks, so that a start
+//! `GET /openapi.json` and `GET /docs/api`: texts that are made once, for the first who asks, so that a start
 //! does not wait for them.
 //!
 //! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by
@@ -28,7 +28,7 @@ const PAGE: &str = include_str!("page.html");
 /// What is said of the routes of the document and of the page.
 pub(crate) fn routes() -> Vec<Described> {
     let routes = Routes::<()>::new().get("/openapi.json", || async {}, describe_document());
-    routes.get("/docs", || async {}, describe_page()).split().1
+    routes.get("/docs/api", || async {}, describe_page()).split().1
 }
 
 /// The routes of the document of these routes, and of the page. `more` is what is said of every route.
@@ -50,7 +50,7 @@ pub(crate) fn serve(
     });
     Router::new()
         .route("/openapi.json", routing::get(show).with_state(document))
-        .route("/docs", routing::get(show).with_state(page))
+        .route("/docs/api", routing::get(show).with_state(page))
 }
 
 fn describe_document() -> Operation {

@@ -63,8 +63,8 @@ impl Check {
             });
         }
         // A run without a restriction that its caller asked for is not what the caller wants.
-        for name in object.refused.iter().filter(|name| fields.contains_key(**name)) {
-            self.note(|path| Issue::option_of_a_request(name, path));
+        for option in object.refused.iter().filter(|option| fields.contains_key(option.name)) {
+            self.note(|path| Issue::option_elsewhere(option, path));
         }
     }
 

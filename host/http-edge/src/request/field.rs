@@ -70,9 +70,17 @@ pub(crate) struct Object {
     pub(crate) is_closed: bool,
     /// Whether what is no object is taken for an empty one.
     pub(crate) is_lenient: bool,
-    /// Options of `POST /api/agent` that it has not.
-    pub(crate) refused: &'static [&'static str],
+    /// Options that it has not and other routes have.
+    pub(crate) refused: &'static [Elsewhere],
     pub(crate) example: Option<fn() -> Value>,
+}
+
+/// An option of other routes.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) name: &'static str,
+    /// Which routes these are, as the subject of a sentence and its verb.
+    pub(crate) takers: &'static str,
 }
 
 impl Object {
@@ -117,7 +125,8 @@ impl Object {
         let properties: Map<_, _> =
             self.fields.iter().map(|field| (field.name.to_owned(), field.described())).collect();
         let required = self.fields.iter().filter(|field| field.is_required).map(|field| field.name);
-        let refused = self.refused.iter().map(|name| json!({ "type": "object", "required": [name] }));
+        let refused =
+            self.refused.iter().map(|option| json!({ "type": "object", "required": [option.name] }));
         let (required, refused): (Vec<_>, Vec<_>) = (required.collect(), refused.collect());
         said([
             ("type", (!self.is_lenient).then(|| "object".into())),

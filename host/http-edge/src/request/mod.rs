@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub(crate) use field::{Field, Kind, Object, Pattern};
+pub(crate) use field::{Elsewhere, Field, Kind, Object, Pattern};
 pub(crate) use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
 pub(crate) use value::{FromJson, take};
 

@@ -49,8 +49,8 @@ pub(super) async fn invoke_agent(
     Ok(show(&edge.variant.invoke.invoke_for_json(ask).await?))
 }
 
-/// "The response body is the agent result object itself", with `cached` beside its fields when results are
-/// kept (host/docs/interface/endpoints.md#answer-of-variant-b).
+/// The body is the agent's result itself, with `cached` beside its fields when results are kept
+/// (host/docs/interface/endpoints.md#answer-of-variant-b).
 pub(super) fn show(answer: &JsonAnswer) -> Response {
     match answer {
         JsonAnswer::Parsed(answer) => answer::json(StatusCode::OK, &Success::from(answer)),

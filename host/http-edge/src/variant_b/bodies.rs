@@ -12,10 +12,24 @@ use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::request::{self, Field, Kind, Object, Pattern, Request, request};
+use crate::request::{self, Elsewhere, Field, Kind, Object, Pattern, Request, request};
 
-/// The options that only `POST /api/agent` has: where a request of another route has one, it is refused.
-const OF_A_REQUEST: &[&str] = &["maxTokens", "temperature", "tools", "history"];
+/// The options that not every route has: where a request of another route has one, it is refused. A run without
+/// its conversation would not know what was said in it, nor be kept.
+const OF_OTHER_ROUTES: &[Elsewhere] = &[
+    of_a_request("maxTokens"),
+    of_a_request("temperature"),
+    of_a_request("tools"),
+    of_a_request("history"),
+    Elsewhere { name: "conversationId", takers: "POST /api/agent and POST /api/agent/async take" },
+];
+
+/// Those of them that only `POST /api/agent` has.
+const OF_A_REQUEST: &[Elsewhere] = OF_OTHER_ROUTES.split_at(4).0;
+
+const fn of_a_request(name: &'static str) -> Elsewhere {
+    Elsewhere { name, takers: "POST /api/agent takes" }
+}
 
 /// The priority that the dedicated cluster is for (host/docs/interface/endpoints.md#gateway-request).
 const HIGH: &str = "high";
@@ -96,8 +110,9 @@ request! {
 }
 
 request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`.
-    pub(super) struct NoRunOptions = Object { refused: OF_A_REQUEST, ..Object::LENIENT };
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only it and
+    /// `POST /api/agent/async` take `conversationId`.
+    pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
 }
 
 request! {

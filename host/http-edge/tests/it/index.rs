@@ -22,10 +22,11 @@ async fn the_front_page_names_the_endpoints_of_the_variants_that_are_served() {
         (&json!("agent-host"), &json!(env!("CARGO_PKG_VERSION")))
     );
     let runs = ["/agent/runs/{runId}/events", "/agent/runs/{runId}/cancel"];
-    let docs = ["/openapi.json", "/docs"];
+    let docs = ["/docs", "/llms.txt", "/openapi.json", "/docs/api"];
     assert_eq!(
         paths(&page),
-        ["/agent/invoke", runs[0], runs[1], "/health/live", "/health/ready", "/metrics", docs[0], docs[1]]
+        [&["/agent/invoke", runs[0], runs[1], "/health/live", "/health/ready", "/metrics"][..], &docs]
+            .concat()
     );
 
     let page = Fakes::with_invoke(Answers).service.get("/").await.json();

@@ -1,7 +1,7 @@
 //! The API key as the value of a header.
 
 use agent_core::secret::Secret;
-use reqwest::header::HeaderValue;
+use http::header::HeaderValue;
 
 use crate::connect_error::ConnectError;
 

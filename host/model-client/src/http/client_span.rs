@@ -2,7 +2,7 @@
 //! the trace context. Every attempt is a span of its own, so that retries can be seen.
 
 use agent_core::trace;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 use url::Url;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::ModelError;
 use agent_core::secret::Secret;
-use reqwest::StatusCode;
+use http::StatusCode;
 
 use super::provider_error::ProviderError;
 use super::transport::{ExchangeError, HttpResponse};
@@ -58,6 +58,15 @@ impl Faults {
     /// The error for a request that cannot be made, or that `status` refuses.
     pub(crate) fn refused(&self, detail: &str) -> ModelError {
         ModelError::Refused { provider: self.model.clone(), detail: self.quote(detail) }
+    }
+
+    /// The error for a request that was only refused for these functions of its caller.
+    pub(crate) fn refused_functions(&self, functions: &[&str], detail: &str) -> ModelError {
+        ModelError::RefusedFunctions {
+            provider: self.model.clone(),
+            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+            detail: self.quote(detail),
+        }
     }
 
     /// The error for a `status` that is no success: the response's own, or one that a gateway put into the body of a
@@ -128,7 +137,7 @@ fn retry_after(response: &HttpResponse, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+    use http::header::{HeaderMap, HeaderName, HeaderValue};
 
     use super::*;
 

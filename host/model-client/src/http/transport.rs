@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use reqwest::{Client, Response, StatusCode};
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use outbound::{Body, Client, Request};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 use url::Url;
 
-use super::client::{CONNECT_TIMEOUT, build_client, describe_causes};
+use super::client::{CONNECT_TIMEOUT, build_client};
 use super::client_span;
 use crate::connect_error::ConnectError;
 
@@ -104,22 +105,15 @@ impl Transport {
             headers.insert(CLIENT_REQUEST_ID, id);
         }
         client_span::inject_context(&mut headers);
-        let sending = self.client.post(self.endpoint.clone()).headers(headers).body(body).send();
-        let mut response = match timeout_at(deadline, sending).await {
-            Ok(sent) => sent.map_err(|error| self.connection_error(error))?,
-            Err(_) => return Err(ExchangeError::Timeout),
-        };
-        let (status, length) = (response.status(), response.content_length());
-        let headers = std::mem::take(response.headers_mut());
-        let mut body = Vec::new();
+        let sending = self.client.send(Request::post(self.endpoint.clone(), headers, body));
+        let (head, mut response) = self.in_time(deadline, sending).await?.into_parts();
+        let (status, headers, mut body) = (head.status, head.headers, Vec::new());
         if let Some(reader) = stream.filter(|_| status.is_success() && is_event_stream(&headers)) {
             self.read_stream(&mut response, deadline, reader).await?;
             return Ok(HttpResponse { status, headers, body, is_streamed: true });
         }
         let limit = if status.is_success() { REPLY_LIMIT } else { ERROR_LIMIT };
-        let reading = self.read_body(&mut response, length, &mut body, limit);
-        let read = timeout_at(deadline, reading).await.unwrap_or(Err(ExchangeError::Timeout));
-        match read {
+        match self.in_time(deadline, response.read_into(&mut body, limit)).await {
             // The status says what happened; the text is only quoted, and half of it will do.
             Err(_) if !status.is_success() => {}
             whole => whole?,
@@ -127,38 +121,26 @@ impl Transport {
         Ok(HttpResponse { status, headers, body, is_streamed: false })
     }
 
-    /// Appends the body of a response to `body` chunk by chunk, so that what came before an error is kept.
-    async fn read_body(
+    async fn in_time<T>(
         &self,
-        response: &mut Response,
-        length: Option<u64>,
-        body: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<(), ExchangeError> {
-        if length.is_some_and(|length| length > limit as u64) {
-            return Err(ExchangeError::TooLarge);
-        }
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.connection_error(error))? {
-            if body.len() + chunk.len() > limit {
-                return Err(ExchangeError::TooLarge);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(())
+        deadline: Instant,
+        work: impl Future<Output = Result<T, outbound::Error>>,
+    ) -> Result<T, ExchangeError> {
+        let done = timeout_at(deadline, work).await.map_err(|_elapsed| ExchangeError::Timeout)?;
+        done.map_err(|error| self.failure(&error))
     }
 
     /// Gives the body of a response to `reader`. Silence is bounded by the deadline alone: servers answer the
     /// head at once and are silent while they read a long prompt or think.
     async fn read_stream(
         &self,
-        response: &mut Response,
+        response: &mut Body,
         deadline: Instant,
         reader: &mut dyn StreamReader,
     ) -> Result<(), ExchangeError> {
         let mut read = 0;
         loop {
-            let chunk = timeout_at(deadline, response.chunk()).await.map_err(|_| ExchangeError::Timeout)?;
-            let Some(chunk) = chunk.map_err(|error| self.connection_error(error))? else { return Ok(()) };
+            let Some(chunk) = self.in_time(deadline, response.chunk()).await? else { return Ok(()) };
             read += chunk.len();
             if read > STREAM_LIMIT {
                 return Err(ExchangeError::TooLarge);
@@ -172,13 +154,16 @@ impl Transport {
     }
 
     /// The address without path and query, which may hold a key, and the causes.
-    fn connection_error(&self, error: reqwest::Error) -> ExchangeError {
-        if error.is_connect() && error.is_timeout() {
-            let (host, limit) = (self.endpoint.authority(), CONNECT_TIMEOUT.as_millis());
-            return ExchangeError::Connection(format!("{host}: no connection within {limit} ms"));
+    fn failure(&self, error: &outbound::Error) -> ExchangeError {
+        let host = self.endpoint.authority();
+        match error {
+            outbound::Error::TooLarge => ExchangeError::TooLarge,
+            error if error.is_timeout() => {
+                let limit = CONNECT_TIMEOUT.as_millis();
+                ExchangeError::Connection(format!("{host}: no connection within {limit} ms"))
+            }
+            causes => ExchangeError::Connection(format!("{host}: {causes}")),
         }
-        let causes = describe_causes(&error.without_url());
-        ExchangeError::Connection(format!("{}: {causes}", self.endpoint.authority()))
     }
 }
 

@@ -23,7 +23,7 @@ mod unreadable_reply;
 use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
 use agent_core::words::ModelReply;
-use reqwest::header::HeaderMap;
+use http::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use url::Url;

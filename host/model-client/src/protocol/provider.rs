@@ -103,7 +103,7 @@ fn check(url: &Url) -> Result<(), ConnectError> {
     } else if !url.has_host() {
         "names no host"
     } else if !url.username().is_empty() || url.password().is_some() {
-        // reqwest would send them as a second Authorization header, and every error would show them.
+        // They would not be sent, and every error would show them.
         "holds a user name or a password; the key belongs into its own setting"
     } else {
         return Ok(());

@@ -57,8 +57,6 @@ static CONVERSATION: LazyLock<Vec<Message>> = LazyLock::new(|| {
 });
 
 pub(crate) fn settings(provider: Provider, base_url: Url) -> ProviderSettings {
-    // Only the binary installs a provider; a test binary has to do it for itself, and only the first wins.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
     ProviderSettings {
         provider,
         model: "test-model".into(),

@@ -14,7 +14,6 @@ const QUERY: Forwarded<'static> =
     Forwarded { query: "What is \"1+2\"?", authorization: b"Bearer a-very-secret-token", request_id: "r-1" };
 
 fn cluster(address: &str, time_limit: Duration) -> HttpCluster {
-    let _installed = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(&format!("http://{address}/api/agent")).unwrap();
     HttpCluster::new(url, time_limit).unwrap()
 }
@@ -72,6 +71,15 @@ async fn every_answer_comes_back_as_it_is() {
         let content_type = content_type.map(|text| text.as_bytes().to_vec());
         let expected = ClusterAnswer { status, content_type, retry_after: None, body: body.into() };
         assert_eq!(forward(answer).await.0, Ok(expected));
+    }
+}
+
+/// Whoever has to wait for the cluster is told for how long: seconds or a date, as the cluster wrote it.
+#[tokio::test]
+async fn when_to_come_back_comes_back_with_the_answer() {
+    for (status, again) in [(429, "3"), (503, "Fri, 27 Nov 2026 12:00:00 GMT")] {
+        let answer = forward(Answer::text(status, "later").with("retry-after", again)).await.0.unwrap();
+        assert_eq!((answer.status, answer.retry_after.as_deref()), (status, Some(again.as_bytes())));
     }
 }
 

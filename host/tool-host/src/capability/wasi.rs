@@ -2,13 +2,17 @@
 //! several languages import it always, and get nothing from it but clocks and random numbers. What a guest prints goes to
 //! its log (`printed.rs`).
 
+use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
-use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::clocks::WasiClocksView as _;
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::Host as _;
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView};
 
 use super::imports::Imports;
 use super::log::LogState;
 use super::nondeterminism::Nondeterminism;
 use super::printed::PrintedLines;
+use crate::call::state::CallState;
 
 pub(super) const IMPORTS: Imports = Imports::Packages(
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"],
@@ -30,8 +34,34 @@ pub(crate) struct WasiState {
     made: Option<Box<(WasiCtx, ResourceTable)>>,
 }
 
-pub(super) fn link<T: WasiView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)
+/// As the library links it.
+const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.12";
+
+pub(super) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    let linked = link_timers(linker);
+    linker.allow_shadowing(false);
+    linked
+}
+
+/// Puts timers in the place of the library's, which are those of the machine whatever clock a guest sees: with a
+/// clock that stands still they are over at once.
+fn link_timers(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    let mut clock = linker.instance(MONOTONIC_CLOCK)?;
+    clock.func_wrap(
+        "subscribe-duration",
+        |mut store: StoreContextMut<'_, CallState>, (duration,): (u64,)| {
+            let state = store.data_mut();
+            let duration = state.wasi.nondeterminism.timer(duration);
+            Ok((state.clocks().subscribe_duration(duration)?,))
+        },
+    )?;
+    clock.func_wrap("subscribe-instant", |mut store: StoreContextMut<'_, CallState>, (when,): (u64,)| {
+        let state = store.data_mut();
+        let when = state.wasi.nondeterminism.timer(when);
+        Ok((state.clocks().subscribe_instant(when)?,))
+    })
 }
 
 impl WasiState {

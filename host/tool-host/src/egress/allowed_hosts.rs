@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
+use outbound::{Reach, Scheme};
 
-use super::address_check::Reach;
 use super::secret_scan::{ScanError, Scanner};
 
 /// What one component was granted.
@@ -59,13 +59,6 @@ pub(crate) struct Admission {
     /// The path in the form that was compared, without the query. It is sent instead of what the guest wrote, so that
     /// the server cannot read it as another one.
     pub(crate) path: Option<String>,
-}
-
-/// What requests are made over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Scheme {
-    Https,
-    Http,
 }
 
 /// A credential that the host injects into requests whose [`Admission`] names it. Guests only learn that it exists.
@@ -181,22 +174,6 @@ impl Placement {
 impl Admission {
     pub(super) fn reach(&self) -> Reach {
         if self.private { Reach::Private } else { Reach::Public }
-    }
-}
-
-impl Scheme {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Https => "https",
-            Self::Http => "http",
-        }
-    }
-
-    pub(crate) fn default_port(self) -> u16 {
-        match self {
-            Self::Https => 443,
-            Self::Http => 80,
-        }
     }
 }
 

@@ -11,10 +11,10 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use outbound::ConnectError;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::address_check;
 use super::answers::{HttpAnswers, HttpOutcome};
 use super::body::{Accounts, RequestBody, ResponseBody};
 use super::error::{EgressError, ErrorKind};
@@ -22,7 +22,6 @@ use super::headers;
 use super::prepare::Prepared;
 use super::recording::BoundedBody;
 use super::state::CallState;
-use super::target::Host;
 
 /// Answers a request that was prepared.
 pub(super) async fn send<B>(
@@ -33,9 +32,9 @@ pub(super) async fn send<B>(
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    let host = prepared.target.host.as_str().to_owned();
+    let host = prepared.target.origin.host.as_str().to_owned();
     let _permits = call.permits(&host).await?;
-    let row = call.ledger.begun(&prepared.target);
+    let row = call.ledger.begun(&prepared.target.origin);
     let accounts = Accounts { budget: call.budget.clone(), ledger: call.ledger.clone(), row };
     let until = call.budget.deadline().min(Instant::now() + prepared.times.total);
     let within = prepared.times.total;
@@ -66,10 +65,8 @@ where
     B: Body<Data = Bytes> + Send + 'static,
 {
     let Prepared { target, reach, uri, headers, length, body, secrets, record, .. } = prepared;
-    if let Host::Address(literal, text) = &target.host {
-        address_check::check(&[*literal], target.port, reach)
-            .map_err(|addresses| EgressError::ForbiddenAddress { host: text.clone(), addresses })?;
-    }
+    let host = || target.origin.host.as_str().to_owned();
+    target.origin.check_literal(reach).map_err(|why| EgressError::Unreachable { host: host(), why })?;
     let mut request = record.ok_or_else(|| unusable("the request was not written down"))?;
     call.ledger.injected(&secrets);
     let head_bytes = request.method.len()
@@ -105,9 +102,9 @@ fn respond(
     accounts.spend_received(headers::bytes_of(&fields))?;
     headers::check_coding(&fields, host, scanner)?;
     accounts.spend_received(body.len())?;
-    let (scanned, matches) = headers::for_response(&fields, scanner, cut || !scanner.is_empty());
+    let (scanned, replaced) = headers::for_response(&fields, (scanner, &[]), cut || !scanner.is_empty());
     let (body, found) = scanner.scan_bytes(&body);
-    call.ledger.redacted(matches + found);
+    call.ledger.redacted(replaced.all + found);
     // One for each: the body, and the error after one that is cut.
     let (chunks, waiting) = mpsc::channel(2);
     if !body.is_empty() {
@@ -139,7 +136,9 @@ fn fields_of(fields: Vec<(String, String)>) -> Result<HeaderMap, EgressError> {
 fn failure(host: &str, code: &str) -> EgressError {
     let host = host.to_owned();
     match ErrorKind::from_name(code) {
-        Some(ErrorKind::DestinationIpProhibited) => EgressError::ForbiddenAddress { host, addresses: vec![] },
+        Some(ErrorKind::DestinationIpProhibited) => {
+            EgressError::Unreachable { host, why: ConnectError::Forbidden(vec![]) }
+        }
         Some(kind) => EgressError::Answered { host, kind },
         None => unusable(&format!("wasi:http has no error {code:?}")),
     }

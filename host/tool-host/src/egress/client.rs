@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use outbound::{ConnectError, Dialer, LookupBounds, PoolBounds, Resolve, Tls};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -18,18 +19,14 @@ use super::answered;
 use super::answers::{CallKey, HttpMode};
 use super::body::ResponseBody;
 use super::budget::CallBudget;
-use super::connect::Tls;
 use super::error::EgressError;
 use super::exchange;
-use super::pool::{Pool, PoolBounds};
 use super::prepare::prepare;
 use super::receipt::Receipt;
 use super::recording::CallName;
-use super::resolve::{LookupBounds, Lookups, Resolve};
 #[cfg(test)]
 use super::secret_scan::Scanner;
 use super::state::{CallState, Shared};
-use super::task::IoRuntime;
 
 /// The way out of the host for all calls: one for the service.
 #[derive(Debug)]
@@ -59,23 +56,18 @@ impl Default for EgressBounds {
 }
 
 impl Egress {
-    /// All network I/O is done on `runtime`: the service's own, never the guests'.
+    /// All network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS request fails
+    /// and says so.
     pub(crate) fn new(
         runtime: Handle,
         resolver: Arc<dyn Resolve>,
-        tls: Tls,
+        tls: impl Into<Option<Tls>>,
         bounds: EgressBounds,
         http: HttpMode,
     ) -> Self {
-        let runtime = IoRuntime::new(runtime);
-        Self(Arc::new(Shared {
-            lookups: Lookups::new(resolver, bounds.lookups),
-            pool: Pool::new(bounds.pool, runtime.clone()),
-            exchanges: Arc::new(Semaphore::new(bounds.exchanges)),
-            runtime,
-            tls,
-            http,
-        }))
+        let dialer = Dialer::new(resolver, tls.into(), bounds.lookups, bounds.pool);
+        let exchanges = Arc::new(Semaphore::new(bounds.exchanges));
+        Self(Arc::new(Shared { runtime, dialer, exchanges, http }))
     }
 
     /// The requests of one call, under a grant, until a deadline.
@@ -96,13 +88,13 @@ impl Egress {
     /// How many connections wait to be used again.
     #[cfg(test)]
     pub(super) fn idle_connections(&self) -> usize {
-        self.0.pool.len()
+        self.0.dialer.waiting().0
     }
 
     /// How many of them the server has not closed.
     #[cfg(test)]
     pub(super) fn open_idle_connections(&self) -> usize {
-        self.0.pool.open()
+        self.0.dialer.waiting().1
     }
 }
 
@@ -130,7 +122,7 @@ impl Call {
                     HttpMode::Answers(answers) => answered::send(&state, &**answers, prepared).await,
                 };
                 sent.inspect_err(|error| {
-                    if let EgressError::ForbiddenAddress { host, .. } = error {
+                    if let EgressError::Unreachable { host, why: ConnectError::Forbidden(_) } = error {
                         state.grant.rules.forbidden(host);
                     }
                 })

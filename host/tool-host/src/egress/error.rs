@@ -5,15 +5,15 @@
 //! that would help. No text holds a secret: requests are scanned before anything of them is quoted.
 //! [`EgressError::kind`] says which `error-code` of `wasi:http` it is.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use outbound::{ConnectError, ForbiddenAddr, Reach};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
 use serde::{Deserialize, Serialize};
-
-use super::address_check::{ForbiddenAddr, Reach};
 
 /// Why a request gave no response, or a response no body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,27 +72,8 @@ pub(crate) enum EgressError {
     CallEnded,
 
     // The way to the host.
-    // Both errors read the same: a guest must not learn which names of the operator's network there are.
-    #[error("{host} cannot be reached: it has no address that tools may reach; check the name")]
-    ForbiddenAddress { host: String, addresses: Vec<ForbiddenAddr> },
-    #[error("{host} cannot be reached: it has no address that tools may reach; check the name")]
-    NoSuchName { host: String, problem: String },
-    #[error("{host} cannot be reached: its name cannot be resolved now")]
-    Resolve { host: String, problem: String },
-    #[error("{host} cannot be reached: its name was not resolved within {within:?}")]
-    ResolveTimeout { host: String, within: Duration },
-    #[error("{host} cannot be reached: the connection was refused")]
-    ConnectRefused { host: String },
-    #[error("{host} cannot be reached: no connection could be made")]
-    Connect { host: String, problem: String },
-    #[error("{host} cannot be reached: no connection was made within {within:?}")]
-    ConnectTimeout { host: String, within: Duration },
-    #[error(
-        "{host} cannot be reached: its certificate is not valid for this name, or nobody known signed it"
-    )]
-    Certificate { host: String, problem: String },
-    #[error("{host} cannot be reached: it speaks no TLS that this host does")]
-    Tls { host: String, problem: String },
+    #[error("{host} cannot be reached: {}", unreachable(.why))]
+    Unreachable { host: String, why: ConnectError },
 
     // What the host answers.
     #[error("{host} did not begin to answer within {within:?}")]
@@ -221,14 +202,18 @@ impl EgressError {
                 ErrorKind::HttpResponseTimeout
             }
             Self::CallEnded | Self::Terminated { .. } => ErrorKind::ConnectionTerminated,
-            Self::ForbiddenAddress { .. } | Self::NoSuchName { .. } => ErrorKind::DestinationIpProhibited,
-            Self::Resolve { .. } => ErrorKind::DnsError,
-            Self::ResolveTimeout { .. } => ErrorKind::DnsTimeout,
-            Self::ConnectRefused { .. } => ErrorKind::ConnectionRefused,
-            Self::Connect { .. } => ErrorKind::DestinationUnavailable,
-            Self::ConnectTimeout { .. } => ErrorKind::ConnectionTimeout,
-            Self::Certificate { .. } => ErrorKind::TlsCertificateError,
-            Self::Tls { .. } => ErrorKind::TlsProtocolError,
+            Self::Unreachable { why, .. } => match why {
+                ConnectError::Forbidden(_) | ConnectError::NoSuchName(_) => {
+                    ErrorKind::DestinationIpProhibited
+                }
+                ConnectError::Resolve(_) => ErrorKind::DnsError,
+                ConnectError::ResolveTimeout(_) => ErrorKind::DnsTimeout,
+                ConnectError::Refused(_) => ErrorKind::ConnectionRefused,
+                ConnectError::Failed(_) => ErrorKind::DestinationUnavailable,
+                ConnectError::Timeout(_) => ErrorKind::ConnectionTimeout,
+                ConnectError::Certificate(_) => ErrorKind::TlsCertificateError,
+                ConnectError::Tls(_) => ErrorKind::TlsProtocolError,
+            },
             Self::BetweenBytesTimeout { .. } => ErrorKind::ConnectionReadTimeout,
             Self::ResponseHeadTooLarge { .. } => ErrorKind::HttpResponseHeaderSectionSize,
             Self::ContentCoding { .. } => ErrorKind::HttpResponseContentCoding,
@@ -243,28 +228,18 @@ impl EgressError {
     /// What the log says, for whoever runs the service.
     pub(crate) fn log_text(&self) -> String {
         match self {
-            Self::ForbiddenAddress { host, addresses } => {
-                let listed = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                let advice = if addresses.iter().any(|one| one.class.is_within(Reach::Private)) {
-                    "if the tool is meant to reach it, add `private = true` to the component's http line for this host"
-                } else {
-                    "no line of the policy allows such addresses"
-                };
-                format!("the host {host} has only addresses that the tool may not reach: {listed}; {advice}")
-            }
+            Self::Unreachable { host, why: ConnectError::Forbidden(addresses) } => forbidden(host, addresses),
             Self::SecretUnresolved { name, host } => format!(
                 "the secret {name:?} is configured for {host} and has no value: set the environment variable or write \
                  the file that its line in the policy names"
             ),
-            Self::NoSuchName { host, problem } => {
+            Self::Unreachable { host, why: ConnectError::NoSuchName(problem) } => {
                 format!("the host {host} cannot be reached: its name cannot be resolved: {problem}")
             }
-            Self::Resolve { problem, .. }
-            | Self::Connect { problem, .. }
-            | Self::Certificate { problem, .. }
-            | Self::Tls { problem, .. }
-            | Self::Protocol { problem, .. }
-            | Self::Host(problem) => format!("{self}: {problem}"),
+            Self::Unreachable { why, .. } => {
+                why.problem().map_or_else(|| self.to_string(), |problem| format!("{self}: {problem}"))
+            }
+            Self::Protocol { problem, .. } | Self::Host(problem) => format!("{self}: {problem}"),
             other => other.to_string(),
         }
     }
@@ -284,10 +259,39 @@ impl EgressError {
                 | Self::SecretUnresolved { .. }
                 | Self::SecretUnusable { .. }
                 | Self::TooManyRequests(_)
-                | Self::ForbiddenAddress { .. }
-                | Self::NoSuchName { .. }
+                | Self::Unreachable { why: ConnectError::Forbidden(_) | ConnectError::NoSuchName(_), .. }
         )
     }
+}
+
+/// What a guest is told of a host without a connection. The first two read the same: a guest must not learn which names of
+/// the operator's network there are.
+fn unreachable(why: &ConnectError) -> Cow<'static, str> {
+    match why {
+        ConnectError::Forbidden(_) | ConnectError::NoSuchName(_) => {
+            "it has no address that tools may reach; check the name".into()
+        }
+        ConnectError::Resolve(_) => "its name cannot be resolved now".into(),
+        ConnectError::ResolveTimeout(within) => format!("its name was not resolved within {within:?}").into(),
+        ConnectError::Refused(_) => "the connection was refused".into(),
+        ConnectError::Failed(_) => "no connection could be made".into(),
+        ConnectError::Timeout(within) => format!("no connection was made within {within:?}").into(),
+        ConnectError::Certificate(_) => {
+            "its certificate is not valid for this name, or nobody known signed it".into()
+        }
+        ConnectError::Tls(_) => "it speaks no TLS that this host does".into(),
+    }
+}
+
+/// What the log says of a host that has no other addresses.
+fn forbidden(host: &str, addresses: &[ForbiddenAddr]) -> String {
+    let listed = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let advice = if addresses.iter().any(|one| one.class.is_within(Reach::Private)) {
+        "if the tool is meant to reach it, add `private = true` to the component's http line for this host"
+    } else {
+        "no line of the policy allows such addresses"
+    };
+    format!("the host {host} has only addresses that the tool may not reach: {listed}; {advice}")
 }
 
 impl ErrorKind {

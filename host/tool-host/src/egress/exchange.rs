@@ -7,44 +7,36 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
+use outbound::{Connection, Destination, OwnedTask};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::address_check::Reach;
 use super::allowed_hosts::Times;
 use super::answers::{HttpMode, HttpRecorder};
 use super::body::{Accounts, BodyWatch, RequestBody, ResponseBody};
-use super::connect::{self, Connection};
 use super::error::EgressError;
 use super::headers;
-use super::pool::PoolKey;
 use super::prepare::Prepared;
 use super::recording::{BoundedBody, Recording};
 use super::secret_scan::ScanStream;
 use super::state::{CallState, Permits};
-use super::target::Target;
 
 /// Chunks of a response that wait for the guest, beside the one that it reads.
 const WAITING_CHUNKS: usize = 1;
 
-/// How long a connection may take to become ready for another request. It is unless the request is still being sent.
-const READY_WITHIN: Duration = Duration::from_millis(50);
-
 /// One request and its response.
 struct Exchange {
     call: Arc<CallState>,
-    target: Target,
-    reach: Reach,
+    to: Destination,
     times: Times,
-    /// Whether the request has a secret of the operator's in it, which the server may repeat.
-    has_secret: bool,
+    /// Names of the secrets in the request, which the server may repeat.
+    secrets: Vec<String>,
     accounts: Accounts,
     /// When the time of the whole exchange is over.
     until: Instant,
@@ -86,8 +78,8 @@ pub(super) async fn send<B>(
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    let permits = call.permits(prepared.target.host.as_str()).await?;
-    let row = call.ledger.begun(&prepared.target);
+    let permits = call.permits(prepared.target.origin.host.as_str()).await?;
+    let row = call.ledger.begun(&prepared.target.origin);
     let accounts = Accounts { budget: call.budget.clone(), ledger: call.ledger.clone(), row };
     let (mut body, watch) =
         RequestBody::new(prepared.body, prepared.length, call.grant.scanner().stream(), accounts.clone());
@@ -102,10 +94,13 @@ where
     });
     let exchange = Exchange {
         call: call.clone(),
-        target: prepared.target,
-        reach: prepared.reach,
+        to: Destination {
+            owner: call.grant.digest.clone(),
+            origin: prepared.target.origin,
+            reach: prepared.reach,
+        },
         times: prepared.times,
-        has_secret: !prepared.secrets.is_empty(),
+        secrets: prepared.secrets,
         accounts,
         recording,
         until: call.budget.deadline().min(Instant::now() + prepared.times.total),
@@ -116,14 +111,14 @@ where
     *request.uri_mut() = prepared.uri;
     *request.headers_mut() = prepared.headers;
     *request.version_mut() = Version::HTTP_11;
-    call.ledger.injected(&prepared.secrets);
+    call.ledger.injected(&exchange.secrets);
 
     let (head, response) = oneshot::channel();
     let (chunks, waiting_chunks) = mpsc::channel(WAITING_CHUNKS);
     let whole = Arc::new(AtomicBool::new(false));
     let reply = Reply { head, chunks, whole: whole.clone() };
     let mut ended = call.ended.clone();
-    let task = call.egress.runtime.spawn(async move {
+    let task = OwnedTask::begin(&call.egress.runtime, async move {
         tokio::select! {
             biased;
             _dropped = ended.changed() => {}
@@ -203,8 +198,9 @@ impl Exchange {
         &self,
         mut request: Request<RequestBody>,
         watch: &mut BodyWatch,
-    ) -> Result<(Response<Incoming>, Connection), EgressError> {
-        if let Some(connection) = self.call.egress.pool.take(&self.key()) {
+    ) -> Result<(Response<Incoming>, Connection<RequestBody>), EgressError> {
+        let dialer = &self.call.egress.dialer;
+        if let Some(connection) = dialer.kept(&self.to) {
             let again = self.again(&request);
             match self.respond_on(connection, request, watch).await {
                 Ok(responded) => return Ok(responded),
@@ -218,11 +214,8 @@ impl Exchange {
                 Err(Unanswered::Failed(error)) => return Err(error),
             }
         }
-        let (egress, target, times) = (&self.call.egress, &self.target, &self.times);
-        let grant = &self.call.grant.digest;
-        let addresses = egress.lookups.addresses(target, grant, self.reach, times.resolve).await?;
-        let connection =
-            connect::connect(&egress.runtime, &egress.tls, target, &addresses, times.connect).await?;
+        let connection = dialer.connect(&self.to, self.times.resolve, self.times.connect).await;
+        let connection = connection.map_err(|why| EgressError::Unreachable { host: self.host(), why })?;
         match self.respond_on(connection, request, watch).await {
             Ok(responded) => Ok(responded),
             Err(Unanswered::Failed(error)) => Err(error),
@@ -247,10 +240,10 @@ impl Exchange {
 
     async fn respond_on(
         &self,
-        mut connection: Connection,
+        mut connection: Connection<RequestBody>,
         request: Request<RequestBody>,
         watch: &mut BodyWatch,
-    ) -> Result<(Response<Incoming>, Connection), Unanswered> {
+    ) -> Result<(Response<Incoming>, Connection<RequestBody>), Unanswered> {
         self.call.ledger.connected(self.accounts.row, connection.address.ip());
         let head_bytes = request.method().as_str().len()
             + request.uri().path_and_query().map_or(0, |asked| asked.as_str().len())
@@ -291,12 +284,12 @@ impl Exchange {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(EgressError::Upgrade { host: self.host() });
         }
-        headers::check_coding(fields, self.target.host.as_str(), scanner)?;
+        headers::check_coding(fields, self.to.origin.host.as_str(), scanner)?;
         self.accounts.budget.expect(response.body().size_hint().lower())?;
         let rewritten = !scanner.is_empty() && !response.body().is_end_stream();
-        let (scanned, matches) = headers::for_response(fields, scanner, rewritten);
-        self.call.ledger.redacted(matches);
-        self.meet_secrets(matches)?;
+        let (scanned, replaced) = headers::for_response(fields, (scanner, &self.secrets), rewritten);
+        self.call.ledger.redacted(replaced.all);
+        self.accounts.meet_secrets(replaced.unused)?;
         let mut head = Response::new(());
         *head.status_mut() = response.status();
         *head.headers_mut() = scanned;
@@ -331,9 +324,10 @@ impl Exchange {
             // Trailers are not handed on.
             let Ok(data) = frame.into_data() else { continue };
             self.accounts.spend_received(data.len()).map_err(Unread::Failed)?;
-            let before = scan.matches();
+            let before = scan.matches_beside(&self.secrets);
             let scanned = scan.push(data);
-            self.meet_secrets(scan.matches() - before).map_err(Unread::Failed)?;
+            let met = scan.matches_beside(&self.secrets) - before;
+            self.accounts.meet_secrets(met).map_err(Unread::Failed)?;
             if let Some(recording) = &self.recording {
                 recording.received(&scanned);
             }
@@ -346,24 +340,22 @@ impl Exchange {
     /// Gives the connection back, and then ends the body.
     async fn finish(
         self,
-        mut connection: Connection,
+        connection: Connection<RequestBody>,
         mut scan: ScanStream,
         chunks: Chunks,
         whole: &AtomicBool,
     ) {
-        let before = scan.matches();
+        let before = scan.matches_beside(&self.secrets);
         let rest = scan.finish();
         self.call.ledger.redacted(scan.matches());
-        if let Err(error) = self.meet_secrets(scan.matches() - before) {
+        if let Err(error) = self.accounts.meet_secrets(scan.matches_beside(&self.secrets) - before) {
             self.count(&error);
             drop(self);
             // silent-ok: whoever reads has gone.
             let _ = chunks.send(Err(error)).await;
             return;
         }
-        if let Ok(Ok(())) = tokio::time::timeout(READY_WITHIN, connection.sender.ready()).await {
-            self.call.egress.pool.put(self.key(), connection);
-        }
+        self.call.egress.dialer.keep(self.to.clone(), connection).await;
         if let Some(recording) = &self.recording {
             recording.received(&rest);
             recording.ended();
@@ -377,23 +369,8 @@ impl Exchange {
         }
     }
 
-    /// Counts secrets in what a server answered that got none.
-    fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
-        if self.has_secret { Ok(()) } else { self.accounts.budget.meet_secrets(matches) }
-    }
-
-    fn key(&self) -> PoolKey {
-        PoolKey {
-            grant: self.call.grant.digest.clone(),
-            scheme: self.target.scheme,
-            host: self.host(),
-            port: self.target.port,
-            reach: self.reach,
-        }
-    }
-
     fn host(&self) -> String {
-        self.target.host.as_str().to_owned()
+        self.to.origin.host.as_str().to_owned()
     }
 
     fn count(&self, error: &EgressError) {

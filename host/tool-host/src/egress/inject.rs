@@ -10,9 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
+use outbound::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::allowed_hosts::{Admission, Placement, Scheme, Secret, SecretValue};
+use super::allowed_hosts::{Admission, Placement, Secret, SecretValue};
 use super::error::{EgressError, InvalidUri, Place};
 use super::secret_scan::Scanner;
 use super::target::{MAX_URI_BYTES, Target};
@@ -56,10 +57,10 @@ pub(super) fn inject(
     for name in &admission.secrets {
         let secret = secrets.iter().find(|secret| secret.name == *name);
         let Some((secret, value)) = secret.and_then(|secret| Some((secret, secret.value.as_ref()?))) else {
-            let (name, host) = (name.clone(), target.host.as_str().to_owned());
+            let (name, host) = (name.clone(), target.origin.host.as_str().to_owned());
             return Err(EgressError::SecretUnresolved { name, host });
         };
-        if target.scheme == Scheme::Http && admission.scheme != Scheme::Http {
+        if target.origin.scheme == Scheme::Http && admission.scheme != Scheme::Http {
             return Err(secret.unusable("it is sent over https only"));
         }
         if placements.iter().any(|earlier| earlier.same_place(&secret.placement)) {

@@ -6,12 +6,12 @@
 //!
 //! What holds for every request:
 //! - It is made to a checked address: names are resolved once, every address is judged, and the connection goes to one
-//!   that passed (`address`, `resolve`, `connect`). No redirect is followed and no proxy asked.
+//!   that passed (the crate `outbound`). No redirect is followed and no proxy asked.
 //! - A guest never has a credential: it is added after the guest's own request was found free of secrets (`inject`),
 //!   and its value is replaced in whatever comes back (`scan`).
 //! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits for it any
 //!   more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
-//! - Its I/O is done on the runtime given to [`Egress::new`] (`task`).
+//! - Its I/O is done on the runtime given to [`Egress::new`] (`exchange`).
 //! - Its errors say what happened and what to do, and hold no secret (`error`).
 //!
 //! What answers may be something else than the network (`answers`, `answered`), and what passes may be recorded
@@ -19,32 +19,25 @@
 //!
 //! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
 
-mod address_check;
 mod allowed_hosts;
 mod answered;
 mod answers;
 mod body;
 mod budget;
 mod client;
-mod connect;
 mod error;
 mod exchange;
 mod headers;
 mod inject;
-mod pool;
 mod prepare;
 mod receipt;
 mod recording;
-mod resolve;
 mod secret_scan;
 mod state;
 mod target;
-mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use address_check::is_private;
-pub use address_check::may_reach;
 pub(crate) use allowed_hosts::{
     Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
 };
@@ -53,8 +46,6 @@ pub use answers::{
 };
 pub(crate) use body::ResponseBody;
 pub(crate) use client::{Call, Egress, EgressBounds};
-pub(crate) use connect::Tls;
 pub(crate) use error::{EgressError, ErrorKind};
 pub(crate) use receipt::{HostReceipt, Receipt};
-pub(crate) use resolve::SystemResolver;
 pub(crate) use secret_scan::Scanner;

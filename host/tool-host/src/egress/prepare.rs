@@ -5,8 +5,8 @@
 
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;
+use outbound::Reach;
 
-use super::address_check::Reach;
 use super::allowed_hosts::{Admission, RequestLine, Times};
 use super::answers::{HttpMode, HttpRequestRecord};
 use super::error::EgressError;
@@ -44,6 +44,7 @@ pub(super) fn prepare<B: Body>(
     // First, so that no error repeats a secret.
     inject::refuse_secrets(&request, &call.grant.scanner).inspect_err(|_| {
         // silent-ok: it is refused already, and the next request for the number of secrets.
+        call.ledger.met(1);
         let _ = call.budget.meet_secrets(1);
     })?;
     let (head, body) = request.into_parts();
@@ -80,10 +81,10 @@ pub(super) fn prepare<B: Body>(
 
 fn admit(call: &CallState, method: &Method, target: &Target) -> Result<Admission, EgressError> {
     let line = RequestLine {
-        scheme: target.scheme,
-        host: target.host.as_str(),
-        port: target.port,
-        authority: &target.authority(),
+        scheme: target.origin.scheme,
+        host: target.origin.host.as_str(),
+        port: target.origin.port,
+        authority: &target.origin.authority(),
         method,
         path_and_query: target.path_and_query.as_str(),
     };

@@ -6,10 +6,10 @@
 use parking_lot::Mutex;
 use std::net::IpAddr;
 
+use outbound::Origin;
 use serde::Serialize;
 
 use super::error::{EgressError, ErrorKind};
-use super::target::Target;
 
 /// Most hosts, and most refusals, that are listed.
 const MOST_LISTED: usize = 32;
@@ -31,6 +31,8 @@ pub(crate) struct Receipt {
     pub(crate) secrets: Vec<String>,
     /// How many values of secrets were found in answers and replaced.
     pub(crate) redactions: u64,
+    /// How many values of secrets the guest wrote itself, or were in answers to requests without that secret.
+    pub(crate) secrets_met: u64,
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) unlisted_refusals: u32,
 }
@@ -86,9 +88,9 @@ impl Ledger {
     }
 
     /// A request to a host is under way.
-    pub(super) fn begun(&self, target: &Target) -> HostRow {
+    pub(super) fn begun(&self, to: &Origin) -> HostRow {
         let mut receipt = self.0.lock();
-        let (scheme, host, port) = (target.scheme.as_str(), target.host.as_str(), target.port);
+        let (scheme, host, port) = (to.scheme.as_str(), to.host.as_str(), to.port);
         let known = |row: &HostReceipt| row.scheme == scheme && row.host == host && row.port == port;
         let row = match receipt.hosts.iter().position(known) {
             Some(row) => row,
@@ -143,6 +145,11 @@ impl Ledger {
     pub(super) fn redacted(&self, matches: u64) {
         let mut receipt = self.0.lock();
         receipt.redactions = receipt.redactions.saturating_add(matches);
+    }
+
+    pub(super) fn met(&self, matches: u64) {
+        let mut receipt = self.0.lock();
+        receipt.secrets_met = receipt.secrets_met.saturating_add(matches);
     }
 
     pub(super) fn failed(&self, row: HostRow) {

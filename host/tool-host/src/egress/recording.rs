@@ -147,7 +147,7 @@ pub(super) fn request(
 ) -> HttpRequestRecord {
     HttpRequestRecord {
         method: method.as_str().to_owned(),
-        url: format!("{}://{}{path}", target.scheme.as_str(), target.authority()),
+        url: format!("{}://{}{path}", target.origin.scheme.as_str(), target.origin.authority()),
         // The host sets these two for every request.
         headers: pairs(headers, |name| ![HOST, ACCEPT_ENCODING].contains(name)),
         body: vec![],

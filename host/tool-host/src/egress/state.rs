@@ -2,26 +2,24 @@
 
 use std::sync::Arc;
 
+use outbound::Dialer;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::allowed_hosts::Grant;
 use super::answers::HttpMode;
+use super::body::RequestBody;
 use super::budget::CallBudget;
-use super::connect::Tls;
 use super::error::EgressError;
-use super::pool::Pool;
 use super::receipt::Ledger;
 use super::recording::CallName;
-use super::resolve::Lookups;
-use super::task::IoRuntime;
 
 /// What all calls share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) runtime: IoRuntime,
-    pub(super) tls: Tls,
-    pub(super) lookups: Lookups,
-    pub(super) pool: Arc<Pool>,
+    /// Does the I/O.
+    pub(super) runtime: Handle,
+    pub(super) dialer: Dialer<RequestBody>,
     pub(super) exchanges: Arc<Semaphore>,
     pub(super) http: HttpMode,
 }

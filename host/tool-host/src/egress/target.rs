@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
+use outbound::{Host, Origin, Scheme};
 
-use super::allowed_hosts::Scheme;
 use super::error::InvalidUri;
 
 /// Longest URI.
@@ -21,19 +21,8 @@ const MAX_NAME_BYTES: usize = 253;
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) scheme: Scheme,
-    pub(crate) host: Host,
-    pub(crate) port: u16,
+    pub(crate) origin: Origin,
     pub(crate) path_and_query: PathAndQuery,
-}
-
-/// The host of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Host {
-    /// In lower case.
-    Name(String),
-    /// With its shortest text.
-    Address(IpAddr, String),
 }
 
 impl Target {
@@ -41,15 +30,11 @@ impl Target {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(InvalidUri::NotAbsolute);
         };
-        let scheme = match scheme {
-            "https" => Scheme::Https,
-            "http" => Scheme::Http,
-            _ => return Err(InvalidUri::Scheme),
-        };
+        let scheme = Scheme::parse(scheme).ok_or(InvalidUri::Scheme)?;
         if authority.as_str().contains('@') {
             return Err(InvalidUri::Userinfo);
         }
-        let host = Host::parse(authority.host())?;
+        let host = parse_host(authority.host())?;
         let port = match authority.as_str().get(authority.host().len()..) {
             Some("") => scheme.default_port(),
             Some(port) => parse_port(port)?,
@@ -69,48 +54,31 @@ impl Target {
         if authority.as_str().len() + path_and_query.as_str().len() > MAX_URI_BYTES {
             return Err(InvalidUri::TooLong(MAX_URI_BYTES));
         }
-        Ok(Self { scheme, host, port, path_and_query })
-    }
-
-    /// The host, and the port if it is not the scheme's.
-    pub(crate) fn authority(&self) -> String {
-        let host = match &self.host {
-            Host::Address(IpAddr::V6(_), text) => format!("[{text}]"),
-            Host::Name(text) | Host::Address(IpAddr::V4(_), text) => text.clone(),
-        };
-        if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
+        Ok(Self { origin: Origin { scheme, host, port }, path_and_query })
     }
 
     /// The header `Host`.
     pub(crate) fn host_header(&self) -> Result<HeaderValue, InvalidUri> {
-        HeaderValue::try_from(self.authority()).map_err(|_| InvalidUri::Host)
+        HeaderValue::try_from(self.origin.authority()).map_err(|_| InvalidUri::Host)
     }
 }
 
-impl Host {
-    pub(crate) fn as_str(&self) -> &str {
-        match self {
-            Self::Name(text) | Self::Address(_, text) => text,
-        }
+fn parse_host(text: &str) -> Result<Host, InvalidUri> {
+    if let Some(inside) = text.strip_prefix('[') {
+        let inside = inside.strip_suffix(']').ok_or(InvalidUri::Ipv6)?;
+        let address: Ipv6Addr = inside.parse().map_err(|_| InvalidUri::Ipv6)?;
+        return Ok(Host::from(IpAddr::V6(address)));
     }
-
-    fn parse(text: &str) -> Result<Self, InvalidUri> {
-        if let Some(inside) = text.strip_prefix('[') {
-            let inside = inside.strip_suffix(']').ok_or(InvalidUri::Ipv6)?;
-            let address: Ipv6Addr = inside.parse().map_err(|_| InvalidUri::Ipv6)?;
-            return Ok(Self::Address(address.into(), address.to_string()));
-        }
-        let name = text.to_ascii_lowercase();
-        let last = name.rsplit('.').next().unwrap_or_default();
-        if is_number(last) {
-            let address: Ipv4Addr = name.parse().map_err(|_| InvalidUri::NumericHost)?;
-            return Ok(Self::Address(address.into(), address.to_string()));
-        }
-        if name.len() > MAX_NAME_BYTES || !name.split('.').all(is_label) {
-            return Err(InvalidUri::Host);
-        }
-        Ok(Self::Name(name))
+    let name = text.to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if is_number(last) {
+        let address: Ipv4Addr = name.parse().map_err(|_| InvalidUri::NumericHost)?;
+        return Ok(Host::from(IpAddr::V4(address)));
     }
+    if name.len() > MAX_NAME_BYTES || !name.split('.').all(is_label) {
+        return Err(InvalidUri::Host);
+    }
+    Ok(Host::Name(name))
 }
 
 /// What `inet_aton` would take for a part of an address: decimal, octal or hexadecimal.

@@ -17,12 +17,13 @@ use std::sync::{Arc, OnceLock};
 
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
+use outbound::{SystemResolver, Tls};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::call_limits::Limits;
 use crate::config::{Environment, PolicyFile};
-use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode, SystemResolver, Tls};
+use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode};
 use crate::error::LoadError;
 use crate::learning::Learning;
 use crate::policy::audience::Caller;
@@ -288,21 +289,14 @@ impl Grants {
     }
 
     /// Makes the way out if there is none yet. Blocks.
-    fn open_egress(&self) -> Result<(), String> {
-        if self.egress.get().is_some() {
-            return Ok(());
-        }
-        // Without usable roots no certificate can be verified, so that every HTTPS request fails and says so.
-        let tls = Tls::system().or_else(|error| {
-            tracing::warn!(%error, "the system's certificates cannot be used: tools reach no HTTPS server");
-            Tls::with_roots(rustls::RootCertStore::empty())
+    fn open_egress(&self) {
+        self.egress.get_or_init(|| {
+            let tls = Tls::system().inspect_err(|error| {
+                tracing::warn!(%error, "the system's certificates cannot be used: tools reach no HTTPS server");
+            });
+            let (io, http) = (self.io.clone(), self.http.clone());
+            Egress::new(io, Arc::new(SystemResolver), tls.ok(), EgressBounds::default(), http)
         });
-        let tls = tls.map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let resolver = Arc::new(SystemResolver::new(self.io.clone()));
-        // Another thread may have been faster; either will do.
-        let (io, http) = (self.io.clone(), self.http.clone());
-        self.egress.get_or_init(|| Egress::new(io, resolver, tls, EgressBounds::default(), http));
-        Ok(())
     }
 
     fn granted(&self, policy: &EffectivePolicy) -> Result<Arc<Granted>, String> {
@@ -310,7 +304,7 @@ impl Grants {
         if let Some(granted) = self.kept.lock().get(&digest) {
             return Ok(granted.clone());
         }
-        self.open_egress()?;
+        self.open_egress();
         let folder = self.store.as_ref().map_or(Path::new(""), PolicyStore::folder);
         let values = secrets::resolve(policy.current(), &|name| (self.environment)(name), folder)
             .map_err(|problems| problems.to_string())?;

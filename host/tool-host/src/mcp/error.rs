@@ -65,14 +65,7 @@ impl From<EgressError> for McpError {
     fn from(error: EgressError) -> Self {
         let text = error.to_string();
         match error {
-            EgressError::Resolve { .. }
-            | EgressError::NoSuchName { .. }
-            | EgressError::ResolveTimeout { .. }
-            | EgressError::ConnectRefused { .. }
-            | EgressError::Connect { .. }
-            | EgressError::ConnectTimeout { .. }
-            | EgressError::Certificate { .. }
-            | EgressError::Tls { .. } => Self::Unreachable(text),
+            EgressError::Unreachable { .. } => Self::Unreachable(text),
             refusal if refusal.is_refusal() => Self::Unreachable(text),
             EgressError::BytesSpent(_) | EgressError::ResponseHeadTooLarge { .. } => Self::TooMuch(text),
             _ => Self::Died(text),
@@ -82,18 +75,21 @@ impl From<EgressError> for McpError {
 
 #[cfg(test)]
 mod tests {
+    use outbound::ConnectError;
+
     use super::*;
 
     #[test]
     fn what_may_have_been_carried_out_is_not_said_to_be_out_of_reach() {
         let (host, problem) = (|| "example.org".to_owned(), || "x".to_owned());
+        let unreachable = |why| EgressError::Unreachable { host: host(), why };
         for (error, expected) in [
             (EgressError::Denied(problem()), "cannot be reached"),
             (EgressError::TooManyRequests(16), "cannot be reached"),
-            (EgressError::ForbiddenAddress { host: host(), addresses: vec![] }, "cannot be reached"),
-            (EgressError::Resolve { host: host(), problem: problem() }, "cannot be reached"),
-            (EgressError::ConnectRefused { host: host() }, "cannot be reached"),
-            (EgressError::Tls { host: host(), problem: problem() }, "cannot be reached"),
+            (unreachable(ConnectError::Forbidden(vec![])), "cannot be reached"),
+            (unreachable(ConnectError::Resolve(problem())), "cannot be reached"),
+            (unreachable(ConnectError::Refused(problem())), "cannot be reached"),
+            (unreachable(ConnectError::Tls(problem())), "cannot be reached"),
             (EgressError::BytesSpent(1), "says more than it may"),
             (EgressError::Terminated { host: host() }, "went away before it answered"),
             (EgressError::Deadline(host()), "went away before it answered"),

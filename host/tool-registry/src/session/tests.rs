@@ -4,7 +4,6 @@ use super::*;
 use crate::client::{Limits, Options};
 
 fn client(plain_http: bool) -> Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     Client::new(Options { plain_http, credentials: None, limits: Limits::of_component(1) }).unwrap()
 }
 
@@ -12,9 +11,16 @@ async fn problem(registry: &str, plain_http: bool, url: &str) -> Option<Redirect
     let client = client(plain_http);
     let reference = Reference::parse(&format!("oci://{registry}/x:1")).unwrap();
     let session = Session::new(&client, &reference, Access::Pull).unwrap();
-    let found = session.client_for(&Url::parse(url).unwrap()).await;
-    match found.map(drop) {
-        Ok(()) => None,
+    let url = Url::parse(url).unwrap();
+    let found = match session.reach_at(&url).await {
+        Ok(reach) => {
+            let found = client.http.addresses(&url, reach).await;
+            found.map_err(|error| session.unanswered(&url, &error))
+        }
+        Err(refused) => Err(refused),
+    };
+    match found {
+        Ok(_addresses) => None,
         Err(Error::Redirect { why, .. }) => Some(why),
         Err(other) => panic!("{other}"),
     }

@@ -26,20 +26,14 @@ pub(crate) fn manifest_of(digest: &str, size: u64, more: &str) -> String {
     )
 }
 
-/// A provider of cryptography for this process: reqwest does not make a client without one, not even for plain HTTP.
-fn install_crypto() {
-    let _installed_before = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// An HTTP client of somebody else.
 pub(crate) fn foreign_client() -> reqwest::Client {
-    install_crypto();
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }
 
 /// A client without TLS.
 pub(crate) fn client(credentials: Option<Credentials>) -> Client {
-    install_crypto();
     let limits = Limits {
         component_bytes: MOST_BYTES,
         total: Duration::from_mins(10),

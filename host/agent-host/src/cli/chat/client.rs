@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use agent_core::runs::shown;
 use anyhow::{Context as _, bail};
-use http_body_util::BodyExt as _;
-use reqwest::header::{ACCEPT, CONTENT_LOCATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LOCATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, Response, StatusCode};
+use outbound::{Body, PoolBounds, Request};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
+use url::Url;
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// How long the connection to a service may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -18,12 +24,12 @@ const REFUSAL_CHARS: usize = 1_000;
 
 /// A run that has begun: its stream, and where that can be read again if the service said so.
 pub(super) struct Begun {
-    pub(super) answer: Response,
+    pub(super) answer: Response<Body>,
     pub(super) resume_at: Option<Url>,
 }
 
 pub(super) struct Client {
-    http: reqwest::Client,
+    http: outbound::Client,
     /// Where questions go.
     endpoint: Url,
     /// The field of a question.
@@ -38,17 +44,17 @@ impl Client {
             if token.is_some() { ("/api/agent", "query") } else { ("/agent/invoke", "input") };
         let endpoint =
             service.join(path).context("--url has to be an address such as http://127.0.0.1:3000")?;
-        let authorization = token.map(|token| {
-            let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
+        let authorization = token.map(|token| format!("Bearer {token}")).or_else(|| user_of(service));
+        let authorization = authorization.map(|text| {
+            let mut value = HeaderValue::try_from(text)?;
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
         let authorization =
             authorization.transpose().context("the token is none: it has to be one line of letters")?;
         // Answers of a service lead nowhere else, and a token is for this service only.
-        let http =
-            reqwest::Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none());
-        Ok(Self { http: http.build()?, endpoint, field, authorization })
+        let http = outbound::Client::for_url(&endpoint, CONNECT, PoolBounds::default())?;
+        Ok(Self { http, endpoint, field, authorization })
     }
 
     /// Begins a run.
@@ -57,8 +63,9 @@ impl Client {
         if !history.is_empty() {
             body["options"] = json!({ "history": history });
         }
-        let request = self.http.post(self.endpoint.clone()).header(ACCEPT, "text/event-stream").json(&body);
-        let answer = self.send(request).await?;
+        let json = HeaderValue::from_static("application/json");
+        let headers = HeaderMap::from_iter([(ACCEPT, EVENTS), (CONTENT_TYPE, json)]);
+        let answer = self.send(Request::post(self.endpoint.clone(), headers, body.to_string())).await?;
         let is_stream = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
         if !answer.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
             bail!("{} does not stream: it is no agent-host, or an old one", self.endpoint);
@@ -70,22 +77,20 @@ impl Client {
         Ok(Begun { answer, resume_at })
     }
 
-    pub(super) fn get(&self, url: &Url) -> RequestBuilder {
-        self.http.get(url.clone()).header(ACCEPT, "text/event-stream")
-    }
-
-    pub(super) fn post(&self, url: Url) -> RequestBuilder {
-        self.http.post(url)
+    /// A stream of events, from behind the one of that id.
+    pub(super) async fn resume(&self, url: &Url, last_id: Option<&str>) -> anyhow::Result<Response<Body>> {
+        let mut headers = HeaderMap::from_iter([(ACCEPT, EVENTS)]);
+        if let Some(id) = last_id {
+            headers.insert("last-event-id", HeaderValue::try_from(id)?);
+        }
+        self.send(Request { method: Method::GET, ..Request::post(url.clone(), headers, "") }).await
     }
 
     /// Sends a request; a refusal is an error with what the service says.
-    pub(super) async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
-        let request = match &self.authorization {
-            Some(token) => request.header("authorization", token),
-            None => request,
-        };
-        let answer = request.send().await;
-        let answer = answer.with_context(|| {
+    pub(super) async fn send(&self, mut request: Request) -> anyhow::Result<Response<Body>> {
+        request.headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
+        let answer = self.http.send(request).await;
+        let mut answer = answer.with_context(|| {
             format!("no service answers at {}", self.endpoint.origin().ascii_serialization())
         })?;
         let status = answer.status();
@@ -93,14 +98,25 @@ impl Client {
             return Ok(answer);
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-            && answer.content_length() == Some(0)
+            && answer.body().content_length() == Some(0)
         {
             bail!(
                 "the service answers {status}: the token of --token-file is none that it takes, or has expired"
             );
         }
-        let body = http_body_util::Limited::new(reqwest::Body::from(answer), REFUSAL_BYTES).collect().await;
-        let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let mut body = Vec::new();
+        // silent-ok: the status says what happened, and half of the text will do.
+        let _ = answer.body_mut().read_into(&mut body, REFUSAL_BYTES).await;
         bail!("the service answers {status}: {}", shown(&String::from_utf8_lossy(&body), REFUSAL_CHARS))
     }
+}
+
+/// Basic authentication with the user in an address.
+fn user_of(url: &Url) -> Option<String> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy();
+    let pair = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
+    Some(format!("Basic {}", STANDARD.encode(pair)))
 }

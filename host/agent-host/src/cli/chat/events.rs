@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use anyhow::Context as _;
-use futures::{Stream, StreamExt as _};
-use reqwest::{Response, StatusCode, Url};
+use futures::{Stream, StreamExt as _, stream};
+use http::{HeaderMap, Response, StatusCode};
+use outbound::{Body, Request};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
+use url::Url;
 
 use super::client::{Begun, Client};
 
@@ -102,11 +104,7 @@ impl<'a> Events<'a> {
         let url = self.resume_at.as_ref().context(lost)?;
         tokio::time::sleep(self.pauses.next()).await;
         self.attempts += 1;
-        let mut request = self.client.get(url);
-        if let Some(id) = &self.last_id {
-            request = request.header("last-event-id", id);
-        }
-        match self.client.send(request).await {
+        match self.client.resume(url, self.last_id.as_deref()).await {
             // Nothing comes after what was read.
             Ok(answer) if answer.status() == StatusCode::NO_CONTENT => self.has_ended = true,
             Ok(answer) => self.source = Some(source(answer)),
@@ -124,10 +122,13 @@ impl<'a> Events<'a> {
         let mut url = url.clone();
         let path = url.path().trim_end_matches("/events").to_owned() + "/cancel";
         url.set_path(&path);
-        self.client.send(self.client.post(url)).await.map(drop)
+        self.client.send(Request::post(url, HeaderMap::new(), "")).await.map(drop)
     }
 }
 
-fn source(answer: Response) -> Source {
-    Box::pin(SseStream::from_bytes_stream(answer.bytes_stream()))
+fn source(answer: Response<Body>) -> Source {
+    let pieces = stream::try_unfold(answer.into_body(), async |mut body| {
+        Ok::<_, outbound::Error>(body.chunk().await?.map(|piece| (piece, body)))
+    });
+    Box::pin(SseStream::from_bytes_stream(pieces))
 }

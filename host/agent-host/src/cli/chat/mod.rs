@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use agent_core::words::MOST_HISTORY_MESSAGES;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::signal::ctrl_c;
 use tokio::sync::mpsc;
+use url::Url;
 
-use super::{Exit, install_tls};
+use super::Exit;
 use client::Client;
 use events::{Event, Events};
 use screen::Screen;
@@ -41,7 +41,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    install_tls();
     let token = arguments.token_file.as_deref().map(|file| {
         let token = std::fs::read_to_string(file);
         token.with_context(|| format!("the token cannot be read from {}", file.display()))

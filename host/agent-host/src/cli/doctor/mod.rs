@@ -15,7 +15,7 @@ use std::time::Duration;
 use agent_core::health::{Check, check_all};
 use agent_core::ports::Toolbox as _;
 use clap::Args;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tool_host::NoObserver;
@@ -60,7 +60,9 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 
 async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) -> Report {
     let mut findings = vec![settings(config)];
-    findings.extend(config.warnings.iter().map(|warning| Finding::warning("settings", warning.clone(), "")));
+    findings.extend(
+        config.all_warnings().into_iter().map(|warning| Finding::warning("settings", warning.to_owned(), "")),
+    );
     findings.extend(instructions(config));
     let (address, stores, models, servers, tools, approvals) = futures::join!(
         address(config),
@@ -169,18 +171,12 @@ async fn takes_connections(
 ) -> Option<Finding> {
     let endpoint = endpoint?;
     let place = endpoint.as_url().origin().ascii_serialization();
-    let why = match timeout(CONNECT_LIMIT, connect(endpoint)).await {
-        Ok(Ok(_)) => return Some(Finding::ok(check, format!("{place} takes connections"))),
+    let why = match timeout(CONNECT_LIMIT, outbound::probe(endpoint.as_url())).await {
+        Ok(Ok(())) => return Some(Finding::ok(check, format!("{place} takes connections"))),
         Ok(Err(error)) => error.to_string(),
         Err(_elapsed) => "no answer".to_owned(),
     };
     Some(Finding::warning(check, format!("{place} takes no connection: {why}"), todo))
-}
-
-async fn connect(endpoint: &HttpUrl) -> std::io::Result<TcpStream> {
-    let url = endpoint.as_url();
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    TcpStream::connect((host, url.port_or_known_default().unwrap_or(443))).await
 }
 
 /// What the tools folder has.

@@ -45,7 +45,6 @@ fn config(endpoint: HttpUrl) -> config::Tracing {
 /// A number that no clock can be moved by.
 #[tokio::test]
 async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_not_the_exporter() {
-    let _installed = rustls::crypto::ring::default_provider().install_default();
     let refusal = "429 Too Many Requests\r\nretry-after: 18446744073709551615";
     let answers = [refusal, "200 OK"];
     let (url, collector) = collector(&answers).await;

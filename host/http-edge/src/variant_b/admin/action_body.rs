@@ -36,6 +36,10 @@ request! {
     /// The version. Without it the newest proposal.
     digest: Option<String> = VERSION;
 
+    /// The digest of the facts that were looked at. An approved version that describes itself otherwise now
+    /// (`described` of the component) is approved anew only with it.
+    facts: Option<String> = Field::text("facts").like(DIGEST).example(|| json!(super::digest::EXAMPLE));
+
     /// Whether it serves at once. Otherwise it can be tried first.
     serve: bool = Field::new("serve", Kind::Truth).default(|| json!(true));
 }

@@ -40,7 +40,9 @@ pub(super) const VERBS: [Verb; 8] = [
         summary: "Let a version serve that waits",
         requires_revision: true,
         describe_body: Operation::optional_body::<Approval>,
-        read: |body| read(body).map(|Approval { digest, serve }| AdminAction::Approve { digest, serve }),
+        read: |body| {
+            read(body).map(|Approval { digest, facts, serve }| AdminAction::Approve { digest, facts, serve })
+        },
     },
     Verb {
         name: "end-trial",

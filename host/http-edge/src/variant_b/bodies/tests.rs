@@ -255,10 +255,17 @@ fn options_that_a_route_has_not_are_refused_by_name() {
         let message = format!("Unrecognized key '{name}': only POST /api/agent takes this option");
         json!({"code": "unrecognized_keys", "keys": [name], "path": ["options"], "message": message})
     };
-    let all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
+    let mut all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
+    assert_eq!(written(read::<JobRequest>(body(&options))), all);
+    let takers = "only POST /api/agent and POST /api/agent/async take this option";
+    let message = format!("Unrecognized key 'conversationId': {takers}");
+    let conversation = json!({"code": "unrecognized_keys", "keys": ["conversationId"], "path": ["options"],
+                              "message": message});
+    all.as_array_mut().unwrap().push(conversation.clone());
     assert_eq!(written(read::<QueryRequest>(body(&options))), all);
     assert_eq!(written(read::<GatewayRequest>(body(&options))), all);
-    assert_eq!(written(read::<JobRequest>(body(&options))), all);
+    let alone = json!({"conversationId": null});
+    assert_eq!(written(read::<QueryRequest>(body(&alone))), json!([conversation]));
     // Of their options nothing else is looked at.
     for harmless in [json!({"unheard": 1}), json!({}), json!(null), json!([]), json!("tools")] {
         assert!(read::<QueryRequest>(body(&harmless)).is_ok(), "{harmless}");

@@ -10,8 +10,8 @@ use agent_core::secret::Secret;
 use agent_core::words::{
     ContentPart, Finish, Image, ImageSource, Message, ModelReply, ToolCall, Usage, UserContent,
 };
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use json_schema::MemoryBudget;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use url::Url;

@@ -10,8 +10,8 @@ use agent_core::secret::Secret;
 use agent_core::words::{
     ContentPart, Finish, ImageDetail, Message, ModelReply, ToolCall, Usage, UserContent,
 };
+use http::header::{AUTHORIZATION, HeaderMap};
 use json_schema::MemoryBudget;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use url::Url;

@@ -2,7 +2,6 @@
 //!
 //! Servers here speak HTTP by hand, so that they can misbehave. Times are waited for on tokio's paused clock.
 
-mod address_check;
 mod answers;
 mod credentials;
 mod limits;
@@ -27,16 +26,14 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
+use outbound::{ConnectError, LookupBounds, LookupSlot, PoolBounds, Resolve, Scheme, SystemResolver, Tls};
 use rustls::RootCertStore;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::allowed_hosts::Scheme;
 use super::body::ResponseBody;
 use super::error::{InvalidUri, Place};
-use super::pool::PoolBounds;
 use super::receipt::Refusal;
-use super::resolve::{LookupBounds, LookupSlot, Resolve};
 use super::*;
 
 use server::Server;

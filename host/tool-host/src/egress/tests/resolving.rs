@@ -135,7 +135,7 @@ async fn redirects_are_answers_and_are_not_followed() {
 async fn the_system_resolver_knows_this_machine() {
     let server = Server::answering(|_| ok("local")).await;
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
-    let resolver = Arc::new(SystemResolver::new(Handle::current()));
+    let resolver = Arc::new(SystemResolver);
     let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
     let grant = grant(true, vec![], Limits::default());
     let call = egress.call(grant, Instant::now() + Duration::from_secs(60));
@@ -165,7 +165,7 @@ async fn lookups_that_hang_cost_their_grant_its_slots_and_nobody_else() {
     let resolver = Arc::new(HangingResolver::default());
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
     let bounds =
-        EgressBounds { lookups: LookupBounds { in_all: 3, per_grant: 2 }, ..EgressBounds::default() };
+        EgressBounds { lookups: LookupBounds { in_all: 3, per_owner: 2 }, ..EgressBounds::default() };
     let egress = Egress::new(Handle::current(), resolver.clone(), tls, bounds, HttpMode::default());
     let call = |digest: &str| {
         let grant = grant_called(digest, true, vec![], Limits::default());
@@ -191,8 +191,11 @@ async fn a_guest_cannot_tell_a_name_that_there_is_not_from_one_of_the_private_ne
     let call = public_call(&world);
     let nowhere = fetch(&call, get("http://example.test/")).await.unwrap_err();
     let inside = fetch(&call, get("http://example.test/")).await.unwrap_err();
-    assert!(matches!(nowhere, EgressError::NoSuchName { .. }), "{nowhere:?}");
-    assert!(matches!(inside, EgressError::ForbiddenAddress { .. }), "{inside:?}");
+    assert!(
+        matches!(nowhere, EgressError::Unreachable { why: ConnectError::NoSuchName(_), .. }),
+        "{nowhere:?}"
+    );
+    assert!(matches!(inside, EgressError::Unreachable { why: ConnectError::Forbidden(_), .. }), "{inside:?}");
     assert_eq!((nowhere.to_string(), nowhere.kind()), (inside.to_string(), inside.kind()));
     // The operator can.
     assert!(nowhere.log_text().contains("the name has no address"), "{}", nowhere.log_text());

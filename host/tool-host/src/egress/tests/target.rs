@@ -19,8 +19,8 @@ fn a_host_is_read_one_way() {
         ("http://a_b.c-d.e1/", "a_b.c-d.e1", 80, "a_b.c-d.e1"),
     ] {
         let target = parse(url).unwrap();
-        assert_eq!((target.host.as_str(), target.port), (host, port), "{url}");
-        assert_eq!(target.authority(), authority, "{url}");
+        assert_eq!((target.origin.host.as_str(), target.origin.port), (host, port), "{url}");
+        assert_eq!(target.origin.authority(), authority, "{url}");
     }
 }
 

@@ -120,7 +120,10 @@ async fn a_handshake_that_hangs_is_given_up() {
     tokio::time::pause();
     let failed = fetch(&call, get(format!("https://example.test:{}/", server.port()))).await.unwrap_err();
     let within = Duration::from_secs(5);
-    assert_eq!(failed, EgressError::ConnectTimeout { host: "example.test".into(), within });
+    assert_eq!(
+        failed,
+        EgressError::Unreachable { host: "example.test".into(), why: ConnectError::Timeout(within) }
+    );
     server.closed.recv().await.unwrap();
 }
 

@@ -119,12 +119,3 @@ async fn a_server_without_tls_or_without_http_1_is_an_error() {
     let failed = fetch(&call, get(format!("https://example.test:{}/", http2.port()))).await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::TlsProtocolError, "{failed:?}");
 }
-
-/// What the service starts with.
-#[test]
-fn the_systems_authorities_are_found_or_their_lack_is_said() {
-    match Tls::system() {
-        Ok(tls) => assert_eq!(format!("{tls:?}"), "Tls"),
-        Err(error) => assert!(error.to_string().contains("certificates of authorities"), "{error}"),
-    }
-}

@@ -23,8 +23,6 @@ struct Setting {
 }
 
 async fn setting() -> Setting {
-    // There is one TLS backend in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let permits = Arc::new(tokio::sync::Semaphore::new(0));

@@ -1,8 +1,9 @@
-//! Which addresses a guest may reach.
+//! The table of public addresses, and which addresses a request may reach.
 //!
 //! [`check`] is the only way to an [`AllowedAddr`], and `connect` takes nothing else: what was not checked cannot be
-//! connected to, and nothing is resolved again in between. An address is judged by what it reaches: IPv6 that carries
-//! an IPv4 address is judged by that one.
+//! connected to, and nothing is resolved again in between. An address is judged by what it reaches: IPv6 that stands
+//! for an IPv4 address in use today (mapped, NAT64, 6to4) is judged by that one. Forms that nothing routes any more
+//! (IPv4-compatible, IPv4-translated, Teredo) are reserved, whatever they carry.
 //!
 //! The ranges are those of IANA's special-purpose registries (iana-ipv4-special-registry and
 //! iana-ipv6-special-registry), which [`V4`] and [`V6`] repeat with the RFC of each row, and the metadata services of
@@ -15,7 +16,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 
 /// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// Reached over the internet.
     Public,
     /// This machine.
@@ -46,28 +47,32 @@ pub(crate) enum Class {
     Reserved,
 }
 
-/// How far a rule lets requests reach.
+/// How far a request may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Reach {
-    /// Public addresses.
+pub enum Reach {
+    /// Public addresses: a stranger named the host.
     Public,
-    /// Private ones, too: `private = true`.
+    /// Private and loopback ones, too: the operator allows them for this host.
     Private,
+    /// Every address: the operator named the host.
+    Any,
 }
 
 /// An address that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AllowedAddr(SocketAddr);
+pub(crate) struct AllowedAddr(SocketAddr);
 
 /// An address that may not be reached, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ForbiddenAddr {
-    pub(crate) address: IpAddr,
-    pub(crate) class: Class,
+pub struct ForbiddenAddr {
+    /// The address.
+    pub address: IpAddr,
+    /// What it is.
+    pub class: Class,
 }
 
 /// Keeps those that may be reached, in their order, without repetitions. If there are none, says what all of them are.
-pub(super) fn check(
+pub(crate) fn check(
     addresses: &[IpAddr],
     port: u16,
     reach: Reach,
@@ -85,37 +90,32 @@ pub(super) fn check(
 }
 
 /// What an address is.
-pub(crate) fn classify(address: IpAddr) -> Class {
+fn classify(address: IpAddr) -> Class {
     match address {
         IpAddr::V4(address) => classify_v4(address),
         IpAddr::V6(address) => classify_v6(address),
     }
 }
 
-/// Whether a stranger may have a connection made to that address: to public ones, and to private ones where
-/// `with_private` says so. The same rules as for tools.
-pub fn may_reach(address: IpAddr, with_private: bool) -> bool {
-    classify(address).is_within(if with_private { Reach::Private } else { Reach::Public })
-}
-
-/// Whether `private = true` lets requests go there, and nothing less.
-pub(crate) fn is_private(address: IpAddr) -> bool {
-    let class = classify(address);
-    class.is_within(Reach::Private) && !class.is_within(Reach::Public)
+impl Reach {
+    /// Whether a request that reaches so far may be made to that address.
+    pub fn allows(self, address: IpAddr) -> bool {
+        classify(address).is_within(self)
+    }
 }
 
 impl AllowedAddr {
-    pub(super) fn socket_addr(self) -> SocketAddr {
+    pub(crate) fn socket_addr(self) -> SocketAddr {
         self.0
     }
 }
 
 impl Class {
-    /// Link-local and metadata addresses are within no reach, nor is what no single host answers at.
-    pub(crate) fn is_within(self, reach: Reach) -> bool {
+    /// Link-local and metadata addresses, and what no single host answers at, are within reach of operators only.
+    pub fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Public => true,
-            Self::Loopback | Self::Private | Self::SharedNat | Self::UniqueLocal => reach == Reach::Private,
+            Self::Loopback | Self::Private | Self::SharedNat | Self::UniqueLocal => reach >= Reach::Private,
             Self::LinkLocal
             | Self::Metadata
             | Self::Documentation
@@ -124,7 +124,7 @@ impl Class {
             | Self::Broadcast
             | Self::Unspecified
             | Self::SiteLocal
-            | Self::Reserved => false,
+            | Self::Reserved => reach == Reach::Any,
         }
     }
 }
@@ -170,12 +170,6 @@ fn classify_v6(address: Ipv6Addr) -> Class {
         Rule::Is(class) => *class,
         Rule::CarriesInLast32Bits => classify_v4(v4_at(address, 96)),
         Rule::CarriesInSecond16Bits => classify_v4(v4_at(address, 16)),
-        Rule::Teredo => {
-            // The server, and the client with its bits inverted.
-            let (server, client) = (v4_at(address, 32), v4_at(address, 96));
-            let (server, client) = (classify_v4(server), classify_v4(Ipv4Addr::from_bits(!client.to_bits())));
-            if server == Class::Public { client } else { server }
-        }
     }
 }
 
@@ -193,8 +187,6 @@ enum Rule {
     CarriesInLast32Bits,
     /// By the IPv4 address after its first 16 bits.
     CarriesInSecond16Bits,
-    /// By both IPv4 addresses.
-    Teredo,
 }
 
 /// The first row that contains an address decides; in none: public.
@@ -234,17 +226,14 @@ const V6: &[(Ipv6Net, Rule)] = &[
     // IANA's registry, and the ranges that carry IPv4.
     (v6([0, 0, 0, 0, 0, 0, 0, 1], 128), Rule::Is(Class::Loopback)), // RFC 4291
     (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), Rule::Is(Class::Unspecified)), // RFC 4291
-    (v6([0, 0, 0, 0, 0, 0, 0, 0], 96), Rule::CarriesInLast32Bits),  // RFC 4291: IPv4-compatible
     (v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96), Rule::CarriesInLast32Bits), // RFC 4291: IPv4-mapped
-    (v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96), Rule::CarriesInLast32Bits), // RFC 2765: IPv4-translated
     (v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96), Rule::CarriesInLast32Bits), // RFC 6052: NAT64
     // NAT64 of a local network. Where the IPv4 address stands depends on that network's choice.
     (v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48), Rule::Is(Class::Reserved)), // RFC 8215
     (v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64), Rule::Is(Class::Reserved)),     // RFC 6666
     (v6([0x100, 0, 0, 1, 0, 0, 0, 0], 64), Rule::Is(Class::Reserved)),     // RFC 9780
-    (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32), Rule::Teredo),                 // RFC 4380
     (v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48), Rule::Is(Class::Benchmarking)), // RFC 5180
-    (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), Rule::Is(Class::Reserved)),    // RFC 2928
+    (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), Rule::Is(Class::Reserved)),    // RFC 2928: Teredo is in it
     (v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32), Rule::Is(Class::Documentation)), // RFC 3849
     (v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), Rule::CarriesInSecond16Bits),  // RFC 3056: 6to4
     (v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20), Rule::Is(Class::Documentation)), // RFC 9637
@@ -265,3 +254,6 @@ const fn v6(segments: [u16; 8], prefix: u8) -> Ipv6Net {
     let [a, b, c, d, e, f, g, h] = segments;
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The client against servers on real sockets that speak HTTP by hand, one connection after the other.
+
+use futures::future::join;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+fn client() -> Client {
+    Client::new(None, Duration::from_secs(5), PoolBounds::default())
+}
+
+async fn listen() -> (TcpListener, Url) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/path?query#fragment", listener.local_addr().unwrap());
+    (listener, Url::parse(&url).unwrap())
+}
+
+/// Answers one request, of one write, and says what it was.
+async fn answer(stream: &mut TcpStream, answer: &str) -> String {
+    let mut request = vec![0; 4096];
+    let read = stream.read(&mut request).await.unwrap();
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    String::from_utf8(request[..read].to_vec()).unwrap()
+}
+
+async fn post(client: &Client, url: &Url) {
+    let mut response = client.send(Request::post(url.clone(), HeaderMap::new(), "body")).await.unwrap();
+    let mut body = Vec::new();
+    response.body_mut().read_into(&mut body, 2).await.unwrap();
+    assert_eq!(body, b"ok");
+}
+
+#[tokio::test]
+async fn requests_share_a_connection_until_the_server_closes_it() {
+    let ((listener, url), client) = (listen().await, client());
+    let serving = async {
+        let (mut first, _) = listener.accept().await.unwrap();
+        let asked = answer(&mut first, OK).await;
+        answer(&mut first, OK).await;
+        drop(first);
+        let (mut second, _) = listener.accept().await.unwrap();
+        answer(&mut second, OK).await;
+        asked
+    };
+    let asking = async {
+        for _ in 0..2 {
+            post(&client, &url).await;
+        }
+        // The server's end is noticed by the connection's task.
+        while client.0.dialer.waiting().1 > 0 {
+            tokio::task::yield_now().await;
+        }
+        post(&client, &url).await;
+    };
+    let (asked, ()) = join(serving, asking).await;
+    let host = format!("host: 127.0.0.1:{}\r\n", url.port().unwrap());
+    let fields = ["accept: */*\r\n", "user-agent: agent-host/", "content-length: 4\r\n", &host];
+    assert!(asked.starts_with("POST /path?query HTTP/1.1\r\n"), "{asked}");
+    assert!(fields.iter().all(|field| asked.contains(field)), "{asked}");
+}
+
+#[tokio::test]
+async fn a_request_goes_no_further_than_it_may_reach() {
+    let (listener, url) = listen().await;
+    let client = client();
+    let named = Url::parse(&format!("http://localhost:{}/", url.port().unwrap())).unwrap();
+    for url in [url, named] {
+        let request = Request { reach: Reach::Public, ..Request::post(url, HeaderMap::new(), "") };
+        let refused = client.send(request).await.unwrap_err();
+        assert!(matches!(refused, Error::Connect(ConnectError::Forbidden(_))), "{refused:?}");
+    }
+    assert!(futures::poll!(Box::pin(listener.accept())).is_pending(), "nobody connected");
+}
