@@ -11,22 +11,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer;
-use crate::openapi::{Operation, tags};
+use crate::openapi::{Lazy, Operation, tags};
 use crate::static_text::HTML;
-
-/// The endpoints of the variants that are served.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Variants {
-    pub(crate) a: bool,
-    pub(crate) b: bool,
-    pub(crate) admin: bool,
-    pub(crate) openai: bool,
-}
 
 /// What this is.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FrontPage)]
-struct Page {
+struct Page<'a> {
     /// What it calls itself.
     #[schema(example = "agent-host")]
     service: &'static str,
@@ -34,147 +25,34 @@ struct Page {
     #[schema(example = "0.1.0")]
     version: &'static str,
     /// Everything that is served.
-    endpoints: Vec<Endpoint>,
+    endpoints: &'a [Endpoint],
 }
 
 /// A method of a path.
-#[derive(Serialize, ToSchema)]
-struct Endpoint {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Endpoint {
     /// How it is called.
     #[schema(example = "GET")]
-    method: &'static str,
+    pub(crate) method: String,
     /// Where it is.
     #[schema(example = "/metrics")]
-    path: &'static str,
+    pub(crate) path: String,
     /// What it is for.
     #[schema(example = "Metrics for Prometheus")]
-    what: &'static str,
+    pub(crate) what: String,
 }
-
-const fn endpoint(method: &'static str, path: &'static str, what: &'static str) -> Endpoint {
-    Endpoint { method, path, what }
-}
-
-const A: [Endpoint; 5] = [
-    endpoint(
-        "POST",
-        "/agent/invoke",
-        "Runs the agent: {\"input\": \"…\"}; as events with Accept: text/event-stream",
-    ),
-    endpoint("GET", "/agent/runs/{runId}/events", "Follows a run from any event on"),
-    endpoint("POST", "/agent/runs/{runId}/cancel", "Cancels a run that is streamed"),
-    endpoint("GET", "/health/live", "Whether the process answers"),
-    endpoint("GET", "/health/ready", "Whether requests should be sent here"),
-];
-
-const B: [Endpoint; 20] = [
-    endpoint(
-        "POST",
-        "/api/agent",
-        "Runs the agent: {\"query\": \"…\"}; with a bearer token, as all under /api/",
-    ),
-    endpoint("POST", "/api/agent/async", "Queues a job: {\"query\": \"…\"}"),
-    endpoint("GET", "/api/agent/jobs", "Lists your jobs"),
-    endpoint("GET", "/api/agent/jobs/{jobId}", "Reads a job; ?wait=<seconds> waits for its end"),
-    endpoint("POST", "/api/agent/jobs/{jobId}/cancel", "Cancels a job"),
-    endpoint("GET", "/api/agent/jobs/{jobId}/events", "Follows a job's run from any event on"),
-    endpoint("GET", "/api/agent/jobs/{jobId}/webhook", "Where a job's end is sent, and what became of that"),
-    endpoint("POST", "/api/agent/jobs/{jobId}/webhook/replay", "Sends a job's end once more"),
-    endpoint("GET", "/api/agent/runs/{runId}/events", "Follows a run of yours from any event on"),
-    endpoint("POST", "/api/agent/runs/{runId}/cancel", "Cancels a run that is streamed"),
-    endpoint("GET", "/api/agent/conversations", "Lists your conversations"),
-    endpoint("GET", "/api/agent/conversations/{conversationId}", "What was said in a conversation"),
-    endpoint("DELETE", "/api/agent/conversations/{conversationId}", "Forgets a conversation"),
-    endpoint("DELETE", "/api/agent/cache?pattern=agent:*", "Forgets results; for administrators"),
-    endpoint("POST", "/api/serverless", "Runs the agent: {\"query\": \"…\"}"),
-    endpoint(
-        "POST",
-        "/api/gateway",
-        "Runs the agent, here or on a cluster: {\"query\": \"…\", \"priority\": \"high\"}",
-    ),
-    endpoint("POST", "/mcp", "The tools as an MCP server, over streamable HTTP; with a bearer token too"),
-    endpoint("GET", "/mcp", "Tells MCP clients when the tools change"),
-    endpoint("GET", "/health", "Whether everything that the service depends on works"),
-    endpoint("GET", "/ready", "Whether requests should be sent here"),
-];
-
-/// For clients of OpenAI.
-const OPENAI: [Endpoint; 6] = [
-    endpoint(
-        "GET",
-        "/v1/models",
-        "The agent as a model, for clients of OpenAI: agent; with a bearer token as API key",
-    ),
-    endpoint("GET", "/v1/models/{model}", "Reads a model"),
-    endpoint("POST", "/v1/chat/completions", "Runs the agent: {\"model\": \"agent\", \"messages\": […]}"),
-    endpoint("POST", "/v1/responses", "Runs the agent: {\"model\": \"agent\", \"input\": \"…\"}"),
-    endpoint("GET", "/v1/responses/{response_id}", "Reads a response that was kept"),
-    endpoint("DELETE", "/v1/responses/{response_id}", "Forgets a response"),
-];
-
-/// For administrators, about the service.
-const SERVICE: [Endpoint; 11] = [
-    endpoint("GET", "/console", "The console: a page for administrators; with an administrator's token"),
-    endpoint("GET", "/admin/runs", "Lists everybody's runs; for administrators"),
-    endpoint("GET", "/admin/runs/{runId}", "What a run did and what it cost"),
-    endpoint("GET", "/admin/runs/{runId}/events", "Follows anybody's run from any event on"),
-    endpoint("POST", "/admin/runs/{runId}/cancel", "Cancels anybody's run"),
-    endpoint("GET", "/admin/queue", "How many jobs there are"),
-    endpoint("GET", "/admin/jobs?user=", "Lists a user's jobs"),
-    endpoint("GET", "/admin/jobs/{jobId}", "Reads anybody's job"),
-    endpoint("POST", "/admin/jobs/{jobId}/retry", "Tries a failed job again"),
-    endpoint("POST", "/admin/jobs/{jobId}/cancel", "Cancels anybody's job"),
-    endpoint("GET", "/admin/status", "How the service is and what its limits are"),
-];
-
-/// For administrators, about the tools.
-const ADMIN: [Endpoint; 15] = [
-    endpoint("GET", "/admin/tools", "Lists the components and what serves of each; for administrators"),
-    endpoint("GET", "/admin/tools/{name}", "Everything about one component"),
-    endpoint("GET", "/admin/tools/{name}/versions", "Its versions, the newest first"),
-    endpoint("GET", "/admin/tools/{name}/diff?from=&to=", "What differs between two versions"),
-    endpoint("GET", "/admin/tools/{name}/audit", "Who did what with it, the newest first"),
-    endpoint("PUT", "/admin/tools/{name}", "Proposes a version: the bytes of the component"),
-    endpoint("POST", "/admin/tools/{name}/approve", "Lets a version serve: {\"digest\": \"…\"}"),
-    endpoint("POST", "/admin/tools/{name}/rollback", "Has an earlier version serve: {\"digest\": \"…\"}"),
-    endpoint("POST", "/admin/tools/{name}/enable", "Has a component serve again"),
-    endpoint("POST", "/admin/tools/{name}/disable", "Has a component serve no longer"),
-    endpoint(
-        "POST",
-        "/admin/tools/{name}/canary",
-        "Tries a version on a share of the runs: {\"share\": 0.05}",
-    ),
-    endpoint("POST", "/admin/tools/{name}/shadow", "Tries a version beside the calls: {\"share\": 0.05}"),
-    endpoint("POST", "/admin/tools/{name}/promote", "Has the version serve that is tried"),
-    endpoint("POST", "/admin/tools/{name}/end-trial", "Ends a trial"),
-    endpoint("DELETE", "/admin/tools/{name}", "Removes a component and all its versions"),
-];
-
-const ALWAYS: [Endpoint; 5] = [
-    endpoint("GET", "/metrics", "Metrics for Prometheus"),
-    endpoint("GET", "/openapi.json", "Everything that is served, as OpenAPI 3.1"),
-    endpoint("GET", "/docs", "The documentation, with a search"),
-    endpoint("GET", "/docs/api", "/openapi.json as a page"),
-    endpoint("GET", "/llms.txt", "Every page of the documentation, for language models"),
-];
 
 pub(crate) fn describe() -> Operation {
     Operation::new("showIndex", tags::SERVICE, "What this is and where its endpoints are")
-        .answers::<Page>(StatusCode::OK, "The endpoints of what is served")
+        .answers::<Page<'static>>(StatusCode::OK, "The endpoints of what is served")
         .answers_text("text/html", "The same as a page, for whoever names `text/html` in `Accept`")
 }
 
-pub(crate) async fn show_index(State(variants): State<Variants>, headers: HeaderMap) -> Response {
-    let a = variants.a.then_some(A).into_iter().flatten();
-    let b = variants.b.then_some(B).into_iter().flatten();
-    let openai = variants.openai.then_some(OPENAI).into_iter().flatten();
-    let service = variants.b.then_some(SERVICE).into_iter().flatten();
-    let admin = variants.admin.then_some(ADMIN).into_iter().flatten();
-    let page = Page {
-        service: "agent-host",
-        version: env!("CARGO_PKG_VERSION"),
-        endpoints: a.chain(b).chain(openai).chain(service).chain(admin).chain(ALWAYS).collect(),
-    };
+/// Everything that is served.
+pub(crate) type Endpoints = Lazy<Vec<Endpoint>>;
+
+pub(crate) async fn show_index(State(endpoints): State<Endpoints>, headers: HeaderMap) -> Response {
+    let page = Page { service: "agent-host", version: env!("CARGO_PKG_VERSION"), endpoints: &endpoints };
     let mut answer =
         if accepts_html(&headers) { page.as_html() } else { answer::json(StatusCode::OK, &page) };
     answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
@@ -193,14 +71,14 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-impl Page {
+impl Page<'_> {
     fn as_html(&self) -> Response {
         let Self { service, version, endpoints } = self;
         let mut rows = String::new();
-        for Endpoint { method, path, what } in endpoints {
+        for Endpoint { method, path, what } in *endpoints {
             let (shown, what) = (escaped(path), escaped(what));
             // What has no parameters can be looked at. Writing to a string cannot fail.
-            let _ = match *method {
+            let _ = match method.as_str() {
                 "GET" if !path.contains(['{', '?']) => {
                     writeln!(rows, "<tr><td>GET<td><a href=\"{shown}\">{shown}</a><td>{what}")
                 }

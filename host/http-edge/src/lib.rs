@@ -13,7 +13,8 @@
 //! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `history`: what was said before a request.
+//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what was said
+//!   before it.
 //! - `result_json`: the agent's result as clients read it.
 //! - `server_sent_events/`: runs as server-sent events.
 //! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not change.
@@ -39,6 +40,7 @@ mod openapi;
 mod origins;
 mod path_id;
 mod readiness;
+mod request;
 mod result_json;
 mod router;
 mod server_sent_events;

@@ -2,9 +2,9 @@
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::openapi::Parameter;
+use crate::request::Field;
 
 /// Longer than any id, in bytes.
 const LONGEST_ID: usize = 256;
@@ -24,13 +24,12 @@ pub(crate) fn may_be_id(id: &str) -> bool {
 }
 
 /// The same for the document.
-pub(crate) fn describe(name: &str, description: &str, example: &str) -> Parameter {
-    let schema = json!({ "type": "string", "minLength": 1, "maxLength": LONGEST_ID, "examples": [example] });
-    Parameter::path(name, description, schema)
+pub(crate) const fn id(name: &'static str, about: &'static str, example: fn() -> Value) -> Field {
+    Field::text(name).least(1).most(LONGEST_ID as u32).about(about).example(example)
 }
 
 /// The id of a run.
-pub(crate) fn describe_run() -> Parameter {
-    let description = "The run: `Content-Location` of its stream, and its event `run.started`, name it.";
-    describe("runId", description, "run_01a204ec6206715fbb305322b42db99d")
-}
+pub(crate) const RUN_ID: Field =
+    id("runId", "The run: `Content-Location` of its stream, and its event `run.started`, name it.", || {
+        json!("run_01a204ec6206715fbb305322b42db99d")
+    });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::Router;
 
 use crate::dependencies::{Edge, RouteState};
-use crate::index::{self, Variants};
+use crate::index;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Routes};
 use crate::server_sent_events::StreamPermits;
@@ -28,18 +28,11 @@ const OPENAI: &str = "/v1/";
 pub fn router(edge: Edge) -> Router {
     let Edge { a, b, metrics, readiness, observe, idempotency, origins, hosts, settings } = edge;
     let began = Instant::now();
-    let variants = Variants {
-        a: a.is_some(),
-        b: b.is_some(),
-        admin: b.as_ref().is_some_and(|variant| variant.tool_admin.is_some()),
-        openai: b.as_ref().is_some_and(|variant| variant.openai),
-    };
-    let (index, mut described) = Routes::new().get("/", index::show_index, index::describe()).split();
-    let (scrape, of_scrape) =
+    let (scrape, mut described) =
         Routes::new().get("/metrics", metrics::show_metrics, metrics::describe()).split();
     let (documentation, of_documentation) = docs::routes().split();
-    let mut routes = scrape.with_state(metrics).merge(index.with_state(variants)).merge(documentation);
-    described.extend(of_scrape.into_iter().chain(of_documentation));
+    let mut routes = scrape.with_state(metrics).merge(documentation);
+    described.extend(of_documentation);
     if let Some(variant) = a {
         let (readiness, idempotency) = (readiness.clone(), idempotency.clone());
         let streams = StreamPermits::default();
@@ -55,7 +48,7 @@ pub fn router(edge: Edge) -> Router {
         let state = RouteState { variant, readiness, settings, idempotency, began, streams };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
-        nested.extend(variants.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
+        nested.extend(state.variant.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
         nested.push((ADMIN, variant_b::admin(&state, rules.clone())));
         let (router, of_mcp) = variant_b::mcp(&state, rules.clone());
         mcp = Some(router);
@@ -68,7 +61,12 @@ pub fn router(edge: Edge) -> Router {
     for (prefix, (_, of_api)) in &mut nested {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }
+    described.extend(openapi::routes());
+    let (index, of_index) = Routes::new().get("/", index::show_index, index::describe()).split();
+    described.extend(of_index);
+    let described = Arc::from(described);
     let routes = routes
+        .merge(index.with_state(openapi::endpoints(Arc::clone(&described))))
         .merge(openapi::serve(described, settings.max_body_bytes, stack::describe))
         .fallback(fallback::answer_unknown_path)
         .method_not_allowed_fallback(fallback::answer_wrong_method);

@@ -14,11 +14,11 @@ use std::sync::LazyLock;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::json;
 
 use crate::answer;
-use crate::openapi::{Operation, Parameter, Refused, Routes, tags};
+use crate::openapi::{Operation, Refused, Routes, tags};
 use crate::path_id::{PathId, check_id};
+use crate::request::{Field, Kind};
 use crate::static_text::{HTML, StaticText};
 
 const NOT_FOUND: &str = "Not found";
@@ -73,11 +73,15 @@ fn describe_page() -> Operation {
         .answers_static_text()
 }
 
+const FILE: Field = Field::new(
+    "file",
+    Kind::Word { words: || FILES.iter().map(|(name, ..)| *name).collect(), most_quoted: 0 },
+)
+.about("Which part.");
+
 fn describe_file() -> Operation {
-    let names: Vec<_> = FILES.iter().map(|(name, ..)| *name).collect();
-    let schema = json!({ "type": "string", "enum": names });
     Operation::new("readConsoleFile", tags::SERVICE, "What the console's page is made of")
-        .parameter(Parameter::path("file", "Which part.", schema))
+        .path(FILE)
         .answers_text("text/javascript", "A module")
         .answers_text("text/css", "The style")
         .answers_text("image/svg+xml", "The icon")

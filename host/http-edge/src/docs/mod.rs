@@ -24,11 +24,12 @@ use axum::extract::rejection::PathRejection;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer;
-use crate::openapi::{Operation, Parameter, Refused, Routes, tags};
+use crate::openapi::{Operation, Refused, Routes, tags};
 use crate::path_id::{PathId, check_id};
+use crate::request::Field;
 
 pub use pages::{Page, pages};
 
@@ -51,7 +52,7 @@ fn describe_index() -> Operation {
 fn describe_at_the_top() -> Operation {
     Operation::new("readTopDocument", tags::SERVICE, "What the documentation has outside of its folders")
         .about("A folder's name leads to its first page.")
-        .parameter(page("ARCHITECTURE"))
+        .path(page(|| json!("ARCHITECTURE")))
         .answers_text("text/html", "A page")
         .answers_text("text/markdown", "A page as Markdown: its name with `.md`")
         .answers_text("text/css", "The style")
@@ -65,10 +66,9 @@ fn describe_at_the_top() -> Operation {
 }
 
 fn describe_in_a_folder() -> Operation {
-    let folder = json!({ "type": "string", "examples": ["api"] });
     Operation::new("readDocument", tags::SERVICE, "A page of the documentation, or a picture")
-        .parameter(Parameter::path("folder", "For whom it is.", folder))
-        .parameter(page("streams"))
+        .path(Field::text("folder").about("For whom it is.").example(|| json!("api")))
+        .path(page(|| json!("streams")))
         .answers_text("text/html", "A page")
         .answers_text("text/markdown", "A page as Markdown: its name with `.md`")
         .answers_text("text/plain", "A file that a page leads to")
@@ -84,9 +84,10 @@ fn describe_list() -> Operation {
         .answers_static_text()
 }
 
-fn page(example: &str) -> Parameter {
-    let schema = json!({ "type": "string", "examples": [example] });
-    Parameter::path("page", "The page, as `agent-host docs` lists it; with `.md` as Markdown.", schema)
+fn page(example: fn() -> Value) -> Field {
+    Field::text("page")
+        .about("The page, as `agent-host docs` lists it; with `.md` as Markdown.")
+        .example(example)
 }
 
 async fn show_index(headers: HeaderMap) -> Response {

@@ -52,29 +52,31 @@ pub(super) fn document(described: &[Described], max_body_bytes: usize) -> Value 
 
 /// The groups that there are routes of.
 fn tags(paths: &BTreeMap<String, Map<String, Value>>) -> Value {
-    let all = [
-        (tags::AGENT, "Running the agent and waiting for its answer."),
-        (
-            tags::JOBS,
-            "Runs that nobody waits for: queued, read, listed, cancelled. Everybody sees their own only.",
-        ),
-        (tags::OPENAI, "The agent for clients of OpenAI."),
-        (tags::CACHE, "Answers that are kept."),
-        (tags::TOOLS, "Which tools serve, for administrators."),
-        (tags::OPERATIONS, "Everybody's runs and jobs, and how the service is, for administrators."),
-        (tags::MCP, "The tools for clients that speak the Model Context Protocol."),
-        (tags::HEALTH, "For orchestrators and monitors."),
-        (tags::SERVICE, "The service itself."),
-    ];
     let is_used = |tag: &str| {
         paths.values().flat_map(Map::values).any(|operation| operation.get("tags") == Some(&json!([tag])))
     };
-    let used = all.iter().filter(|(tag, _)| is_used(tag));
+    let used = TAGS.iter().filter(|(tag, _)| is_used(tag));
     used.map(|(tag, description)| json!({ "name": tag, "description": description })).collect()
 }
 
+/// What routes are grouped by, in the order of the document.
+pub(super) const TAGS: [(&str, &str); 9] = [
+    (tags::AGENT, "Running the agent and waiting for its answer."),
+    (
+        tags::JOBS,
+        "Runs that nobody waits for: queued, read, listed, cancelled. Everybody sees their own only.",
+    ),
+    (tags::OPENAI, "The agent for clients of OpenAI."),
+    (tags::CACHE, "Answers that are kept."),
+    (tags::TOOLS, "Which tools serve, for administrators."),
+    (tags::OPERATIONS, "Everybody's runs and jobs, and how the service is, for administrators."),
+    (tags::MCP, "The tools for clients that speak the Model Context Protocol."),
+    (tags::HEALTH, "For orchestrators and monitors."),
+    (tags::SERVICE, "The service itself."),
+];
+
 /// Names of path parameters are those of JSON fields there.
-fn as_in_documents(path: &str) -> String {
+pub(super) fn as_in_documents(path: &str) -> String {
     [("{job_id}", "{jobId}"), ("{run_id}", "{runId}"), ("{conversation_id}", "{conversationId}")]
         .iter()
         .fold(path.to_owned(), |path, (ours, shown)| path.replace(ours, shown))

@@ -4,20 +4,28 @@
 //! Schemas come from the types that the handlers write (`utoipa::ToSchema`) and from the readers' own limits; the bodies
 //! of errors come from the variants' error tables.
 //!
-//! - `routes`: the table. `operation`: what is said of one route. `refused`: what is said of an error.
+//! - `routes`: the table. `operation`: what is said of one route, `parameter`: of its parameters, `described_answer`: of
+//!   its answers. `refused`: what is said of an error, `error_schemas`: in
+//!   which forms.
 //! - `schemas`: the schemas by name. `document`: all of it as one JSON text.
-//! - `serve`: `GET /openapi.json` and `GET /docs/api`.
+//! - `serve`: `GET /openapi.json` and `GET /docs/api`. `endpoints`: the same in a line each, for the front page.
 //!
 //! What a route does and what it refuses stands in the file of that route, in a function `describe`.
 
+mod described_answer;
 mod document;
+mod endpoints;
+mod error_schemas;
 mod operation;
+mod parameter;
 mod refused;
 mod routes;
 mod schemas;
 mod serve;
 
-pub(crate) use operation::{Operation, Parameter, tags};
+pub(crate) use endpoints::endpoints;
+pub(crate) use operation::{Operation, tags};
+pub(crate) use parameter::Parameter;
 pub(crate) use refused::{Refused, RefusedBody};
 pub(crate) use routes::{Described, Routes};
-pub(crate) use serve::serve;
+pub(crate) use serve::{Lazy, routes, serve};

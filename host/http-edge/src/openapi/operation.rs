@@ -1,14 +1,18 @@
 //! What is said of one route: what it takes, what it answers, and what it refuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, ETAG};
 use http::{HeaderName, StatusCode};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::described_answer::DescribedAnswer;
+use super::error_schemas;
+use super::parameter::Parameter;
 use super::refused::{Refused, RefusedBody};
 use super::schemas::Schemas;
+use crate::request::{Field, Request};
 
 /// What routes are grouped by. The document has them in this order.
 pub(crate) mod tags {
@@ -35,66 +39,12 @@ pub(crate) struct Operation {
     description: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
-    answers: BTreeMap<u16, Answer>,
+    answers: BTreeMap<u16, DescribedAnswer>,
     /// An answer of whatever other status.
     any_answer: Option<&'static str>,
     /// The roles that a token has to have; none when no token is needed.
     roles: Option<&'static [&'static str]>,
     schemas: Schemas,
-}
-
-/// What is said of the answers of one status.
-#[derive(Debug, Clone, Default)]
-struct Answer {
-    /// One line, as all answers of the status have it.
-    descriptions: BTreeSet<String>,
-    headers: BTreeSet<String>,
-    /// By media type.
-    content: BTreeMap<&'static str, Content>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Content {
-    schemas: Vec<Value>,
-    examples: Map<String, Value>,
-}
-
-/// A parameter of a route.
-#[derive(Debug, Clone)]
-pub(crate) struct Parameter(Value);
-
-impl Parameter {
-    /// A part of the path.
-    pub(crate) fn path(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("path", name, description, schema).required()
-    }
-
-    /// One of the query string, which may be absent.
-    pub(crate) fn query(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("query", name, description, schema)
-    }
-
-    /// A header, which may be absent.
-    pub(crate) fn header(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("header", name, description, schema)
-    }
-
-    fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
-        let mut parameter = Map::new();
-        parameter.insert("in".to_owned(), place.into());
-        parameter.insert("name".to_owned(), name.into());
-        parameter.insert("description".to_owned(), description.into());
-        parameter.insert("schema".to_owned(), schema);
-        Self(parameter.into())
-    }
-
-    /// The same, and it may not be absent.
-    pub(crate) fn required(mut self) -> Self {
-        if let Value::Object(fields) = &mut self.0 {
-            fields.insert("required".to_owned(), true.into());
-        }
-        self
-    }
 }
 
 impl Operation {
@@ -177,24 +127,40 @@ impl Operation {
     }
 
     /// It is carried out once under an idempotency key.
-    pub(crate) fn once(self, refused: impl IntoIterator<Item = Refused>) -> Self {
+    pub(crate) fn once(self, refused: impl IntoIterator<Item: Into<Refused>>) -> Self {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-\\[\\]-~]+$", "examples": ["8e03978e-40d5-43dd-bc93-6e2a7bea36ca"] });
         let description = "A key under which the request is carried out once: whoever repeats it within 24 hours gets the same \
                            answer. It may stand in double quotes.";
         self.parameter(Parameter::header("Idempotency-Key", description, schema)).refuses(refused)
     }
 
+    /// A part of the path.
+    pub(crate) fn path(self, field: Field) -> Self {
+        self.parameter(Parameter::of("path", &field).required())
+    }
+
+    /// The parameters of a query string, and what may be wrong with them.
+    pub(crate) fn query<T: Request>(mut self) -> Self {
+        for field in T::OBJECT.fields {
+            let parameter = Parameter::of("query", field);
+            let Parameter(parameter) = if field.is_required { parameter.required() } else { parameter };
+            self.parameters.push(parameter);
+        }
+        self.refuses([Refused::issue(T::OBJECT)])
+    }
+
     /// A body of JSON, which has to be there.
-    pub(crate) fn body(self, (name, schema): (&str, Value)) -> Self {
-        self.json_body(name, schema, true)
+    pub(crate) fn body<T: Request>(self) -> Self {
+        self.json_body(T::OBJECT.name, T::OBJECT.schema(), true)
     }
 
     /// A body of JSON. Without one it is `{}`.
-    pub(crate) fn optional_body(self, (name, schema): (&str, Value)) -> Self {
-        self.json_body(name, schema, false)
+    pub(crate) fn optional_body<T: Request>(self) -> Self {
+        self.json_body(T::OBJECT.name, T::OBJECT.schema(), false)
     }
 
-    fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
+    /// A body of JSON of the form of that name, which has to be there.
+    pub(crate) fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
         let reference = self.schemas.add_json(name, schema);
         self.body = Some(json!({ "required": required, "content": { JSON: { "schema": reference } } }));
         self
@@ -282,9 +248,9 @@ impl Operation {
     }
 
     /// What it refuses.
-    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item = Refused>) -> Self {
+    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item: Into<Refused>>) -> Self {
         for refused in all {
-            self.refuse(refused);
+            self.refuse(refused.into());
         }
         self
     }
@@ -303,17 +269,17 @@ impl Operation {
             }
             RefusedBody::Text(text) => {
                 let example = json!({ "error": text });
-                (Some(JSON), "Error", error_schema(), text, example)
+                (Some(JSON), "Error", error_schemas::error(), text, example)
             }
             RefusedBody::Issues(issues) => {
                 let text = "The request does not match its schema".to_owned();
-                self.schemas.add_json("Issue", issue_schema());
-                (Some(JSON), "ValidationError", validation_schema(), text, json!({ "error": issues }))
+                self.schemas.add_json("Issue", error_schemas::issue());
+                (Some(JSON), "ValidationError", error_schemas::validation(), text, json!({ "error": issues }))
             }
             RefusedBody::OpenAi(body) => {
                 let text =
                     body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned();
-                (Some(JSON), "OpenAiError", openai_error_schema(), text, body)
+                (Some(JSON), "OpenAiError", error_schemas::openai_error(), text, body)
             }
         };
         let reference = if name.is_empty() { schema } else { self.schemas.add_json(name, schema) };
@@ -332,10 +298,43 @@ impl Operation {
         }
     }
 
-    fn answer(&mut self, status: StatusCode, description: &str) -> &mut Answer {
+    fn answer(&mut self, status: StatusCode, description: &str) -> &mut DescribedAnswer {
         let answer = self.answers.entry(status.as_u16()).or_default();
         answer.descriptions.insert(description.to_owned());
         answer
+    }
+
+    pub(super) fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    pub(super) fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// The roles that a token has to have; none when no token is needed.
+    pub(super) fn roles(&self) -> Option<&'static [&'static str]> {
+        self.roles
+    }
+
+    /// The parameters of the query string that have to be there.
+    pub(super) fn required_parameters(&self) -> impl Iterator<Item = &str> {
+        let required = |parameter: &&Value| {
+            parameter.get("in").is_some_and(|place| place == "query") && parameter.get("required").is_some()
+        };
+        self.parameters.iter().filter(required).filter_map(|parameter| parameter.get("name")?.as_str())
+    }
+
+    /// What the body is to look like: `{"query": "…"}`.
+    pub(super) fn body_sketch(&self) -> Option<String> {
+        let reference = self.body.as_ref()?.pointer("/content/application~1json/schema/$ref")?;
+        let schema = self.schemas.get(reference.as_str()?.rsplit('/').next()?)?;
+        let field = |name: &str| match schema.pointer(&format!("/properties/{name}/type")) {
+            Some(kind) if kind == "array" => format!("\"{name}\": […]"),
+            _ => format!("\"{name}\": \"…\""),
+        };
+        let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+        Some(format!("{{{}}}", required.map(field).collect::<Vec<_>>().join(", ")))
     }
 
     pub(super) fn schemas(&self) -> &Schemas {
@@ -369,106 +368,4 @@ impl Operation {
         set("responses", answers.into());
         json
     }
-}
-
-impl Answer {
-    fn to_json(&self) -> Value {
-        let description: Vec<_> = self.descriptions.iter().map(String::as_str).collect();
-        let headers: Map<_, _> = self
-            .headers
-            .iter()
-            .map(|name| (name.clone(), json!({ "$ref": format!("#/components/headers/{name}") })))
-            .collect();
-        let content: Map<_, _> =
-            self.content.iter().map(|(media, content)| ((*media).to_owned(), content.to_json())).collect();
-        let mut json = json!({ "description": description.join("; "), "headers": headers });
-        if let (Value::Object(fields), false) = (&mut json, content.is_empty()) {
-            fields.insert("content".to_owned(), content.into());
-        }
-        json
-    }
-}
-
-impl Content {
-    fn to_json(&self) -> Value {
-        let schema = match self.schemas.as_slice() {
-            [only] => only.clone(),
-            several => json!({ "anyOf": several }),
-        };
-        if self.examples.is_empty() {
-            return json!({ "schema": schema });
-        }
-        json!({ "schema": schema, "examples": self.examples })
-    }
-}
-
-/// `{"error": text}`.
-fn error_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "Why a request was refused, or what went wrong.",
-        "properties": { "error": {
-            "type": "string", "description": "A text for people.", "examples": ["Invalid input"],
-        } },
-    })
-}
-
-/// `{"error": {"message", "type", "param", "code"}}`.
-fn openai_error_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "An error in OpenAI's form.",
-        "properties": { "error": {
-            "type": "object", "required": ["message", "type", "param", "code"], "description": "What went wrong.",
-            "examples": [{ "message": "Missing required parameter: 'model'.", "type": "invalid_request_error", "param": "model", "code": "missing_required_parameter" }],
-            "properties": {
-                "message": { "type": "string", "description": "A text for people.", "examples": ["Missing required parameter: 'model'."] },
-                "type": { "type": "string", "description": "What kind of error it is.", "examples": ["invalid_request_error"] },
-                "param": { "type": ["string", "null"], "description": "Where in the request it is.", "examples": ["model"] },
-                "code": { "type": ["string", "null"], "description": "Its name for programs.", "examples": ["missing_required_parameter"] },
-            },
-        } },
-    })
-}
-
-/// `{"error": [issue, …]}`.
-fn validation_schema() -> Value {
-    json!({
-        "type": "object", "required": ["error"], "description": "Everything that is wrong with a request.",
-        "properties": { "error": {
-            "type": "array", "minItems": 1, "description": "One issue for each mistake, in the order of the schema.",
-            "items": { "$ref": "#/components/schemas/Issue" },
-        } },
-    })
-}
-
-/// An issue as zod 3 writes it, with zod 4's `origin` beside `type`.
-fn issue_schema() -> Value {
-    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
-    let bound = |description: &str, example: u32| json!({ "type": "integer", "minimum": 0, "description": description, "examples": [example] });
-    let truth = |description: &str, example: bool| json!({ "type": "boolean", "description": description, "examples": [example] });
-    let texts = |description: &str, example: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description, "examples": [[example]] });
-    json!({
-        "type": "object", "required": ["code", "path", "message"],
-        "description": "One thing that is wrong with a request. Which fields there are beside these three depends on `code`.",
-        "properties": {
-            "code": {
-                "type": "string", "description": "What kind of mistake it is.", "examples": ["too_small"],
-                "enum": ["invalid_type", "too_small", "too_big", "invalid_enum_value", "unrecognized_keys", "custom"],
-            },
-            "path": {
-                "type": "array", "description": "Where it is: names of fields, and places in lists counted from 0.",
-                "items": { "type": ["string", "integer"] }, "examples": [["options", "tools", 0]],
-            },
-            "message": text("The same for people.", "String must contain at least 1 character(s)"),
-            "expected": text("`invalid_type`: the kind of value that belongs there.", "string"),
-            "received": text("What was there instead.", "undefined"),
-            "minimum": bound("`too_small`: the least that may be.", 1),
-            "maximum": bound("`too_big`: the most that may be.", 1000),
-            "type": text("What the bound is one of.", "string"),
-            "origin": text("The same, as zod 4 calls it.", "string"),
-            "inclusive": truth("Whether the bound itself may be.", true),
-            "exact": truth("Whether nothing else may be.", false),
-            "options": texts("`invalid_enum_value`: what may be there.", "waiting"),
-            "keys": texts("`unrecognized_keys`: the key.", "thresold"),
-        },
-    })
 }

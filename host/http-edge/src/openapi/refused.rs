@@ -3,6 +3,8 @@
 use http::{HeaderName, StatusCode};
 use serde_json::Value;
 
+use crate::request::Object;
+
 /// An answer that is no success.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refused {
@@ -30,5 +32,12 @@ impl Refused {
     /// `{"error": text}` and no header.
     pub(crate) fn text(status: StatusCode, text: &str) -> Self {
         Self { status, body: RefusedBody::Text(text.to_owned()), headers: vec![] }
+    }
+
+    /// What may be wrong with a request of that kind.
+    pub(crate) fn issue(object: &Object) -> Self {
+        // Issues are always JSON.
+        let issues = serde_json::to_value([object.likely_issue()]).unwrap_or_default();
+        Self { status: StatusCode::BAD_REQUEST, body: RefusedBody::Issues(issues), headers: vec![] }
     }
 }

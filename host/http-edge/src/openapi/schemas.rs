@@ -28,6 +28,10 @@ impl Schemas {
         reference(name)
     }
 
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     /// Takes in those of another.
     pub(super) fn extend(&mut self, other: &Self) {
         for (name, schema) in &other.0 {

@@ -1,8 +1,9 @@
 //! `GET /openapi.json` and `GET /docs/api`: texts that are made once, for the first who asks, so that a start
 //! does not wait for them.
 //!
-//! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by their digests
-//! and lets it read from this service only, so it works without any other network and runs nothing else.
+//! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by
+//! their digests and lets it read from this service only, so it works without any other network and runs
+//! nothing else.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,21 +25,21 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const PAGE: &str = include_str!("page.html");
 
-/// The routes of the document of these routes, of itself and of the page. `more` is what is said of every
-/// route. Request bodies have at most so many bytes.
+/// What is said of the routes of the document and of the page.
+pub(crate) fn routes() -> Vec<Described> {
+    let routes = Routes::<()>::new().get("/openapi.json", || async {}, describe_document());
+    routes.get("/docs/api", || async {}, describe_page()).split().1
+}
+
+/// The routes of the document of these routes, and of the page. `more` is what is said of every route.
+/// Request bodies have at most so many bytes.
 pub(crate) fn serve(
-    mut described: Vec<Described>,
+    described: Arc<[Described]>,
     max_body_bytes: usize,
     more: fn(Operation) -> Operation,
 ) -> Router {
-    let own = Routes::<()>::new().get("/openapi.json", || async {}, describe_document()).get(
-        "/docs/api",
-        || async {},
-        describe_page(),
-    );
-    described.extend(own.split().1);
-    let described: Vec<_> = described.into_iter().map(|route| route.map(more)).collect();
     let document = made_by(move || {
+        let described: Vec<_> = described.iter().cloned().map(|route| route.map(more)).collect();
         // A document is always JSON.
         let document = serde_json::to_vec(&document(&described, max_body_bytes)).unwrap_or_default();
         StaticText::new(answer::JSON, document.into(), None)
@@ -64,14 +65,14 @@ fn describe_page() -> Operation {
         .answers_static_text()
 }
 
-/// A text that the first reader makes.
-type Lazy = Arc<LazyLock<StaticText, Box<dyn FnOnce() -> StaticText + Send>>>;
+/// Something that the first reader makes.
+pub(crate) type Lazy<T> = Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>;
 
-fn made_by(make: impl FnOnce() -> StaticText + Send + 'static) -> Lazy {
+pub(super) fn made_by<T>(make: impl FnOnce() -> T + Send + 'static) -> Lazy<T> {
     Arc::new(LazyLock::new(Box::new(make)))
 }
 
-async fn show(State(text): State<Lazy>, headers: HeaderMap) -> Response {
+async fn show(State(text): State<Lazy<StaticText>>, headers: HeaderMap) -> Response {
     text.answer(&headers)
 }
 

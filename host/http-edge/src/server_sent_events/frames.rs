@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use agent_core::live::Delta;
 use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage};
-use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -33,6 +32,11 @@ impl Position {
     }
 }
 
+/// Writes a line that every reader of events skips.
+pub(super) fn comment(out: &mut String, text: &str) {
+    let _ = write!(out, ": {text}\n\n");
+}
+
 /// The text that is to be sent next.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
@@ -49,27 +53,14 @@ impl Frames {
         Self { text: String::new(), after, has_begun: after.is_some() }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.text.len()
-    }
-
-    /// What was written so far.
-    pub(super) fn take(&mut self) -> Bytes {
-        Bytes::from(std::mem::take(&mut self.text))
+    /// What was written and not sent yet.
+    pub(super) fn text(&mut self) -> &mut String {
+        &mut self.text
     }
 
     /// After how long a client that lost its connection connects again.
     pub(super) fn say_retry(&mut self) {
         let _ = write!(self.text, "retry: {RETRY_MS}\n\n");
-    }
-
-    /// A line that clients ignore.
-    pub(super) fn comment(&mut self, text: &str) {
-        let _ = write!(self.text, ": {text}\n\n");
     }
 
     /// The events that a journal entry stands for; none for those that only matter to whoever carries the run.
@@ -260,7 +251,7 @@ mod tests {
     fn written(after: Option<Position>, events: &[(u64, Event)]) -> String {
         let mut frames = Frames::after(after);
         events.iter().for_each(|(number, event)| frames.event(*number, event));
-        String::from_utf8(frames.take().to_vec()).unwrap()
+        std::mem::take(frames.text())
     }
 
     #[test]
@@ -298,10 +289,10 @@ mod tests {
             let (id, name) = ("c0".into(), "add".into());
             frames.progress(&CallProgress { number: 4, index: 0, id, name, progress });
         }
-        frames.comment("heartbeat");
+        comment(frames.text(), "heartbeat");
         frames.ended(5, r#"{"id":"run_1"}"#, None);
         frames.failed(None, StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "no"}));
-        insta::assert_snapshot!(String::from_utf8(frames.take().to_vec()).unwrap(), @r#"
+        insta::assert_snapshot!(std::mem::take(frames.text()), @r#"
         retry: 1000
 
         event: model.delta

@@ -1,8 +1,8 @@
 //! Runs as server-sent events (WHATWG HTML, section 9.2). host/docs/api/streams.md specifies them for
 //! clients; `frames.rs` writes them.
 //!
-//! The id of an event is the number of its entry in the run's journal. Where one entry stands for several events the
-//! further ones are `n.1`, `n.2` and so on. What is in no journal has no id.
+//! The id of an event is the number of its entry in the run's journal. Where one entry stands for several
+//! events the further ones are `n.1`, `n.2` and so on. What is in no journal has no id.
 
 mod accept;
 mod frames;
@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::layers::{Ask, InvokeError};
 use agent_core::ports::JournalError;
 use agent_core::streams::{
     FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
@@ -32,12 +33,13 @@ pub(crate) use frames::Position;
 pub(crate) use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
 
 use crate::dependencies::Settings;
-use frames::Frames;
+use frames::{Frames, comment};
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that is good then.
+/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that
+/// is good then.
 pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
 
 /// How long a run is followed at most where answers are passed on whole: nobody reads them before their end.
@@ -89,8 +91,9 @@ fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnDisconnect {
     }
 }
 
-/// The last event of a run that the client has read, if it says so. What we have not written is nothing, and neither is what
-/// we have not written of this run: its reader would wait for an event that lies behind others.
+/// The last event of a run that the client has read, if it says so. What we have not written is nothing, and
+/// neither is what we have not written of this run: its reader would wait for an event that lies behind
+/// others.
 pub(crate) async fn last_event(
     headers: &HeaderMap,
     streams: &RunStreams,
@@ -112,21 +115,54 @@ pub(crate) struct CancelledRun<'a> {
     pub(crate) run_id: &'a str,
 }
 
-/// A stream to be answered.
-pub(crate) struct EventStream {
+/// How a protocol writes a run as events.
+pub(crate) trait WriteStream: Send + 'static {
+    /// The stream has begun. Sent at once, so that the client knows that it is connected.
+    fn begin(&mut self);
+
+    /// What happened. `run_id` is for the log.
+    fn write(&mut self, run_id: &str, followed: &Followed) -> impl Future<Output = ()> + Send;
+
+    /// The stream ends although the run may go on.
+    fn cut(&mut self) {}
+
+    /// What was written and not sent yet.
+    fn text(&mut self) -> &mut String;
+}
+
+/// A run that is followed.
+pub(crate) struct Begun {
     pub(crate) following: Following,
     /// What was read of it already.
-    pub(crate) first: Option<Followed>,
-    /// The last event that the client has.
-    pub(crate) after: Option<Position>,
-    pub(crate) show_end: ShowEnd,
+    first: Option<Followed>,
+}
+
+impl From<Following> for Begun {
+    fn from(following: Following) -> Self {
+        Self { following, first: None }
+    }
+}
+
+/// Begins a run. What is wrong before its first event is an error.
+pub(crate) async fn begin(streams: &RunStreams, ask: Ask, reader: FirstReader) -> Result<Begun, InvokeError> {
+    let mut following = streams.start(ask, reader);
+    match following.next().await {
+        Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) => Err(error),
+        first => Ok(Begun { following, first }),
+    }
+}
+
+/// A stream to be answered.
+pub(crate) struct EventStream<W> {
+    pub(crate) run: Begun,
+    pub(crate) writer: W,
     /// Where the stream can be resumed.
     pub(crate) location: String,
     /// Held as long as the stream lasts.
     pub(crate) permit: Option<StreamPermit>,
 }
 
-impl EventStream {
+impl<W: WriteStream> EventStream<W> {
     /// The response, whose body ends with the run.
     pub(crate) fn into_response(self) -> Response {
         self.respond_until(None)
@@ -139,31 +175,19 @@ impl EventStream {
     }
 
     fn respond_until(self, until: Option<Instant>) -> Response {
-        let Self { following, first, after, show_end, location, permit } = self;
-        let state = Streaming {
-            following,
-            first,
-            frames: Frames::after(after),
-            show_end,
-            is_begun: false,
-            until,
-            is_cut: false,
-            _permit: permit,
-        };
+        let Self { run: Begun { following, first }, writer, location, permit } = self;
+        let state =
+            Streaming { following, first, writer, is_begun: false, until, is_cut: false, _permit: permit };
         let chunks = unfold(state, async |mut state| {
             let chunk = state.next_chunk().await?;
             Some((Ok::<_, Infallible>(chunk), state))
         });
         let mut response = respond(Body::from_stream(chunks));
-        locate(&mut response, &location);
+        // Ids are plain; one that no header could carry is in the first event all the same.
+        if let Ok(location) = HeaderValue::try_from(location) {
+            response.headers_mut().insert(CONTENT_LOCATION, location);
+        }
         response
-    }
-}
-
-/// Says where a stream can be resumed. Ids are plain; one that no header could carry is in the first event all the same.
-pub(crate) fn locate(response: &mut Response, location: &str) {
-    if let Ok(location) = HeaderValue::try_from(location) {
-        response.headers_mut().insert(CONTENT_LOCATION, location);
     }
 }
 
@@ -187,11 +211,10 @@ pub(crate) fn respond(events: Body) -> Response {
     response
 }
 
-struct Streaming {
+struct Streaming<W> {
     following: Following,
     first: Option<Followed>,
-    frames: Frames,
-    show_end: ShowEnd,
+    writer: W,
     is_begun: bool,
     /// When the stream ends although the run may go on.
     until: Option<Instant>,
@@ -200,70 +223,109 @@ struct Streaming {
     _permit: Option<StreamPermit>,
 }
 
-impl Streaming {
+impl<W: WriteStream> Streaming<W> {
     async fn next_chunk(&mut self) -> Option<Bytes> {
         if self.is_cut {
             return None;
         }
         if !self.is_begun {
-            // Sent at once, so that the client knows that it is connected.
             self.is_begun = true;
-            self.frames.say_retry();
+            self.writer.begin();
         }
-        let mut next = match self.first.take() {
-            Some(first) => Some(first),
-            None if !self.frames.is_empty() => None,
-            None if self.until.is_some_and(|until| until <= Instant::now()) => {
-                self.is_cut = true;
-                self.frames.comment("answers are passed on whole here: resume from the last event");
-                self.frames.say_retry();
-                None
+        let mut next = self.first.take();
+        // Many events are none of the protocol's.
+        loop {
+            while let Some(followed) = next {
+                self.writer.write(self.following.run_id(), &followed).await;
+                let is_small = self.writer.text().len() < MOST_BYTES;
+                next = if is_small { self.following.next_ready() } else { None };
             }
-            None => match timeout(HEARTBEAT, self.following.next()).await {
-                Ok(next) => Some(next?),
-                Err(_elapsed) => {
-                    self.frames.comment("heartbeat");
-                    None
-                }
-            },
-        };
-        while let Some(followed) = next {
-            self.write(&followed);
-            next = if self.frames.len() < MOST_BYTES { self.following.next_ready() } else { None };
+            if !self.writer.text().is_empty() {
+                return Some(Bytes::from(std::mem::take(self.writer.text())));
+            }
+            next = self.wait().await?;
         }
-        Some(self.frames.take())
     }
 
-    fn write(&mut self, followed: &Followed) {
+    /// What comes next, or nothing but a comment; nothing at all at the end.
+    async fn wait(&mut self) -> Option<Option<Followed>> {
+        if self.until.is_some_and(|until| until <= Instant::now()) {
+            self.is_cut = true;
+            comment(self.writer.text(), "answers are passed on whole here: resume from the last event");
+            self.writer.cut();
+            return Some(None);
+        }
+        match timeout(HEARTBEAT, self.following.next()).await {
+            Ok(next) => Some(Some(next?)),
+            Err(_elapsed) => {
+                comment(self.writer.text(), "heartbeat");
+                Some(None)
+            }
+        }
+    }
+}
+
+/// The service's own events.
+pub(crate) struct OwnEvents {
+    frames: Frames,
+    show_end: ShowEnd,
+}
+
+impl OwnEvents {
+    /// Those after the last event that the client has.
+    pub(crate) fn after(after: Option<Position>, show_end: ShowEnd) -> Self {
+        Self { frames: Frames::after(after), show_end }
+    }
+
+    fn ended(&mut self, run_id: &str, events: u64, end: &RunEnd) {
+        match (self.show_end)(end) {
+            ShownEnd::Ended(result) => {
+                let answer = if let RunEnd::Answer(answer) = end { Some(&*answer.result) } else { None };
+                self.frames.ended(events, &result, answer);
+            }
+            ShownEnd::Failed { status, body, log } => {
+                log_failure(run_id, status, &log);
+                // The number of an event that may follow after all is not given away.
+                self.frames.failed(end.is_final().then_some(events), status, &body);
+            }
+        }
+    }
+
+    fn interrupted(&mut self, run_id: &str, why: &Interruption) {
+        if let Interruption::Store(error) = why {
+            tracing::warn!(run_id, %error, "a stream ended early");
+        }
+        let why = match why {
+            Interruption::TooSlow => "this reader is too slow: resume from the last event",
+            Interruption::Stopping => "the service is stopping: resume from the last event",
+            Interruption::Store(_) => "the store does not answer: resume from the last event",
+            Interruption::Unknown => "it is not known what became of the run: resume from the last event",
+        };
+        comment(self.frames.text(), why);
+        self.frames.say_retry();
+    }
+}
+
+impl WriteStream for OwnEvents {
+    fn begin(&mut self) {
+        self.frames.say_retry();
+    }
+
+    async fn write(&mut self, run_id: &str, followed: &Followed) {
         match followed {
             Followed::Stored { number, event } => self.frames.event(*number, event),
             Followed::Delta(delta) => self.frames.delta(delta),
             Followed::Progress(progress) => self.frames.progress(progress),
-            Followed::Ended { events, end } => match (self.show_end)(end) {
-                ShownEnd::Ended(result) => {
-                    let answer = if let RunEnd::Answer(answer) = end { Some(&*answer.result) } else { None };
-                    self.frames.ended(*events, &result, answer);
-                }
-                ShownEnd::Failed { status, body, log } => {
-                    log_failure(self.following.run_id(), status, &log);
-                    // The number of an event that may follow after all is not given away.
-                    self.frames.failed(end.is_final().then_some(*events), status, &body);
-                }
-            },
-            Followed::Interrupted(why) => {
-                if let Interruption::Store(error) = why {
-                    tracing::warn!(run_id = self.following.run_id(), %error, "a stream ended early");
-                }
-                self.frames.comment(match why {
-                    Interruption::TooSlow => "this reader is too slow: resume from the last event",
-                    Interruption::Stopping => "the service is stopping: resume from the last event",
-                    Interruption::Store(_) => "the store does not answer: resume from the last event",
-                    Interruption::Unknown => {
-                        "it is not known what became of the run: resume from the last event"
-                    }
-                });
-                self.frames.say_retry();
-            }
+            Followed::Ended { events, end } => self.ended(run_id, *events, end),
+            Followed::Interrupted(why) => self.interrupted(run_id, why),
         }
+    }
+
+    fn cut(&mut self) {
+        self.frames.say_retry();
+    }
+
+    fn text(&mut self) -> &mut String {
+        self.frames.text()
     }
 }

@@ -90,7 +90,7 @@ impl Error {
             Self::Body(BodyError::TooLarge { limit: 0 }),
             Self::Body(BodyError::TooSlow { limit: Duration::ZERO }),
             Self::Body(BodyError::UnknownCoding),
-            Self::Input(InputError::Missing),
+            Self::Input(InputError::example()),
             Self::Invoke(InvokeError::Busy { waited: Duration::ZERO }),
         ];
         rows.into_iter().map(|error| {

@@ -7,7 +7,7 @@ use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Ask, InvokeError};
 use agent_core::loop_driver::RunError;
 use agent_core::ports::JournalError;
-use agent_core::streams::{Followed, FoundRun, RunEnd, RunStreams};
+use agent_core::streams::{FoundRun, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -20,18 +20,18 @@ use crate::answer;
 use crate::dependencies::{RouteState, VariantA};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
-use crate::server_sent_events::{self, CancelledRun, EventStream, ShowEnd, ShownEnd};
+use crate::server_sent_events::{self, CancelledRun, EventStream, OwnEvents, ShowEnd, ShownEnd};
 
 pub(super) fn describe_stream() -> Operation {
     Operation::new("followInvocation", tags::AGENT, "Follow a run, from any event on")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .resumes_stream()
         .refuses(Error::of_runs([Error::UnknownRun]))
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelInvocation", tags::AGENT, "Cancel a run that is streamed")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded]))
         .once(Error::of_keys())
@@ -39,14 +39,11 @@ pub(super) fn describe_cancel() -> Operation {
 
 /// Begins a run that goes on without its reader.
 pub(super) async fn stream(streams: &RunStreams, headers: &HeaderMap, ask: Ask) -> Result<Response, Error> {
-    let mut following = streams.start(ask, server_sent_events::resuming_reader(headers));
-    let first = following.next().await;
-    if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
-        return Err(error.into());
-    }
-    let location = location(following.run_id());
-    let stream = EventStream { following, first, after: None, show_end: show_end(), location, permit: None };
-    Ok(stream.into_response())
+    let reader = server_sent_events::resuming_reader(headers);
+    let run = server_sent_events::begin(streams, ask, reader).await?;
+    let location = location(run.following.run_id());
+    let writer = OwnEvents::after(None, show_end());
+    Ok(EventStream { run, writer, location, permit: None }.into_response())
 }
 
 pub(super) async fn follow_run(
@@ -61,9 +58,8 @@ pub(super) async fn follow_run(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let location = location(&run.run_id);
-    let following = streams.follow(&run, from);
-    let stream = EventStream { following, first: None, after, show_end: show_end(), location, permit: None };
-    Ok(stream.into_response_with(&edge.settings))
+    let (run, writer) = (streams.follow(&run, from).into(), OwnEvents::after(after, show_end()));
+    Ok(EventStream { run, writer, location, permit: None }.into_response_with(&edge.settings))
 }
 
 pub(super) async fn cancel_run(

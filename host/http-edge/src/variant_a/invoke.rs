@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::error::Error;
 use super::events;
-use super::input::{self, InvokeRequest, read_request};
+use super::input::{InvokeRequest, read_request};
 use super::invoke_response::Success;
 use crate::answer;
 use crate::body::Payload;
@@ -25,7 +25,7 @@ pub(super) fn describe() -> Operation {
             "The run stops when the client goes away, unless it is streamed (`Accept: text/event-stream`).",
         )
         .request_id()
-        .body(input::schema())
+        .body::<InvokeRequest>()
         .answers::<Success<'static>>(StatusCode::OK, "The result")
         .begins_stream()
         .refuses(Error::documented())
@@ -41,7 +41,7 @@ pub(super) async fn invoke_agent(
 ) -> Result<Response, Error> {
     let body = payload.read(&edge.settings).await?;
     let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
-    let ask = Ask { options, ..Ask::new(request_id.to_string(), input) };
+    let ask = Ask { options: options.of_run(), ..Ask::new(request_id.to_string(), input) };
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(streams, &headers, ask).await;
     }

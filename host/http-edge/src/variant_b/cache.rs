@@ -8,20 +8,21 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::auth::Caller;
+use super::documented;
 use super::error::Error;
+use super::parameters::CachePattern;
 use super::state::Shared;
-use super::validation_issue::Issue;
-use super::{documented, parameters};
 use crate::answer;
 use crate::openapi::{Operation, tags};
+use crate::request::read_query;
 
 pub(super) fn describe() -> Operation {
     Operation::new("invalidateCache", tags::CACHE, "Forget kept results")
-        .parameter(parameters::describe_pattern())
+        .query::<CachePattern>()
         .answers::<Invalidated>(StatusCode::OK, "How many were forgotten")
         .wants_token(&["admin"])
-        .refuses(documented::parameters(Issue::required("string", &["pattern"])))
-        .refuses(documented::rows([Error::NotAdmin]).chain(documented::stores()))
+        .refuses([Error::NotAdmin])
+        .refuses(documented::stores())
 }
 
 /// What an invalidation came to.
@@ -40,7 +41,7 @@ pub(super) async fn invalidate(
     if !caller.is_admin() {
         return Err(Error::NotAdmin);
     }
-    let pattern = parameters::read_pattern(query.as_deref())?;
+    let CachePattern { pattern } = read_query(query.as_deref())?;
     let deleted = match &edge.variant.cache {
         Some(cache) => cache.delete_matching(&pattern).await?,
         None => 0,

@@ -6,70 +6,53 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::conversations::ConversationRefusal;
 use agent_core::layers::InvokeError;
 use agent_core::ports::{ConversationError, Deletion};
-use agent_core::words::{
-    Conversation, ConversationSummary, LONGEST_CONVERSATION_ID, Turn, is_conversation_id,
-};
+use agent_core::words::{Conversation, ConversationSummary, Turn, is_conversation_id};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::auth::Caller;
+use super::bodies::CONVERSATION_ID;
+use super::documented;
 use super::error::Error;
+use super::parameters::ConversationListing;
 use super::state::Shared;
 use super::timestamp::{iso_8601, iso_8601_of_millis};
-use super::validation_issue::{Issue, Issues};
-use super::{documented, parameters};
 use crate::answer;
-use crate::openapi::{Operation, Parameter, tags};
+use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id};
+use crate::request::{Field, Issue, Issues, read_query};
 use crate::result_json::MessageBody;
 
 pub(super) fn describe_list() -> Operation {
-    parameters::describe_page("Most conversations of the page.", "1795478400000:trip")
-        .into_iter()
-        .fold(
-            Operation::new(
-                "listConversations",
-                tags::AGENT,
-                "List one's kept conversations, the one first that was last gone on with",
-            ),
-            Operation::parameter,
-        )
+    let summary = "List one's kept conversations, the one first that was last gone on with";
+    Operation::new("listConversations", tags::AGENT, summary)
+        .query::<ConversationListing>()
         .answers::<PageBody>(StatusCode::OK, "A page of them")
-        .refuses(documented::parameters(Issue::received("number", "nan", &["limit"] as &[_])))
         .refuses(documented::stores())
 }
 
 pub(super) fn describe_one() -> Operation {
     Operation::new("readConversation", tags::AGENT, "Read a kept conversation")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<ConversationBody<'static>>(StatusCode::OK, "The conversation")
-        .refuses(documented::rows([Error::UnknownConversation]).chain(documented::stores()))
+        .refuses([Error::UnknownConversation])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_delete() -> Operation {
     Operation::new("deleteConversation", tags::AGENT, "Forget a kept conversation")
         .about("Not while a run is part of it. The runs themselves stay as long as they are to be kept.")
-        .parameter(id_parameter())
+        .path(ID)
         .answers_nothing(StatusCode::NO_CONTENT, "It is gone")
-        .refuses(documented::rows([Error::UnknownConversation]).chain(documented::conversations()))
+        .refuses([Error::UnknownConversation])
+        .refuses(documented::conversations())
         .refuses(documented::stores())
 }
 
-/// What an id is, for the document.
-pub(super) fn id_schema() -> Value {
-    json!({
-        "type": "string", "minLength": 1, "maxLength": LONGEST_CONVERSATION_ID,
-        "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "examples": ["trip-to-rome"],
-    })
-}
-
-fn id_parameter() -> Parameter {
-    Parameter::path("conversationId", "The conversation, as its user named it.", id_schema())
-}
+const ID: Field = CONVERSATION_ID.about("The conversation, as its user named it.");
 
 /// `GET /api/agent/conversations?limit=&cursor=`.
 pub(super) async fn list_conversations(
@@ -77,9 +60,9 @@ pub(super) async fn list_conversations(
     caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let (limit, cursor) = parameters::read_page(query.as_deref())?;
+    let ConversationListing { limit, cursor } = read_query(query.as_deref())?;
     let after = match &cursor {
-        Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| Issues(Issue::BAD_CURSOR.to_vec()))?),
+        Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| Issues::from(Issue::bad_cursor()))?),
         None => None,
     };
     // One more says whether there is another page.

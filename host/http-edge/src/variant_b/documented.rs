@@ -8,17 +8,17 @@ use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
 use agent_core::ports::{ModelError, QueueError};
 
+use super::bodies::AgentRequest;
 use super::error::Error;
-use super::validation_issue::Issue;
 use crate::body::BodyError;
 use crate::middleware::idempotency::Refusal;
-use crate::openapi::Refused;
+use crate::request::Request;
 use crate::tokens::TokenError;
 
 /// What is refused because a window is full.
-pub(super) fn limits() -> impl Iterator<Item = Refused> {
+pub(super) fn limits() -> [Error; 2] {
     let retry_after = Duration::ZERO;
-    rows([Error::AddressLimited { retry_after }, Error::UserLimited { retry_after }])
+    [Error::AddressLimited { retry_after }, Error::UserLimited { retry_after }]
 }
 
 /// What is refused for its token.
@@ -27,52 +27,36 @@ pub(super) fn tokens() -> [Error; 2] {
 }
 
 /// What is refused for its idempotency key.
-pub(super) fn keys() -> impl Iterator<Item = Refused> {
-    Refusal::documented().into_iter().map(|refusal| Error::from(refusal).refused())
+pub(super) fn keys() -> impl Iterator<Item = Error> {
+    Refusal::documented().into_iter().map(Error::from)
 }
 
 /// What is refused of a body that is to be JSON.
-pub(super) fn bodies() -> impl Iterator<Item = Refused> {
-    rows([
+pub(super) fn bodies() -> [Error; 5] {
+    [
         Error::Body(BodyError::TooLarge { limit: 0 }),
         Error::Body(BodyError::TooSlow { limit: Duration::ZERO }),
         Error::Body(BodyError::UnknownCoding),
         // What a body is told that is no JSON.
         Error::Body(BodyError::Undecodable(std::io::ErrorKind::InvalidData.into())),
-        schema(Issue::required("string", &["query"])),
-    ])
-}
-
-/// What is refused of a query string.
-pub(super) fn parameters(issue: Issue) -> impl Iterator<Item = Refused> {
-    rows([schema(issue)])
+        Error::Schema(AgentRequest::OBJECT.likely_issue().into()),
+    ]
 }
 
 /// Ways for a run to end without a result.
-pub(super) fn runs() -> impl Iterator<Item = Refused> {
+pub(super) fn runs() -> [Error; 2] {
     let limited =
         ModelError::RateLimited { provider: String::new(), detail: String::new(), retry_after: None };
-    rows([
-        Error::Invoke(InvokeError::Run(RunError::Model(limited))),
-        Error::Invoke(InvokeError::Busy { waited: Duration::ZERO }),
-    ])
+    [InvokeError::Run(RunError::Model(limited)), InvokeError::Busy { waited: Duration::ZERO }]
+        .map(Error::Invoke)
 }
 
 /// What is refused of a conversation that cannot be gone on with.
-pub(super) fn conversations() -> impl Iterator<Item = Refused> {
-    rows([Error::Invoke(InvokeError::Conversation(ConversationRefusal::Busy))])
+pub(super) fn conversations() -> [Error; 1] {
+    [Error::Invoke(InvokeError::Conversation(ConversationRefusal::Busy))]
 }
 
 /// What is answered while a store cannot be reached.
-pub(super) fn stores() -> impl Iterator<Item = Refused> {
-    rows([Error::Queue(QueueError::Store { detail: String::new() })])
-}
-
-/// Rows of the error table.
-pub(super) fn rows<const N: usize>(errors: [Error; N]) -> impl Iterator<Item = Refused> {
-    errors.into_iter().map(|error| error.refused())
-}
-
-fn schema(issue: Issue) -> Error {
-    Error::Schema(issue.into())
+pub(super) fn stores() -> [Error; 1] {
+    [Error::Queue(QueueError::Store { detail: String::new() })]
 }

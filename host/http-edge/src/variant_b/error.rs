@@ -4,14 +4,17 @@
 //! whether this is production. Two errors of the interface (host/docs/interface/errors-and-limits.md#errors)
 //! are missing, because nothing here raises them: `UnauthorizedError` (a missing token is the 401 with an
 //! empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list). What
-//! only the admin API refuses has its texts in `admin/refusal.rs`.
+//! only the admin API, MCP or clients of OpenAI are refused for has its texts in a file of its own here.
 
+mod admin_refusal;
 mod answer;
+mod mcp_refusal;
+pub(super) mod openai_problem;
+mod render;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::conversations::ConversationRefusal;
@@ -19,22 +22,23 @@ use agent_core::error_chain::ErrorChain;
 use agent_core::layers::InvokeError;
 use agent_core::loop_driver::RunError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
-use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, ETAG, RETRY_AFTER};
+use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
+pub(super) use self::admin_refusal::AdminRefusal;
 pub(super) use self::answer::UNAVAILABLE;
 use self::answer::{Body, ErrorAnswer, TOO_MANY};
-use super::admin::refusal::Refusal;
-use super::mcp::refusal::Refusal as McpRefusal;
-use super::openai::problem::{self, Problem};
-use super::validation_issue::{Issue, Issues};
-use crate::answer::{self as answers, Failure};
+pub(super) use self::mcp_refusal::McpRefusal;
+use self::openai_problem as problem;
+pub(super) use self::openai_problem::Problem;
+pub(super) use self::render::{Render, render, render_openai};
+use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
 use crate::middleware::idempotency;
 use crate::openapi::{Refused, RefusedBody};
+use crate::request::{Issue, Issues, Step};
 use crate::tokens::TokenError;
 
 /// Everything that can go wrong in a route of Variant B.
@@ -92,7 +96,7 @@ pub(super) enum Error {
     Admin(#[from] AdminError),
     /// What an administrator asked for in a way that cannot be.
     #[error(transparent)]
-    AdminRequest(#[from] Refusal),
+    AdminRequest(#[from] AdminRefusal),
     #[error(transparent)]
     Mcp(#[from] McpRefusal),
     #[error(transparent)]
@@ -176,7 +180,7 @@ impl Error {
                 ErrorAnswer::unavailable(SOON)
             }
             Self::Queue(QueueError::BadCursor) => {
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(Issue::BAD_CURSOR.into()))
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(vec![Issue::bad_cursor()].into()))
             }
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
@@ -298,8 +302,8 @@ impl Error {
     }
 
     /// The part of the table that is about how an administrator asks.
-    fn admin_refused(refusal: &Refusal) -> ErrorAnswer<'_> {
-        let retry_after = matches!(refusal, Refusal::Busy).then_some(SOON);
+    fn admin_refused(refusal: &AdminRefusal) -> ErrorAnswer<'_> {
+        let retry_after = matches!(refusal, AdminRefusal::Busy).then_some(SOON);
         let answer =
             ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) };
         answer.after(retry_after)
@@ -350,8 +354,10 @@ impl Error {
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
             InvokeError::Conversation(refusal) => Self::conversation_refused(refusal),
             InvokeError::UnknownTools { indexes } => {
-                let issues = indexes.iter().map(|index| Issue::unknown_tool(*index)).collect();
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues))
+                // Whether it is somebody else's tool is not said.
+                let at = |index: &usize| [Step::Name("options"), Step::Name("tools"), Step::Index(*index)];
+                let issue = |index| Issue::custom("Unknown tool", at(index).to_vec());
+                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(indexes.iter().map(issue).collect()))
             }
         }
     }
@@ -380,64 +386,8 @@ impl Error {
     }
 }
 
-/// Gives errors their bodies: [`render`] and [`render_openai`].
-pub(super) type Render = fn(Response, bool) -> Response;
-
-/// An error whose body [`render`] is still to write, in an answer's extensions.
-#[derive(Debug, Clone)]
-struct ErrorBody(Arc<Error>);
-
-/// The answer with its error's body, if it is one's, and with the error beside it for the log. What others have noted
-/// on the answer stays.
-pub(super) fn render(mut answer: Response, production: bool) -> Response {
-    let Some(ErrorBody(error)) = answer.extensions_mut().remove() else { return answer };
-    let mut rendered = error.answer(production).into_response();
-    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
-    rendered.extensions_mut().insert(Failure::shared(error));
-    rendered
-}
-
-/// An answer in OpenAI's form, in its extensions.
-#[derive(Debug, Clone, Copy)]
-struct InOpenAiForm;
-
-/// The same in the form that clients of OpenAI read, what the shared middlewares refuse included. `Allow` stays as well.
-pub(super) fn render_openai(mut answer: Response, production: bool) -> Response {
-    let error = answer.extensions_mut().remove::<ErrorBody>();
-    let is_rendered = answer.extensions().get::<InOpenAiForm>().is_some();
-    let mut rendered = match &error {
-        Some(ErrorBody(error)) => {
-            let ErrorAnswer { retry_after, header, .. } = error.answer(production);
-            let (status, body) = error.openai(production);
-            let mut rendered = answers::visible_json(status, &body);
-            ErrorAnswer::add_headers(&mut rendered, retry_after, header);
-            rendered
-        }
-        None if !is_rendered && answer.extensions().get::<Failure>().is_some() => {
-            let status = answer.status();
-            let text = status.canonical_reason().unwrap_or_default();
-            answers::visible_json(status, &problem::body(status, text, None, problem::code_of(status)))
-        }
-        None => return answer,
-    };
-    for name in [ALLOW, CONNECTION] {
-        if let Some(value) = answer.headers_mut().remove(&name) {
-            rendered.headers_mut().insert(name, value);
-        }
-    }
-    rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
-    rendered.extensions_mut().insert(InOpenAiForm);
-    if let Some(ErrorBody(error)) = error {
-        rendered.extensions_mut().insert(Failure::shared(error));
-    }
-    rendered
-}
-
-/// Not yet what a client gets: see [`render`].
-impl IntoResponse for Error {
-    fn into_response(self) -> Response {
-        let mut answer = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        answer.extensions_mut().insert(ErrorBody(Arc::new(self)));
-        answer
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        error.refused()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
-use agent_core::streams::{Followed, FoundRun, RunEnd, RunFailure, RunStreams};
+use agent_core::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -23,28 +23,32 @@ use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
-use crate::server_sent_events::{self, CancelledRun, EventStream, Position, ShowEnd, ShownEnd, StreamPermit};
+use crate::server_sent_events::{
+    self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd, StreamPermit,
+};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .resumes_stream()
-        .refuses(documented::rows([Error::UnknownRun, Error::TooManyStreams]).chain(documented::stores()))
+        .refuses([Error::UnknownRun, Error::TooManyStreams])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_job() -> Operation {
     Operation::new("followJob", tags::JOBS, "Follow the run of a job, from any event on")
         .about("The stream begins before the run does.")
-        .parameter(jobs::id_parameter())
+        .path(jobs::ID)
         .resumes_stream()
-        .refuses(documented::rows([Error::UnknownJob, Error::TooManyStreams]).chain(documented::stores()))
+        .refuses([Error::UnknownJob, Error::TooManyStreams])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses(documented::rows([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach]))
+        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach])
         .refuses(documented::stores())
 }
 
@@ -56,15 +60,11 @@ pub(super) async fn stream(
     ask: Ask,
 ) -> Result<Response, Error> {
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, server_sent_events::resuming_reader(headers));
-    let first = following.next().await;
-    if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
-        return Err(error.into());
-    }
-    let location = location(following.run_id());
-    let show_end = show_end(edge);
-    let permit = Some(permit);
-    Ok(EventStream { following, first, after: None, show_end, location, permit }.into_response())
+    let reader = server_sent_events::resuming_reader(headers);
+    let run = server_sent_events::begin(streams, ask, reader).await?;
+    let location = location(run.following.run_id());
+    let writer = OwnEvents::after(None, show_end(edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
 /// `GET /api/agent/runs/{runId}/events`.
@@ -98,10 +98,9 @@ pub(super) async fn follow(
     if is_over(streams, run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let following = streams.follow(run, after.map_or(0, |after| after.number));
-    let (show_end, permit) = (show_end(edge), Some(permit));
-    let stream = EventStream { following, first: None, after, show_end, location, permit };
-    Ok(stream.into_response_with(&edge.settings))
+    let run = streams.follow(run, after.map_or(0, |after| after.number)).into();
+    let writer = OwnEvents::after(after, show_end(edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response_with(&edge.settings))
 }
 
 /// `GET /api/agent/jobs/{jobId}/events`. The stream begins before the job's run does.
@@ -127,11 +126,10 @@ pub(super) async fn follow_job(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let from = after.map_or(0, |after| after.number);
-    let following = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?;
+    let run = streams.follow_job(&job, from).ok_or(Error::UnknownJob)?.into();
     let location = format!("/api/agent/jobs/{job_id}/events");
-    let (show_end, permit) = (show_end(&edge), Some(permit));
-    let stream = EventStream { following, first: None, after, show_end, location, permit };
-    Ok(stream.into_response_with(&edge.settings))
+    let writer = OwnEvents::after(after, show_end(&edge));
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response_with(&edge.settings))
 }
 
 /// `POST /api/agent/runs/{runId}/cancel`: the run is cancelled, or will be within seconds.

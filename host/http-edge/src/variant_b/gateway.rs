@@ -10,22 +10,23 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use super::agent_response::Success;
-use super::auth::Caller;
+use super::asking::Asking;
+use super::bodies::GatewayRequest;
 use super::error::Error;
 use super::state::Shared;
-use super::{agent, documented, request_schema, schema};
+use super::{agent, bodies, documented};
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe(has_cluster: bool) -> Operation {
     let operation =
         Operation::new("routeByPriority", tags::AGENT, "Run the agent, here or on the dedicated cluster")
             .request_id()
-            .body(request_schema::gateway_request())
+            .body::<GatewayRequest>()
             .answers::<Success<'static>>(StatusCode::OK, "The result")
-            .refuses(documented::bodies().chain(documented::runs()))
-            .refuses(documented::rows([Error::Cluster(ClusterError(String::new()))]));
+            .refuses(documented::bodies())
+            .refuses(documented::runs())
+            .refuses([Error::Cluster(ClusterError(String::new()))]);
     if !has_cluster {
         return operation;
     }
@@ -34,27 +35,20 @@ pub(super) fn describe(has_cluster: bool) -> Operation {
 
 pub(super) async fn route_by_priority(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &edge.settings).await?;
-    let request = schema::read_gateway_request(body)?;
-    if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent) {
-        return Ok(forward(cluster, &caller, &request_id, &request.query).await?);
+    let request: GatewayRequest = bodies::read(payload, &edge.settings).await?;
+    if let Some(cluster) = edge.variant.cluster.as_deref().filter(|_| request.is_urgent()) {
+        return Ok(forward(cluster, &asking, &request.query).await?);
     }
-    let answer = agent::ask(&edge.variant, &caller, &request_id, request.query, Options::default()).await?;
+    let answer = edge.variant.invoke.invoke_for_json(asking.ask(request.query, Options::default())).await?;
     Ok(agent::show(&answer))
 }
 
-async fn forward(
-    cluster: &dyn Cluster,
-    caller: &Caller,
-    request_id: &RequestId,
-    query: &str,
-) -> Result<Response, ClusterError> {
-    let request_id = request_id.to_string();
-    let query = Forwarded { query, authorization: caller.authorization(), request_id: &request_id };
+async fn forward(cluster: &dyn Cluster, asking: &Asking, query: &str) -> Result<Response, ClusterError> {
+    let request_id = asking.request_id.to_string();
+    let query = Forwarded { query, authorization: asking.caller.authorization(), request_id: &request_id };
     give_back(cluster.forward(query).await?)
 }
 

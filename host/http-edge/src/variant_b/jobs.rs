@@ -1,59 +1,56 @@
 //! `/api/agent/jobs`: reading, listing and cancelling one's own jobs. What belongs to somebody else does not
 //! exist (host/docs/interface/decisions-runs.md#jobs).
 
+use std::time::Duration;
+
 use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::auth::Caller;
+use super::documented;
 use super::error::Error;
+use super::parameters::{JobListing, Wait};
 use super::state::Shared;
 use super::submit::Accepted;
 use super::timestamp::iso_8601;
-use super::validation_issue::Issue;
-use super::{documented, parameters};
 use crate::answer;
-use crate::openapi::{Operation, Parameter, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::openapi::{Operation, tags};
+use crate::path_id::{PathId, check_id, id};
+use crate::request::{Field, read_query};
 use crate::result_json::ResultBody;
 
 pub(super) fn describe_job() -> Operation {
     Operation::new("readJob", tags::JOBS, "Read a job, or wait until it has ended")
-        .parameter(id_parameter())
-        .parameter(parameters::describe_wait())
+        .path(ID)
+        .query::<Wait>()
         .answers::<JobBody<'static>>(StatusCode::OK, "The job")
-        .refuses(documented::parameters(Issue::received("number", "nan", &["wait"] as &[_])))
-        .refuses(documented::rows([Error::UnknownJob]).chain(documented::stores()))
+        .refuses([Error::UnknownJob])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_list() -> Operation {
-    parameters::describe_listing()
-        .into_iter()
-        .fold(
-            Operation::new("listJobs", tags::JOBS, "List one's jobs, the newest first"),
-            Operation::parameter,
-        )
+    Operation::new("listJobs", tags::JOBS, "List one's jobs, the newest first")
+        .query::<JobListing>()
         .answers::<PageBody<'static>>(StatusCode::OK, "A page of them")
-        .refuses(documented::parameters(Issue::received("number", "nan", &["limit"] as &[_])))
         .refuses(documented::stores())
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelJob", tags::JOBS, "Cancel a job")
         .about("Its work stops, and only then does its status say `cancelled`.")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be")
-        .refuses(documented::rows([Error::UnknownJob, Error::JobHadEnded, Error::JobOutOfReach]))
+        .refuses([Error::UnknownJob, Error::JobHadEnded, Error::JobOutOfReach])
         .refuses(documented::stores())
 }
 
-pub(super) fn id_parameter() -> Parameter {
-    path_id::describe("jobId", "The job, as its submission named it.", "1")
-}
+pub(super) const ID: Field = id("jobId", "The job, as its submission named it.", || json!("1"));
 
 /// `GET /api/agent/jobs/{jobId}?wait=`: one job, held back until it has ended if that is asked for.
 pub(super) async fn read_job(
@@ -63,7 +60,8 @@ pub(super) async fn read_job(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
-    let wait = parameters::read_wait(query.as_deref())?;
+    let Wait { wait } = read_query(query.as_deref())?;
+    let wait = Duration::from_secs_f64(wait.abs());
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
     Ok(answer::json(StatusCode::OK, &JobBody::from(&job)))
 }
@@ -74,7 +72,7 @@ pub(super) async fn list_jobs(
     caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let listing = parameters::read_listing(query.as_deref())?;
+    let listing: JobListing = read_query(query.as_deref())?;
     let wanted = JobQuery {
         user_id: caller.id(),
         status: listing.status,

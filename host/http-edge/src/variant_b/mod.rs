@@ -10,13 +10,16 @@
 //! `mcp` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of OpenAI, under `/v1/`, in the
 //! same stack.
 //!
-//! `documented` says which errors routes have in common. `validation_issue`, `schema` and `parameters` say what a valid request is. What both variants need is not in here.
+//! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and `asking`
+//! what the agent is asked for it. What both variants need is not in here.
 
 mod admin;
 mod agent;
 mod agent_response;
 mod api_stack;
+mod asking;
 mod auth;
+mod bodies;
 mod cache;
 mod conversations;
 mod documented;
@@ -30,13 +33,10 @@ mod openai;
 mod parameters;
 mod rate_limit;
 mod ready;
-mod request_schema;
-mod schema;
 mod serverless;
 mod state;
 mod submit;
 mod timestamp;
-mod validation_issue;
 mod webhooks;
 
 use axum::Router;

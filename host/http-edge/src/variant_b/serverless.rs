@@ -10,12 +10,12 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::agent_response::Success;
-use super::auth::Caller;
+use super::asking::Asking;
+use super::bodies::QueryRequest;
 use super::error::Error;
 use super::state::Shared;
-use super::{agent, documented, request_schema, schema};
+use super::{agent, bodies, documented};
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
@@ -23,19 +23,18 @@ pub(super) fn describe() -> Operation {
     Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
         .about("Whatever goes wrong with the agent is a 500 with its message.")
         .request_id()
-        .body(request_schema::query_request())
+        .body::<QueryRequest>()
         .answers::<Success<'static>>(StatusCode::OK, "The result")
-        .refuses(documented::bodies().chain(documented::rows([failed])))
+        .refuses(documented::bodies())
+        .refuses([failed])
 }
 
 pub(super) async fn handle_event(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &edge.settings).await?;
-    let query = schema::read_query(body)?;
-    let answer = agent::ask(&edge.variant, &caller, &request_id, query, Options::default()).await;
+    let QueryRequest { query, options: _ } = bodies::read(payload, &edge.settings).await?;
+    let answer = edge.variant.invoke.invoke_for_json(asking.ask(query, Options::default())).await;
     Ok(agent::show(&answer.map_err(Error::Serverless)?))
 }

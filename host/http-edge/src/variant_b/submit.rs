@@ -12,24 +12,26 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::auth::Caller;
+use super::bodies::{JobRequest, WEBHOOK_URL};
 use super::error::Error;
-use super::schema::JobRequest;
 use super::state::Shared;
-use super::validation_issue::{Issue, WEBHOOK_URL};
-use super::{conversations, documented, request_schema, schema};
+use super::{bodies, conversations, documented};
 use crate::answer;
 use crate::body::Payload;
 use crate::middleware::idempotency::OnceId;
 use crate::openapi::{Operation, tags};
+use crate::request::{Issue, Step};
 
 pub(super) fn describe() -> Operation {
     Operation::new("submitJob", tags::JOBS, "Queue a job")
         .about("It is stored when the answer comes, and worked even if this process ends.")
         .request_id()
-        .body(request_schema::job_request())
+        .body::<JobRequest>()
         .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "It is queued")
         .header(StatusCode::ACCEPTED, &LOCATION)
-        .refuses(documented::bodies().chain(documented::conversations()).chain(documented::stores()))
+        .refuses(documented::bodies())
+        .refuses(documented::conversations())
+        .refuses(documented::stores())
 }
 
 /// A job that was taken.
@@ -48,15 +50,14 @@ pub(super) async fn submit_job(
     once: Option<Extension<OnceId>>,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let body = schema::read_json(payload, &edge.settings).await?;
-    let JobRequest { query, webhook_url, conversation_id } = schema::read_job_request(body)?;
+    let JobRequest { query, webhook_url, options } = bodies::read(payload, &edge.settings).await?;
     let mut job = JobData::submitted_by(caller.principal(), query);
     // Carried out again under its key, also by another process, the request adds the same job.
     job.id = once.map(|Extension(OnceId(id))| id.to_string());
-    if let Some(id) = &conversation_id {
+    if let Some(id) = &options.conversation_id {
         refuse_busy(&edge, &caller, id).await?;
     }
-    job.conversation_id = conversation_id;
+    job.conversation_id = options.conversation_id;
     if let Some(url) = webhook_url {
         put_webhook(&edge, &mut job, &url).await?;
     }
@@ -77,7 +78,7 @@ async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Err
 
 /// Puts the address into the outbox under the id that the job will have: once the job is added, its end is sent.
 async fn put_webhook(edge: &Shared, job: &mut JobData, url: &str) -> Result<(), Error> {
-    let refused = |message| Error::Schema(Issue::custom(message, WEBHOOK_URL).into());
+    let refused = |message| Error::Schema(Issue::custom(message, vec![Step::Name(WEBHOOK_URL)]).into());
     let webhooks = edge.variant.webhooks.as_ref();
     let webhooks = webhooks.ok_or_else(|| refused("This service sends no webhooks"))?;
     webhooks.check(url).map_err(refused)?;

@@ -25,17 +25,19 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) fn describe_read() -> Operation {
     Operation::new("readWebhook", tags::JOBS, "Read what became of a job's webhook")
         .about("Every attempt to deliver it, with the receiver's status and the time it took.")
-        .parameter(jobs::id_parameter())
+        .path(jobs::ID)
         .answers::<WebhookBody<'static>>(StatusCode::OK, "The webhook")
-        .refuses(documented::rows([Error::UnknownJob]).chain(documented::stores()))
+        .refuses([Error::UnknownJob])
+        .refuses(documented::stores())
 }
 
 pub(super) fn describe_replay() -> Operation {
     Operation::new("replayWebhook", tags::JOBS, "Deliver a job's webhook again")
         .about("One that was delivered or given up is due now, with all its attempts before it.")
-        .parameter(jobs::id_parameter())
+        .path(jobs::ID)
         .answers::<WebhookBody<'static>>(StatusCode::ACCEPTED, "It is due")
-        .refuses(documented::rows([Error::UnknownJob, Error::WebhookOnItsWay]).chain(documented::stores()))
+        .refuses([Error::UnknownJob, Error::WebhookOnItsWay])
+        .refuses(documented::stores())
 }
 
 /// `GET /api/agent/jobs/{jobId}/webhook`

@@ -2,6 +2,8 @@
 //! unless the promise is about one.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod body_limits;
 #[cfg(test)]
 mod client_gone;

@@ -19,14 +19,14 @@ use sha2::{Digest as _, Sha256};
 use crate::harness::{Answer, Answers, Fakes, Service, bearer, request};
 
 /// Both variants and the admin API.
-fn both() -> Fakes {
+pub(crate) fn both() -> Fakes {
     Fakes::configured(Answers, |edge| {
         let toolbox = Arc::new(EchoTools::new(&[]));
         edge.a = Some(VariantA { invoke: Arc::new(Answers), streams: None, toolbox, probes: vec![] });
     })
 }
 
-async fn document(service: &Service) -> Value {
+pub(crate) async fn document(service: &Service) -> Value {
     let answer = service.get("/openapi.json").await;
     assert_eq!(
         (answer.status, answer.header("content-type")),
@@ -36,7 +36,7 @@ async fn document(service: &Service) -> Value {
 }
 
 /// Every operation: its method, its path, and what is said of it.
-fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths
         .flat_map(|(path, methods)| {
@@ -122,6 +122,7 @@ async fn every_path_has_the_methods_that_the_document_names() {
         let allowed = answer.header("allow").unwrap_or_default();
         let allowed: BTreeSet<_> = allowed.split(',').map(str::to_owned).collect();
         assert_eq!((answer.status, allowed), (StatusCode::METHOD_NOT_ALLOWED, named), "{path}");
+        assert!(answer.body.contains("Method not allowed"), "{path}: {answer}");
     }
 }
 

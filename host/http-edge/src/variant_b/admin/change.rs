@@ -8,10 +8,9 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use super::super::auth::Caller;
-use super::super::error::Error;
+use super::super::error::{AdminRefusal, Error};
 use super::audit::AuditNote;
 use super::component_name::ComponentName;
-use super::refusal::Refusal;
 
 /// A change before its body is read. Handlers take it as an argument: what is wrong with it is answered while the client
 /// still waits with the body (`Expect: 100-continue`).
@@ -50,10 +49,10 @@ impl Change {
     /// Refuses a change that does not say which revision its caller has seen. What such a change does depends
     /// on the state that it finds: made twice, or to another state, it would be another change.
     /// `*` says that there is a component, and not which of its states was seen.
-    pub(super) fn require_revision(&self) -> Result<(), Refusal> {
+    pub(super) fn require_revision(&self) -> Result<(), AdminRefusal> {
         match &self.if_match {
             Some(IfMatch::Revisions(_)) => Ok(()),
-            Some(IfMatch::Any) | None => Err(Refusal::NoRevision),
+            Some(IfMatch::Any) | None => Err(AdminRefusal::NoRevision),
         }
     }
 
@@ -67,8 +66,8 @@ impl Change {
         }
         match tools.get(self.name()).await {
             Ok(view) if wanted.matches(view.revision) => Ok(()),
-            Ok(view) => Err(Refusal::Changed { revision: view.revision }.into()),
-            Err(AdminError::UnknownComponent) if self.creates => Err(Refusal::NeverThere.into()),
+            Ok(view) => Err(AdminRefusal::Changed { revision: view.revision }.into()),
+            Err(AdminError::UnknownComponent) if self.creates => Err(AdminRefusal::NeverThere.into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -98,14 +97,14 @@ enum IfMatch {
 }
 
 impl IfMatch {
-    fn read(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+    fn read(headers: &HeaderMap) -> Result<Option<Self>, AdminRefusal> {
         let mut lines = headers.get_all(IF_MATCH).iter().peekable();
         if lines.peek().is_none() {
             return Ok(None);
         }
         let mut revisions = vec![];
         for line in lines {
-            let line = line.to_str().map_err(|_| Refusal::IfMatch)?.trim();
+            let line = line.to_str().map_err(|_| AdminRefusal::IfMatch)?.trim();
             if line == "*" {
                 return Ok(Some(Self::Any));
             }
@@ -125,9 +124,9 @@ impl IfMatch {
 }
 
 /// The revision that a tag names; none when it is weak, which never matches, or not one of ours.
-fn read_tag(tag: &str) -> Result<Option<u64>, Refusal> {
+fn read_tag(tag: &str) -> Result<Option<u64>, AdminRefusal> {
     let (is_weak, tag) = tag.strip_prefix("W/").map_or((false, tag), |tag| (true, tag));
-    let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).ok_or(Refusal::IfMatch)?;
+    let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).ok_or(AdminRefusal::IfMatch)?;
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     Ok(text.parse().ok().filter(|_| is_number && !is_weak))
 }
@@ -136,7 +135,7 @@ fn read_tag(tag: &str) -> Result<Option<u64>, Refusal> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str]) -> Result<Option<IfMatch>, Refusal> {
+    fn read(lines: &[&str]) -> Result<Option<IfMatch>, AdminRefusal> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(IF_MATCH, line.parse().unwrap());
@@ -156,7 +155,7 @@ mod tests {
             assert_eq!(read(&[tag]), revisions(&[]), "{tag}");
         }
         for text in ["7", "", "\"7", "\"", "7\"", "\"7\",", "\"7\" \"8\"x", "w/\"7\""] {
-            assert_eq!(read(&[text]), Err(Refusal::IfMatch), "{text}");
+            assert_eq!(read(&[text]), Err(AdminRefusal::IfMatch), "{text}");
         }
     }
 }

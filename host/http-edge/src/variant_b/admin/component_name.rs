@@ -4,8 +4,7 @@ use agent_core::words::is_component_name;
 use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 
-use super::super::error::Error;
-use super::refusal::Refusal;
+use super::super::error::{AdminRefusal, Error};
 
 /// The name of a component, fit to be that of a file: handlers take it as an argument.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ComponentName {
         // A path that is no text has no name in it. What was encoded in it is decoded by now.
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(name)) if is_component_name(&name) => Ok(Self(name)),
-            Ok(_) | Err(_) => Err(Refusal::Name.into()),
+            Ok(_) | Err(_) => Err(AdminRefusal::Name.into()),
         }
     }
 }

@@ -1,36 +1,31 @@
 //! Digests of components: `sha256:` and 64 digits.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::validation_issue::{Issue, Path};
+use crate::request::Pattern;
 
 const PREFIX: &str = "sha256:";
 
-/// What a caller is told of a text that is none.
-pub(super) const NOT_A_DIGEST: &str = "A digest is sha256: and 64 hexadecimal digits in lower case";
+/// For the document.
+pub(super) const EXAMPLE: &str = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-/// What [`check`] takes, as JSON Schema.
-pub(super) fn schema(description: &str) -> Value {
-    json!({
-        "type": "string", "pattern": "^sha256:[0-9a-f]{64}$", "description": description,
-        "examples": ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
-    })
-}
+/// A digest that a caller wrote.
+pub(super) const DIGEST: &Pattern = &Pattern {
+    is: is_digest,
+    fault: "A digest is sha256: and 64 hexadecimal digits in lower case",
+    keywords: || json!({ "pattern": "^sha256:[0-9a-f]{64}$" }),
+};
 
 /// How many bytes are hashed in one go: some 100 µs. A component has more of them than a thread that serves others can
 /// be kept for.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
-/// A digest that a caller wrote.
-pub(super) fn check(text: &str, path: Path) -> Result<String, Issue> {
+fn is_digest(text: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let digits = text.strip_prefix(PREFIX).unwrap_or_default();
-    if digits.len() == 64 && digits.bytes().all(is_digit) {
-        return Ok(text.to_owned());
-    }
-    Err(Issue::custom(NOT_A_DIGEST, path))
+    digits.len() == 64 && digits.bytes().all(is_digit)
 }
 
 /// The digest of these bytes.
@@ -51,11 +46,11 @@ mod tests {
     fn only_a_whole_digest_is_one() {
         let digits = "0123456789abcdef".repeat(4);
         let digest = format!("sha256:{digits}");
-        assert_eq!(check(&digest, &["to"]), Ok(digest.clone()));
+        assert!(is_digest(&digest));
         for text in
             ["", "sha256:", &digits, &digest.to_uppercase(), &digest[..70], &format!("{digest}0"), "latest"]
         {
-            assert!(check(text, &["to"]).is_err(), "{text}");
+            assert!(!is_digest(text), "{text}");
         }
     }
 

@@ -1,40 +1,42 @@
 //! What the routes of the admin API have in common, for the document.
 
 use agent_core::ports::AdminError;
+use agent_core::words::is_component_name;
 use http::StatusCode;
 use http::header::ETAG;
 use serde_json::{Value, json};
 
 use super::super::documented as variant_b;
-use super::super::error::Error;
-use super::super::validation_issue::Issue;
-use super::refusal::Refusal;
+use super::super::error::{AdminRefusal, Error};
+use super::action_body::VersionChoice;
 use crate::openapi::{Operation, Parameter, Refused};
+use crate::request::{Field, Pattern, Request};
 
 /// Every route of it: for administrators.
 pub(super) fn administrators(operation: Operation) -> Operation {
-    operation.wants_token(&["admin"]).refuses(variant_b::rows([Error::NotAdmin]))
+    operation.wants_token(&["admin"]).refuses([Error::NotAdmin])
 }
 
 /// Those about the tools.
 pub(super) fn of_tools(operation: Operation) -> Operation {
-    administrators(operation).refuses(variant_b::rows([
-        Error::Admin(AdminError::NoStore),
-        Error::Admin(AdminError::Unavailable(String::new())),
-    ]))
+    administrators(operation)
+        .refuses([Error::Admin(AdminError::NoStore), Error::Admin(AdminError::Unavailable(String::new()))])
 }
 
 /// Routes about one component.
 pub(super) fn component(operation: Operation) -> Operation {
-    let schema = json!({
-        "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "not": { "enum": [".", ".."] },
-        "examples": ["calculator"],
-    });
-    let of_name = [Error::AdminRequest(Refusal::Name), Error::Admin(AdminError::UnknownComponent)];
-    operation
-        .parameter(Parameter::path("name", "The component: its file without `.wasm`.", schema))
-        .refuses(variant_b::rows(of_name))
+    let of_name = [Error::AdminRequest(AdminRefusal::Name), Error::Admin(AdminError::UnknownComponent)];
+    operation.path(NAME).refuses(of_name)
 }
+
+const NAME: Field = Field::text("name")
+    .like(&Pattern {
+        is: is_component_name,
+        fault: "",
+        keywords: || json!({ "pattern": "^[A-Za-z0-9._-]{1,64}$", "not": { "enum": [".", ".."] } }),
+    })
+    .about("The component: its file without `.wasm`.")
+    .example(|| json!("calculator"));
 
 /// Routes that change one, whatever its revision unless that is said.
 pub(super) fn change(operation: Operation) -> Operation {
@@ -48,11 +50,11 @@ pub(super) fn change(operation: Operation) -> Operation {
 pub(super) fn change_of_what_was_read(operation: Operation) -> Operation {
     let about = "The revision that was read: the `ETag` of the component. `*` names none.";
     with_revision(operation, Parameter::header("If-Match", about, revisions()).required())
-        .refuses(variant_b::rows([Error::AdminRequest(Refusal::NoRevision)]))
+        .refuses([Error::AdminRequest(AdminRefusal::NoRevision)])
 }
 
 fn with_revision(operation: Operation, revision: Parameter) -> Operation {
-    let refused = [Refusal::IfMatch, Refusal::Changed { revision: 7 }, Refusal::NeverThere];
+    let refused = [AdminRefusal::IfMatch, AdminRefusal::Changed { revision: 7 }, AdminRefusal::NeverThere];
     let refused = refused.map(Error::AdminRequest);
     let of_tools = [
         Error::Admin(AdminError::Invalid("`share` is not a number above 0".to_owned())),
@@ -62,23 +64,19 @@ fn with_revision(operation: Operation, revision: Parameter) -> Operation {
     ];
     component(operation)
         .parameter(revision)
-        .refuses(variant_b::rows(refused))
-        .refuses(variant_b::rows(of_tools).chain(variant_b::bodies()))
-        .refuses(digest())
+        .refuses(refused)
+        .refuses(of_tools)
+        .refuses(variant_b::bodies())
+        .refuses([Refused::issue(VersionChoice::OBJECT)])
         .header(StatusCode::OK, &ETAG)
 }
 
-/// A digest that is none.
-pub(super) fn digest() -> impl Iterator<Item = Refused> {
-    variant_b::parameters(Issue::custom(super::digest::NOT_A_DIGEST, &["digest"]))
-}
-
 /// A version that there is not.
-pub(super) fn no_version() -> impl Iterator<Item = Refused> {
-    variant_b::rows([
+pub(super) fn no_version() -> [Error; 2] {
+    [
         Error::Admin(AdminError::UnknownVersion("There is no such version".to_owned())),
         Error::Admin(AdminError::Conflict("Nothing is proposed".to_owned())),
-    ])
+    ]
 }
 
 /// What `If-Match` may hold where a revision has to be named.

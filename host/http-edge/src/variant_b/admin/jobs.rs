@@ -7,15 +7,15 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::super::documented::{parameters, rows, stores};
+use super::super::documented::stores;
 use super::super::error::Error;
-use super::super::jobs::{JobBody, id_parameter};
+use super::super::jobs::{ID, JobBody};
 use super::super::state::Shared;
-use super::super::validation_issue::Issue;
-use super::listing;
+use super::listing::JobsOf;
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id};
+use crate::request::read_query;
 
 pub(super) fn describe_depth() -> Operation {
     Operation::new("readQueue", tags::OPERATIONS, "Say how many jobs there are")
@@ -24,36 +24,34 @@ pub(super) fn describe_depth() -> Operation {
 }
 
 pub(super) fn describe_list() -> Operation {
-    let operation = Operation::new("listJobsOf", tags::OPERATIONS, "List a user's jobs, the newest first");
-    listing::describe_jobs()
-        .into_iter()
-        .fold(operation, Operation::parameter)
+    Operation::new("listJobsOf", tags::OPERATIONS, "List a user's jobs, the newest first")
+        .query::<JobsOf>()
         .answers::<Page<'static>>(StatusCode::OK, "A page of them, without their results")
-        .refuses(parameters(Issue::received("number", "nan", &["limit"] as &[_])))
         .refuses(stores())
 }
 
 pub(super) fn describe_job() -> Operation {
     Operation::new("showJob", tags::OPERATIONS, "Read anybody's job")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<AdminJob<'static>>(StatusCode::OK, "The job")
-        .refuses(rows([Error::UnknownJob]).chain(stores()))
+        .refuses([Error::UnknownJob])
+        .refuses(stores())
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("stopJob", tags::OPERATIONS, "Cancel anybody's job")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<Changed<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be")
-        .refuses(rows([Error::UnknownJob, Error::JobHadEnded, Error::JobOutOfReach]))
+        .refuses([Error::UnknownJob, Error::JobHadEnded, Error::JobOutOfReach])
         .refuses(stores())
 }
 
 pub(super) fn describe_retry() -> Operation {
     Operation::new("retryJob", tags::OPERATIONS, "Try a job again that failed for good")
         .about("One more attempt, in a run of its own.")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<Changed<'static>>(StatusCode::ACCEPTED, "It waits for a worker")
-        .refuses(rows([Error::UnknownJob, Error::JobNotFailed]))
+        .refuses([Error::UnknownJob, Error::JobNotFailed])
         .refuses(stores())
 }
 
@@ -71,7 +69,7 @@ pub(super) async fn depth(State(edge): State<Shared>) -> Result<Response, Error>
 
 /// `GET /admin/jobs?user=&status=&limit=&cursor=`.
 pub(super) async fn list(State(edge): State<Shared>, RawQuery(query): RawQuery) -> Result<Response, Error> {
-    let wanted = listing::read_jobs(query.as_deref())?;
+    let wanted: JobsOf = read_query(query.as_deref())?;
     let query = JobQuery {
         user_id: &wanted.user,
         status: wanted.status,

@@ -1,110 +1,65 @@
 //! The parameters of the lists of everybody's runs and jobs. Those that nobody asked for are ignored, as under `/api/`.
 
-use std::borrow::Cow;
-
 use agent_core::words::JobStatus;
 use serde_json::json;
 
-use super::super::parameters;
-use super::super::validation_issue::{Issue, Issues, Path};
-use crate::openapi::Parameter;
+use super::super::parameters::{CURSOR, LIMIT, NO_CURSOR, STATUS, cursor};
 use crate::path_id::may_be_id;
-
-const USER: Path = &["user"];
-const FROM: Path = &["from"];
-
-/// Which runs an administrator wants to see.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct RunListing {
-    pub(super) user: Option<String>,
-    pub(super) limit: usize,
-    /// The last run of the page before.
-    pub(super) cursor: Option<String>,
-}
-
-/// Which jobs an administrator wants to see.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct JobListing {
-    pub(super) user: String,
-    pub(super) status: Option<JobStatus>,
-    pub(super) limit: usize,
-    pub(super) cursor: Option<String>,
-}
-
-/// The parameters that [`read_runs`] reads.
-pub(super) fn describe_runs() -> [Parameter; 3] {
-    let [_status, limit, cursor] = parameters::describe_listing();
-    [describe_user("Whose runs; everybody's without it.", 0), limit, cursor]
-}
-
-/// The parameters that [`read_jobs`] reads.
-pub(super) fn describe_jobs() -> [Parameter; 4] {
-    let [status, limit, cursor] = parameters::describe_listing();
-    [describe_user("Whose jobs.", 1).required(), status, limit, cursor]
-}
-
-/// The parameter that [`read_from`] reads.
-pub(super) fn describe_from() -> Parameter {
-    let schema =
-        json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX, "default": 0, "examples": [0] });
-    Parameter::query("from", "The number of the first event, counted from 0.", schema)
-}
-
-fn describe_user(description: &str, shortest: usize) -> Parameter {
-    let schema = json!({
-        "type": "string", "minLength": shortest, "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$", "examples": ["user-1"],
-    });
-    Parameter::query("user", description, schema)
-}
-
-/// `user`, `limit` and `cursor`, all of them optional.
-pub(super) fn read_runs(query: Option<&str>) -> Result<RunListing, Issues> {
-    let mut issues = Issues::default();
-    let user = issues.check(read_user(query));
-    let limit = parameters::find(query, "limit").map(|text| parameters::read_limit(&text)).transpose();
-    let limit = issues.check(limit);
-    let cursor = parameters::find(query, "cursor").map(Cow::into_owned);
-    if cursor.as_deref().is_some_and(|cursor| !may_be_id(cursor)) {
-        issues.0.extend_from_slice(Issue::BAD_CURSOR);
-    }
-    match (user, limit) {
-        (Some(user), Some(limit)) if issues.0.is_empty() => {
-            Ok(RunListing { user, limit: limit.unwrap_or(parameters::DEFAULT_LIMIT), cursor })
-        }
-        _ => Err(issues),
-    }
-}
-
-/// `user`, and what lists of jobs have under `/api/`.
-pub(super) fn read_jobs(query: Option<&str>) -> Result<JobListing, Issues> {
-    let user = read_user(query)?.ok_or_else(|| Issue::required("string", USER))?;
-    let parameters::Listing { status, limit, cursor } = parameters::read_listing(query)?;
-    Ok(JobListing { user, status, limit, cursor })
-}
-
-/// `from`: the number of an event, 0 if it is absent.
-pub(super) fn read_from(query: Option<&str>) -> Result<u64, Issues> {
-    let Some(text) = parameters::find(query, "from") else { return Ok(0) };
-    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|number: &u64| is_plain && i64::try_from(*number).is_ok());
-    number.ok_or_else(|| Issue::received("integer", "nan", FROM).into())
-}
+use crate::request::{Field, Kind, Object, Pattern, request};
 
 /// An empty one, as forms send it, is none.
-fn read_user(query: Option<&str>) -> Result<Option<String>, Issue> {
-    match parameters::find(query, "user").filter(|user| !user.is_empty()) {
-        Some(user) if !may_be_id(&user) => Err(Issue::custom("Invalid user", USER)),
-        user => Ok(user.map(Cow::into_owned)),
-    }
+const USER: Field = Field::text("user").empty_is_absent().example(|| json!("user-1")).like(&Pattern {
+    is: may_be_id,
+    fault: "Invalid user",
+    keywords: || json!({ "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$" }),
+});
+
+request! {
+    /// Which runs an administrator wants to see.
+    pub(super) struct RunListing = Object::OPEN;
+
+    /// Whose runs; everybody's without it.
+    user: Option<String> = USER.least(0);
+
+    /// Most runs of the page.
+    limit: usize = LIMIT;
+
+    // The last run of the page before.
+    cursor: Option<String> =
+        cursor(&Pattern { is: may_be_id, ..NO_CURSOR }).example(|| json!("01a204ec6206715fbb305322b42db99d"));
+}
+
+request! {
+    /// Which jobs an administrator wants to see.
+    pub(super) struct JobsOf = Object::OPEN;
+
+    /// Whose jobs.
+    user: String = USER.least(1).required();
+
+    status: Option<JobStatus> = STATUS;
+
+    /// Most jobs of the page.
+    limit: usize = LIMIT;
+
+    cursor: Option<String> = CURSOR;
+}
+
+request! {
+    /// Which part of a run an administrator wants to see.
+    pub(super) struct EventRange = Object::OPEN;
+
+    /// The number of the first event, counted from 0.
+    from: u64 = Field::new("from", Kind::Digits).default(|| json!(0));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::read_query;
 
     #[test]
     fn lists_have_bounds_and_jobs_an_owner() {
-        let runs = |query| read_runs(Some(query));
+        let runs = |query: &str| read_query::<RunListing>(Some(query));
         assert_eq!(runs("").unwrap(), RunListing { user: None, limit: 20, cursor: None });
         assert_eq!(
             runs("user=u%201&limit=100&cursor=run_1&status=nonsense").unwrap(),
@@ -116,24 +71,25 @@ mod tests {
             assert_eq!(runs(query).unwrap_err().0.len(), 1, "{query}");
         }
         assert_eq!(runs("user=%00&limit=0&cursor=%00").unwrap_err().0.len(), 3);
-
-        let job = read_jobs(Some("user=u1&status=failed")).unwrap();
+        let jobs = |query: &str| read_query::<JobsOf>(Some(query));
         let failed = Some(JobStatus::Failed);
-        assert_eq!(job, JobListing { user: "u1".into(), status: failed, limit: 20, cursor: None });
+        let expected = JobsOf { user: "u1".into(), status: failed, limit: 20, cursor: None };
+        assert_eq!(jobs("user=u1&status=failed").unwrap(), expected);
         for query in ["", "user=", "status=failed", "user=u1&status=x", "user=u1&limit=1000"] {
-            assert!(read_jobs(Some(query)).is_err(), "{query}");
+            assert!(jobs(query).is_err(), "{query}");
         }
     }
 
     #[test]
     fn events_are_counted_from_0() {
-        for (query, from) in
+        let from = |query: &str| read_query::<EventRange>(Some(query)).map(|read| read.from).ok();
+        for (query, number) in
             [("", 0), ("from=0", 0), ("from=17", 17), ("from=9223372036854775807", i64::MAX as u64)]
         {
-            assert_eq!(read_from(Some(query)).unwrap(), from, "{query}");
+            assert_eq!(from(query), Some(number), "{query}");
         }
         for query in ["from=", "from=-1", "from=%2B1", "from=1.5", "from=x", "from=9223372036854775808"] {
-            assert!(read_from(Some(query)).is_err(), "{query}");
+            assert_eq!(from(query), None, "{query}");
         }
     }
 }

@@ -9,7 +9,7 @@
 //! - `component_body`: a component as operators read it.
 //! - `audit`: the log line of every request that changes something, or was to.
 //! - `documented`: what the routes have in common, for the document.
-//! - `refusal`: what is refused here, before the tools are asked. `state`: what handlers share.
+//! - `state`: what handlers share. What is refused here, before the tools are asked, is in `error/admin_refusal.rs`.
 //!
 //! What is done with the tools is behind the port `ToolAdmin`. It stands in the stack of `/api/` (`api_stack.rs`): same
 //! rate windows, same authentication, same error table.
@@ -24,7 +24,6 @@ mod digest;
 mod documented;
 mod jobs;
 mod listing;
-pub(super) mod refusal;
 mod run_body;
 mod runs;
 mod show;
@@ -46,7 +45,7 @@ use crate::fallback;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
-use actions::Verb;
+use actions::VERBS;
 use state::Admin;
 
 /// Everything under `/admin/`, to be nested there.
@@ -99,12 +98,8 @@ fn tool_routes() -> Routes<state::Shared> {
         .get("/tools/{name}/versions", show::versions, show::describe_versions())
         .get("/tools/{name}/diff", show::diff, show::describe_diff())
         .get("/tools/{name}/audit", show::audit, show::describe_audit());
-    Verb::ALL.into_iter().fold(routes, |routes, verb| {
-        routes.method(
-            "post",
-            &format!("/tools/{{name}}/{}", verb.as_str()),
-            actions::action(verb),
-            verb.describe(),
-        )
+    VERBS.into_iter().fold(routes, |routes, verb| {
+        let (path, described) = (format!("/tools/{{name}}/{}", verb.name), verb.describe());
+        routes.method("post", &path, verb.handler(), described)
     })
 }

@@ -10,57 +10,55 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 
 use super::super::auth::Caller;
-use super::super::documented::{parameters, rows, stores};
+use super::super::documented::stores;
 use super::super::error::Error;
 use super::super::events::{self, Follow, unreadable};
 use super::super::state::Shared;
-use super::super::validation_issue::Issue;
-use super::listing;
+use super::listing::{EventRange, RunListing};
 use super::run_body::{MOST_EVENTS, RunPage, Timeline};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
+use crate::request::read_query;
 use crate::server_sent_events::CancelledRun;
 
 pub(super) fn describe_list() -> Operation {
-    let operation = Operation::new("listRuns", tags::OPERATIONS, "List everybody's runs, the last one first");
-    listing::describe_runs()
-        .into_iter()
-        .fold(operation, Operation::parameter)
+    Operation::new("listRuns", tags::OPERATIONS, "List everybody's runs, the last one first")
+        .query::<RunListing>()
         .about("A run that is streamed is listed when it begins, any other one when it has ended.")
         .answers::<RunPage<'static>>(StatusCode::OK, "A page of them")
-        .refuses(parameters(Issue::received("number", "nan", &["limit"] as &[_])))
         .refuses(stores())
 }
 
 pub(super) fn describe_timeline() -> Operation {
     Operation::new("readRun", tags::OPERATIONS, "Read what a run did and what it cost")
-        .parameter(path_id::describe_run())
-        .parameter(listing::describe_from())
+        .path(path_id::RUN_ID)
+        .query::<EventRange>()
         .answers::<Timeline<'static>>(StatusCode::OK, "Its events, with receipts in full")
-        .refuses(parameters(Issue::received("integer", "nan", &["from"] as &[_])))
-        .refuses(rows([Error::UnknownRun]).chain(stores()))
+        .refuses([Error::UnknownRun])
+        .refuses(stores())
 }
 
 pub(super) fn describe_events() -> Operation {
     Operation::new("watchRun", tags::OPERATIONS, "Follow anybody's run, from any event on")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .resumes_stream()
-        .refuses(rows([Error::UnknownRun, Error::TooManyStreams]).chain(stores()))
+        .refuses([Error::UnknownRun, Error::TooManyStreams])
+        .refuses(stores())
 }
 
 pub(super) fn describe_cancel() -> Operation {
     Operation::new("stopRun", tags::OPERATIONS, "Cancel anybody's run")
         .about("A run that is streamed, or that of a job.")
-        .parameter(path_id::describe_run())
+        .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses(rows([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach]))
+        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach])
         .refuses(stores())
 }
 
 /// `GET /admin/runs?user=&limit=&cursor=`.
 pub(super) async fn list(State(edge): State<Shared>, RawQuery(query): RawQuery) -> Result<Response, Error> {
-    let wanted = listing::read_runs(query.as_deref())?;
+    let wanted: RunListing = read_query(query.as_deref())?;
     let runs = &edge.variant.runs;
     let last = match &wanted.cursor {
         None => None,
@@ -82,7 +80,7 @@ pub(super) async fn timeline(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
     let run_id = check_id(run_id).ok_or(Error::UnknownRun)?;
-    let from = listing::read_from(query.as_deref())?;
+    let EventRange { from } = read_query(query.as_deref())?;
     let runs = &edge.variant.runs;
     // The record first, which is written last: with one of a run that has ended, the journal is whole.
     let record = runs.find(&run_id).await.map_err(unreadable)?;

@@ -9,14 +9,13 @@ use http::header::ETAG;
 use serde_json::json;
 
 use super::super::error::Error;
-use super::super::parameters;
-use super::super::validation_issue::{Issues, Path};
 use super::component_body::{self, AuditBody, ComponentBody, Listed, Page, VersionLine};
 use super::component_name::ComponentName;
 use super::state::Shared;
 use super::{digest, documented};
 use crate::answer;
-use crate::openapi::{Operation, Parameter, tags};
+use crate::openapi::{Operation, tags};
+use crate::request::{Field, Object, Pattern, read_query, request};
 
 pub(super) fn describe_list() -> Operation {
     Operation::new("listComponents", tags::TOOLS, "List the components and what serves of each")
@@ -35,21 +34,33 @@ pub(super) fn describe_versions() -> Operation {
 }
 
 pub(super) fn describe_diff() -> Operation {
-    let digest = || {
-        json!({ "type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$",
-                "examples": ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"] })
-    };
     documented::component(Operation::new(
         "compareVersions",
         tags::TOOLS,
         "Tell what differs between two versions",
     ))
-    .parameter(Parameter::query("from", "The older one; without it the one that serves.", digest()))
-    .parameter(Parameter::query("to", "The newer one; without it the newest proposal.", digest()))
+    .query::<VersionPair>()
     .answers::<VersionDiff>(StatusCode::OK, "What differs")
-    .refuses(documented::digest())
     .refuses(documented::no_version())
 }
+
+request! {
+    /// Which versions are compared.
+    pub(super) struct VersionPair = Object::OPEN;
+
+    /// The older one; without it the one that serves.
+    from: Option<String> = version("from");
+
+    /// The newer one; without it the newest proposal.
+    to: Option<String> = version("to");
+}
+
+const fn version(name: &'static str) -> Field {
+    Field::text(name).like(DIGEST_OR_NONE).empty_is_absent().example(|| json!(digest::EXAMPLE))
+}
+
+const DIGEST_OR_NONE: &Pattern =
+    &Pattern { keywords: || json!({ "pattern": "^(sha256:[0-9a-f]{64})?$" }), ..*digest::DIGEST };
 
 pub(super) fn describe_audit() -> Operation {
     documented::component(Operation::new("listAudit", tags::TOOLS, "List who did what with a component"))
@@ -80,15 +91,7 @@ pub(super) async fn diff(
     name: ComponentName,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let mut issues = Issues::default();
-    let mut read = |parameter: &str, path: Path| {
-        let text = parameters::find(query.as_deref(), parameter).filter(|text| !text.is_empty())?;
-        issues.check(digest::check(&text, path))
-    };
-    let (from, to) = (read("from", &["from"]), read("to", &["to"]));
-    if !issues.0.is_empty() {
-        return Err(issues.into());
-    }
+    let VersionPair { from, to } = read_query(query.as_deref())?;
     let diff = admin.tools.diff(name.as_str(), from.as_deref(), to.as_deref()).await?;
     Ok(answer::visible_json(StatusCode::OK, &diff))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::ports::ToolAdmin;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::refusal::Refusal;
+use super::super::error::AdminRefusal;
 use crate::dependencies::Settings;
 
 /// Most uploads at once. Each holds a whole component in memory, and has it compiled.
@@ -33,7 +33,7 @@ impl Admin {
     }
 
     /// A permit for one upload, to be held until it has ended. Nobody waits for one: who waits keeps a connection.
-    pub(super) fn permit_upload(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        self.uploads.try_acquire().map_err(|_| Refusal::Busy)
+    pub(super) fn permit_upload(&self) -> Result<SemaphorePermit<'_>, AdminRefusal> {
+        self.uploads.try_acquire().map_err(|_| AdminRefusal::Busy)
     }
 }

@@ -10,11 +10,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 
-use super::super::documented::rows;
-use super::super::error::Error;
+use super::super::error::{AdminRefusal, Error};
 use super::change::Change;
 use super::component_body::{self, ComponentBody};
-use super::refusal::Refusal;
 use super::state::Shared;
 use super::{digest, documented};
 use crate::body::Payload;
@@ -31,12 +29,12 @@ pub(super) fn describe() -> Operation {
         "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": 1368, "examples": ["c2lnbmF0dXJl"],
     });
     let refused = [
-        Refusal::Signature,
-        Refusal::ContentType,
-        Refusal::ContentCoding,
-        Refusal::Part,
-        Refusal::Empty,
-        Refusal::Busy,
+        AdminRefusal::Signature,
+        AdminRefusal::ContentType,
+        AdminRefusal::ContentCoding,
+        AdminRefusal::Part,
+        AdminRefusal::Empty,
+        AdminRefusal::Busy,
     ];
     documented::change(Operation::new("proposeVersion", tags::TOOLS, "Propose a version of a component"))
         .about("Every check of the headers is made before the body is read.")
@@ -55,7 +53,7 @@ pub(super) fn describe() -> Operation {
         .header(StatusCode::ACCEPTED, &ETAG)
         .header(StatusCode::CREATED, &LOCATION)
         .header(StatusCode::ACCEPTED, &LOCATION)
-        .refuses(rows(refused.map(Error::AdminRequest)))
+        .refuses(refused.map(Error::AdminRequest))
 }
 
 /// 201 when the version is the one that serves, 202 when it is kept and serves not yet. Everything that the head can tell
@@ -73,7 +71,7 @@ pub(super) async fn propose_version(
     change.check_revision(&*admin.tools).await?;
     let bytes = payload.read(&admin.upload_settings()).await?;
     if bytes.is_empty() {
-        return Err(Refusal::Empty.into());
+        return Err(AdminRefusal::Empty.into());
     }
     let digest = digest::of(&bytes).await;
     change.note_digest(Some(&digest));
@@ -91,32 +89,32 @@ pub(super) async fn propose_version(
 }
 
 /// What the body is said to be. Nothing is said of it by clients that send a file as it is.
-fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_content(headers: &HeaderMap) -> Result<(), AdminRefusal> {
     let is_one_of = |value: &HeaderValue, allowed: &[&str]| {
         let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         allowed.iter().any(|allowed| essence.eq_ignore_ascii_case(allowed.as_bytes()))
     };
     if headers.contains_key(CONTENT_RANGE) {
-        return Err(Refusal::Part);
+        return Err(AdminRefusal::Part);
     }
     let types = ["application/wasm", "application/octet-stream"];
     if !headers.get_all(CONTENT_TYPE).iter().all(|value| is_one_of(value, &types)) {
-        return Err(Refusal::ContentType);
+        return Err(AdminRefusal::ContentType);
     }
     // Decoding that much would keep a thread that serves others for too long.
     if !headers.get_all(CONTENT_ENCODING).iter().all(|value| is_one_of(value, &["identity"])) {
-        return Err(Refusal::ContentCoding);
+        return Err(AdminRefusal::ContentCoding);
     }
     Ok(())
 }
 
-fn read_signature(headers: &HeaderMap) -> Result<Option<Bytes>, Refusal> {
+fn read_signature(headers: &HeaderMap) -> Result<Option<Bytes>, AdminRefusal> {
     let mut lines = headers.get_all(SIGNATURE).iter();
     let (line, second) = (lines.next(), lines.next());
     let Some(line) = line else { return Ok(None) };
-    let signature = STANDARD.decode(line.as_bytes().trim_ascii()).map_err(|_| Refusal::Signature)?;
+    let signature = STANDARD.decode(line.as_bytes().trim_ascii()).map_err(|_| AdminRefusal::Signature)?;
     if second.is_some() || !(1..=MOST_SIGNATURE_BYTES).contains(&signature.len()) {
-        return Err(Refusal::Signature);
+        return Err(AdminRefusal::Signature);
     }
     Ok(Some(signature.into()))
 }

@@ -8,8 +8,8 @@ use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::answer;
+use crate::request::Issue;
 use crate::variant_b::timestamp::whole_seconds;
-use crate::variant_b::validation_issue::Issue;
 
 pub(in crate::variant_b) const UNAVAILABLE: &str = "Service temporarily unavailable";
 

@@ -2,6 +2,7 @@
 
 use agent_core::ports::JournalError;
 use axum::BoxError;
+use axum::response::IntoResponse as _;
 use insta::assert_snapshot;
 
 use super::*;
@@ -84,7 +85,9 @@ async fn bodies_that_cannot_be_read_are_mistakes_of_the_client() {
     let dense = || format!("[{}0]", r#"{"":0},"#.repeat(1 << 16));
     let dense = everywhere(|| crate::json::parse(dense().as_bytes()).unwrap_err().into()).await;
     assert_snapshot!(dense, @r#"413 Payload Too Large | {"error":"Payload too large"}"#);
-    let issues = everywhere(|| Issues::from(Issue::required("string", &["query"])).into()).await;
+    let issues =
+        everywhere(|| Issues::from(Issue::wrong_type("string", None, vec![Step::Name("query")])).into())
+            .await;
     assert_snapshot!(issues, @r#"400 Bad Request | {"error":[{"code":"invalid_type","expected":"string","received":"undefined","path":["query"],"message":"Required"}]}"#);
 }
 
@@ -238,17 +241,17 @@ async fn an_administrator_is_told_what_is_wrong() {
 async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     let mut told = vec![];
     for refusal in [
-        Refusal::Name,
-        Refusal::IfMatch,
-        Refusal::NoRevision,
-        Refusal::Changed { revision: 7 },
-        Refusal::NeverThere,
-        Refusal::Signature,
-        Refusal::ContentType,
-        Refusal::ContentCoding,
-        Refusal::Part,
-        Refusal::Empty,
-        Refusal::Busy,
+        AdminRefusal::Name,
+        AdminRefusal::IfMatch,
+        AdminRefusal::NoRevision,
+        AdminRefusal::Changed { revision: 7 },
+        AdminRefusal::NeverThere,
+        AdminRefusal::Signature,
+        AdminRefusal::ContentType,
+        AdminRefusal::ContentCoding,
+        AdminRefusal::Part,
+        AdminRefusal::Empty,
+        AdminRefusal::Busy,
     ] {
         told.push(everywhere(|| refusal.clone().into()).await);
     }

@@ -14,8 +14,8 @@ use http::HeaderMap;
 use rmcp::model::ProtocolVersion;
 use tokio::time::{Instant, timeout};
 
+use super::super::error::McpRefusal;
 use super::headers;
-use super::refusal::Refusal;
 use super::state::Shared;
 use crate::server_sent_events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
 use crate::variant_b::auth::Caller;
@@ -36,15 +36,15 @@ pub(super) async fn follow_changes(
     headers: HeaderMap,
 ) -> Result<Response, Error> {
     if mcp.edge.settings.whole_answers {
-        return Err(Refusal::WholeAnswers.into());
+        return Err(McpRefusal::WholeAnswers.into());
     }
     if !accepts_events(&headers) {
-        return Err(Refusal::NoEventsAccepted.into());
+        return Err(McpRefusal::NoEventsAccepted.into());
     }
     headers::session(&headers)?;
     let version = headers::version(&headers)?;
     if !version.has_initialize() {
-        return Err(Refusal::NoStream.into());
+        return Err(McpRefusal::NoStream.into());
     }
     mcp.edge.variant.tool_calls.prepared().await?;
     let permit = mcp.edge.streams.acquire(caller.id()).ok_or(Error::TooManyStreams)?;

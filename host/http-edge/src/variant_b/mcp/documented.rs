@@ -7,17 +7,17 @@ use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
+use super::super::error::McpRefusal;
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
-use super::refusal::Refusal;
 use crate::body::BodyError;
 use crate::mcp::SUPPORTED;
-use crate::openapi::{Operation, Parameter, Refused, tags};
-use crate::variant_b::documented as variant_b;
+use crate::openapi::{Operation, Parameter, tags};
 use crate::variant_b::error::Error;
 
 pub(super) fn messages() -> Operation {
-    let refused = [Refusal::NotBothAccepted, Refusal::ContentType, Refusal::Version, Refusal::Session];
+    let refused =
+        [McpRefusal::NotBothAccepted, McpRefusal::ContentType, McpRefusal::Version, McpRefusal::Session];
     let method = json!({ "type": "string", "examples": ["tools/list"] });
     common(Operation::new("sendMcpMessage", tags::MCP, "Send a message to the MCP server"))
         .about(
@@ -26,26 +26,28 @@ pub(super) fn messages() -> Operation {
         )
         .parameter(Parameter::header("Mcp-Method", "The message's `method`. Needed since 2026-07-28.", method))
         .request_id()
-        .body(("McpMessage", message()))
+        .json_body("McpMessage", message(), true)
         .answers_object("The answer to a request")
         .answers_text("text/event-stream", "Notifications, and the answer as the last event")
         .answers_nothing(StatusCode::ACCEPTED, "A notification has been read")
         .answers::<ErrorMessage>(StatusCode::BAD_REQUEST, "The message cannot be read, or is in no version that is spoken")
         .answers::<ErrorMessage>(StatusCode::NOT_FOUND, "The method is not known (since 2026-07-28)")
         .header(StatusCode::OK, &SESSION_ID)
-        .refuses(variant_b::rows(refused.map(Error::Mcp)).chain(bodies()))
+        .refuses(refused.map(Error::Mcp))
+        .refuses(bodies())
 }
 
 pub(super) fn changes() -> Operation {
     let refused =
-        [Refusal::NoEventsAccepted, Refusal::Version, Refusal::Session, Refusal::NoStream].map(Error::Mcp);
+        [McpRefusal::NoEventsAccepted, McpRefusal::Version, McpRefusal::Session, McpRefusal::NoStream]
+            .map(Error::Mcp);
     let last = json!({ "type": "string", "maxLength": 128, "examples": ["sha256:6f3b"] });
     common(Operation::new("followMcpChanges", tags::MCP, "Be told when the tools change"))
         .about("Notifications of the MCP server, in the versions before 2026-07-28.")
         .parameter(Parameter::header("Last-Event-ID", "The last event that was read.", last))
         .answers_text("text/event-stream", "A notification for each swap")
-        .refuses(variant_b::rows(refused))
-        .refuses(variant_b::rows([Error::TooManyStreams]))
+        .refuses(refused)
+        .refuses([Error::TooManyStreams])
 }
 
 fn common(operation: Operation) -> Operation {
@@ -54,7 +56,7 @@ fn common(operation: Operation) -> Operation {
     let session =
         json!({ "type": "string", "minLength": 1, "maxLength": 64, "examples": ["018f4f2e-7d3c-7a5b"] });
     operation
-        .refuses(variant_b::rows([Error::Invoke(InvokeError::ToolsNotPrepared { waited: Duration::ZERO })]))
+        .refuses([Error::Invoke(InvokeError::ToolsNotPrepared { waited: Duration::ZERO })])
         .parameter(Parameter::header(
             "MCP-Protocol-Version",
             "The version that the client speaks. Without it, 2025-03-26.",
@@ -68,13 +70,13 @@ fn common(operation: Operation) -> Operation {
 }
 
 /// What is refused of a body, whatever is in it.
-fn bodies() -> impl Iterator<Item = Refused> {
-    variant_b::rows([
+fn bodies() -> [Error; 4] {
+    [
         Error::Body(BodyError::TooLarge { limit: 0 }),
         Error::Body(BodyError::TooSlow { limit: Duration::ZERO }),
         Error::Body(BodyError::UnknownCoding),
         Error::Body(BodyError::Undecodable(std::io::ErrorKind::InvalidData.into())),
-    ])
+    ]
 }
 
 fn message() -> Value {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName};
 use rmcp::model::ProtocolVersion;
 
-use super::refusal::Refusal;
+use super::super::error::McpRefusal;
 use crate::mcp::SUPPORTED;
 
 /// Of a session. It is given in the answer to `initialize`, and clients send it back.
@@ -16,15 +16,15 @@ pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-pro
 const SESSION_BYTES: usize = 64;
 
 /// The session that a request belongs to; empty without one.
-pub(super) fn session(headers: &HeaderMap) -> Result<&str, Refusal> {
+pub(super) fn session(headers: &HeaderMap) -> Result<&str, McpRefusal> {
     let Some(value) = headers.get(SESSION_ID) else { return Ok("") };
     let is_ours = |id: &&str| (1..=SESSION_BYTES).contains(&id.len());
-    value.to_str().ok().filter(is_ours).ok_or(Refusal::Session)
+    value.to_str().ok().filter(is_ours).ok_or(McpRefusal::Session)
 }
 
 /// The version that a request is in. Without the header it is the one that had none.
-pub(super) fn version(headers: &HeaderMap) -> Result<&'static ProtocolVersion, Refusal> {
+pub(super) fn version(headers: &HeaderMap) -> Result<&'static ProtocolVersion, McpRefusal> {
     let Some(value) = headers.get(PROTOCOL_VERSION) else { return Ok(&ProtocolVersion::V_2025_03_26) };
     let is_it = |version: &&ProtocolVersion| version.as_str().as_bytes() == value.as_bytes();
-    SUPPORTED.iter().find(is_it).ok_or(Refusal::Version)
+    SUPPORTED.iter().find(is_it).ok_or(McpRefusal::Version)
 }

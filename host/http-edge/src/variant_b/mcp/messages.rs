@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use uuid::Uuid;
 
+use super::super::error::McpRefusal;
 use super::headers::{self, SESSION_ID};
-use super::refusal::Refusal;
 use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
@@ -154,9 +154,9 @@ fn readable(answer: Response) -> Result<Response, Error> {
         return Ok(answer);
     }
     Err(Error::Mcp(match status {
-        StatusCode::NOT_ACCEPTABLE => Refusal::NotBothAccepted,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Refusal::ContentType,
-        StatusCode::BAD_REQUEST => Refusal::Version,
-        _ => Refusal::Unanswered,
+        StatusCode::NOT_ACCEPTABLE => McpRefusal::NotBothAccepted,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => McpRefusal::ContentType,
+        StatusCode::BAD_REQUEST => McpRefusal::Version,
+        _ => McpRefusal::Unanswered,
     }))
 }

@@ -2,7 +2,7 @@
 //!
 //! - `messages`: `POST`, a message and its answer. `changes`: `GET`, a stream that tells of swaps (before 2026-07-28; since then
 //!   a message asks for it).
-//! - `headers`: what the protocol's headers say. `refusal`: what is refused here.
+//! - `headers`: what the protocol's headers say. What is refused here is in `error/mcp_refusal.rs`.
 //! - `documented`: the routes, for the document. `state`: what handlers share.
 //!
 //! Nothing is kept between two requests, so any replica answers any of them. A session id is given because clients want one
@@ -13,7 +13,6 @@ mod changes;
 mod documented;
 mod headers;
 mod messages;
-pub(super) mod refusal;
 mod state;
 
 use std::sync::Arc;

@@ -1,55 +1,48 @@
 //! `POST /v1/chat/completions`: the agent's last words as a completion, or all its words as they are written.
 
-use agent_core::layers::RateCheck;
-use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
-use super::super::auth::Caller;
+use super::super::asking::Asking;
+use super::super::bodies::read_json;
 use super::super::error::Error;
-use super::super::schema::read_json;
 use super::super::state::Shared;
 use super::chat_chunks::ChatChunks;
 use super::completion::ChatCompletion;
 use super::head::Head;
-use super::run::{self, Request};
-use super::{chat_request, documented, request_schema, stream};
+use super::{chat_request, documented, functions, request_schema, stream};
 use crate::answer;
 use crate::body::Payload;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
-    Operation::new("createChatCompletion", tags::OPENAI, "Run the agent as OpenAI's chat completions do")
+    let summary = "Run the agent as OpenAI's chat completions do";
+    documented::asking(Operation::new("createChatCompletion", tags::OPENAI, summary))
         .about(
             "The agent is the model `agent`: it calls its own tools, and answers. With `stream` the answer is OpenAI's stream \
              of chunks. Parameters that say how a model chooses its words are not looked at; what the agent cannot do is \
              refused.",
         )
         .request_id()
-        .body(request_schema::chat())
+        .json_body(request_schema::CHAT, request_schema::chat(), true)
         .answers::<ChatCompletion<'static>>(StatusCode::OK, "The completion")
         .streams("Chunks, and `[DONE]`")
-        .refuses(documented::asking())
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn create(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
-    (headers, rate_check): (HeaderMap, Option<Extension<RateCheck>>),
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
     let request = chat_request::read(read_json(payload, &edge.settings).await?)?;
-    let (asked, options) = (request.asked, request.options);
-    run::check_functions(&edge.variant, &caller, &options.functions).await?;
-    let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
+    functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    let ask = asking.ask(request.input, request.options);
     let head = Head::new(&ask.run_id);
     if request.stream {
         let chunks = ChatChunks::new(&head, request.include_usage);
-        return stream::begin(&edge, &headers, ask, None, chunks).await;
+        return stream::begin(&edge, &asking.headers, ask, None, chunks).await;
     }
     let answer = edge.variant.invoke.invoke(ask).await?;
     Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))

@@ -3,15 +3,16 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
+use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_calls, check_length};
-use super::parameters::{self, Fields};
-use super::problem::Problem;
+use super::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
 use super::{content, functions};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
 pub(super) struct ChatRequest {
-    pub(super) asked: RunInput,
+    pub(super) input: String,
+    /// The history as well.
     pub(super) options: Options,
     pub(super) stream: bool,
     /// Whether the last chunk of a stream says what the run has cost.
@@ -32,13 +33,21 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
         read_message(message, &format!("messages[{index}]"), &mut conversation)?;
     }
     parameters::check(&fields, parameters::OF_CHATS)?;
-    let max_tokens = parameters::max_tokens(&fields, &["max_completion_tokens", "max_tokens"])?;
-    let temperature = parameters::temperature(&fields)?;
+    let [preferred, other] = OF_COMPLETIONS.map(|field| parameters::read(&fields, &field));
+    let (preferred, other) = (preferred?, other?);
+    let temperature = parameters::read(&fields, &TEMPERATURE)?;
     let functions = functions::read(&fields, Some("function"))?;
+    let RunInput { input, history } = conversation.finish("messages")?;
     Ok(ChatRequest {
-        asked: conversation.finish("messages")?,
-        options: Options { max_tokens, temperature, functions, ..Options::default() },
-        stream: parameters::is_on(&fields, "stream")?,
+        input,
+        options: Options {
+            max_tokens: preferred.or(other),
+            temperature,
+            functions,
+            history,
+            ..Options::default()
+        },
+        stream: parameters::read(&fields, &STREAM)?.unwrap_or_default(),
         include_usage: includes_usage(&fields)?,
     })
 }
@@ -46,7 +55,7 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
 fn includes_usage(fields: &Fields) -> Result<bool, Problem> {
     match fields.get("stream_options") {
         None => Ok(false),
-        Some(Value::Object(options)) => parameters::is_on(options, "include_usage"),
+        Some(Value::Object(options)) => Ok(parameters::read(options, &INCLUDE_USAGE)?.unwrap_or_default()),
         Some(_) => Err(Problem::wrong_type("stream_options", "an object")),
     }
 }
@@ -147,9 +156,9 @@ mod tests {
             Message::Tool { tool_call_id: "a".into(), name: "add".into(), content: "3".into() },
             Message::Assistant { content: "3".into(), tool_calls: vec![] },
         ];
-        let options = Options { max_tokens: Some(50), temperature: Some(0.5), ..Options::default() };
-        let asked = RunInput { input: "sure?".into(), history };
-        assert_eq!(request, ChatRequest { asked, options, stream: true, include_usage: true });
+        let options = Options { max_tokens: Some(50), temperature: Some(0.5), history, ..Options::default() };
+        let input = "sure?".to_owned();
+        assert_eq!(request, ChatRequest { input, options, stream: true, include_usage: true });
     }
 
     #[test]
@@ -206,6 +215,17 @@ mod tests {
         ] {
             assert_eq!(refused(body.clone()), (json!(code), param), "{body}");
         }
+    }
+
+    #[test]
+    fn the_newer_name_of_the_limit_counts_and_the_older_one_has_to_be_right() {
+        let asked = |more: (&str, Value)| {
+            let mut body = json!({"model": "agent", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 7});
+            body[more.0] = more.1;
+            body
+        };
+        assert_eq!(read(asked(("max_tokens", json!(5)))).unwrap().options.max_tokens, Some(7));
+        assert_eq!(refused(asked(("max_tokens", json!("5")))).1, "max_tokens");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use agent_core::words::{ContentPart, UserContent};
 use serde_json::Value;
 
+use super::super::error::Problem;
 use super::images;
-use super::problem::Problem;
 
 /// The text of a content that has to be there. `param` says where it stands.
 pub(super) fn text(content: Option<&Value>, param: &str) -> Result<String, Problem> {

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use agent_core::words::{Message, ToolCall, UserContent};
 use json_schema::MemoryBudget;
 
+use super::super::error::Problem;
 use super::images;
-use super::problem::Problem;
 
 /// Most messages of one request. The body's limit and the token budget bound their texts.
 const MOST_MESSAGES: usize = 2_000;

@@ -5,42 +5,41 @@ use http::header::ETAG;
 
 use super::super::documented;
 use super::super::error::Error;
-use super::problem::{self, Problem};
-use crate::openapi::{Refused, RefusedBody};
-use crate::tokens::TokenError;
+use super::super::error::{Problem, openai_problem as problem};
+use crate::openapi::{Operation, Refused, RefusedBody};
 
-/// What is refused of a body or a path.
-pub(super) fn problems<const N: usize>(problems: [Problem; N]) -> impl Iterator<Item = Refused> {
-    problems.into_iter().map(|problem| Refused {
-        status: problem.status(),
-        body: RefusedBody::OpenAi(problem.body()),
-        headers: vec![],
-    })
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        let body = RefusedBody::OpenAi(problem.body());
+        Self { status: problem.status(), body, headers: vec![] }
+    }
 }
 
 /// What is refused for its token.
-pub(super) fn tokens() -> impl Iterator<Item = Refused> {
-    [Error::NoToken, Error::Token(TokenError::Expired)].into_iter().map(|error| {
+pub(super) fn tokens() -> [Refused; 2] {
+    documented::tokens().map(|error| {
         let headers = error.refused().headers;
         let (status, body) = error.openai(true);
         Refused { status, body: RefusedBody::OpenAi(body), headers }
     })
 }
 
-/// What the routes that ask the agent refuse.
-pub(super) fn asking() -> impl Iterator<Item = Refused> {
-    let problems = problems([
-        Problem::missing("model"),
-        Problem::unknown_model("gpt-5"),
-        Problem::unsupported_parameter("audio", "The agent does not speak."),
-    ]);
-    let streams = documented::rows([Error::TooManyStreams]);
-    problems.chain(documented::bodies().chain(documented::runs()).chain(streams).map(in_form))
+/// A route that asks the agent, with what it refuses.
+pub(super) fn asking(operation: Operation) -> Operation {
+    operation
+        .refuses([
+            Problem::missing("model"),
+            Problem::unknown_model("gpt-5"),
+            Problem::unsupported_parameter("audio", "The agent does not speak."),
+        ])
+        .refuses(documented::bodies().map(in_form))
+        .refuses(documented::runs().map(in_form))
+        .refuses([in_form(Error::TooManyStreams)])
 }
 
 /// A row of the error table as these routes answer it.
-pub(super) fn in_form(refused: Refused) -> Refused {
-    let Refused { status, body, mut headers } = refused;
+pub(super) fn in_form(refused: impl Into<Refused>) -> Refused {
+    let Refused { status, body, mut headers } = refused.into();
     let text = match body {
         RefusedBody::OpenAi(body) => {
             return Refused { status, body: RefusedBody::OpenAi(body), headers };

@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 use agent_core::words::{AgentResult, ClientFunction, MOST_CLIENT_FUNCTIONS, Message, StopReason, ToolCall};
 use serde_json::{Value, json};
 
+use super::super::auth::Caller;
+use super::super::error::{Error, Problem};
 use super::parameters::Fields;
-use super::problem::Problem;
+use crate::dependencies::VariantB;
 
 /// Longest name of a function, in bytes, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
@@ -77,11 +79,21 @@ pub(super) fn repeated(fields: &Fields) -> Value {
     fields.get("tools").and_then(Value::as_array).into_iter().flatten().map(repeat).collect()
 }
 
-/// Refuses a function that has the name of one of the agent's tools.
-pub(super) fn check_names(
+/// Refuses functions that have the name of a tool which the caller's runs have.
+pub(super) async fn check(
+    variant: &VariantB,
+    caller: &Caller,
     functions: &[ClientFunction],
-    is_tool: impl Fn(&str) -> bool,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    variant.tool_calls.prepared().await?;
+    let tools = variant.toolbox.current_for(&caller.principal());
+    Ok(check_names(functions, |name| tools.catalog().get(name).is_some())?)
+}
+
+fn check_names(functions: &[ClientFunction], is_tool: impl Fn(&str) -> bool) -> Result<(), Problem> {
     match functions.iter().position(|function| is_tool(&function.name)) {
         Some(index) => Err(Problem::invalid(format!("tools[{index}]"), "the agent has a tool of this name.")),
         None => Ok(()),

@@ -6,7 +6,7 @@ use agent_core::words::{
 };
 use serde_json::{Value, json};
 
-use super::problem::Problem;
+use super::super::error::Problem;
 
 /// The types of parts that are images: that of chat completions, and that of responses.
 pub(super) const KINDS: [&str; 2] = ["image_url", "input_image"];

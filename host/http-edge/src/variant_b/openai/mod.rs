@@ -3,12 +3,13 @@
 //!
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
-//!   read, put together by `conversation` out of `content` and `images`, with the client's `functions`. `run`: what the agent is asked for it.
+//!   read, put together by `conversation` out of `content` and `images`, with the client's `functions`.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
 //!   which words were sent.
-//! - `problem`: what is wrong with a request, and the form of errors. `documented`, `request_schema`, `response_schema`: for the document.
+//! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and the form of errors,
+//!   are in `error/openai_problem.rs`.
 //!
 //! host/docs/api/openai.md says what they can rely on.
 
@@ -27,7 +28,6 @@ mod kept;
 mod models;
 mod parameters;
 mod place;
-pub(super) mod problem;
 mod references;
 mod request_schema;
 mod response;
@@ -35,7 +35,6 @@ mod response_schema;
 mod responses;
 mod responses_kept;
 mod responses_request;
-mod run;
 mod sent_text;
 mod stream;
 
@@ -43,13 +42,13 @@ use axum::Router;
 use axum::response::{IntoResponse as _, Response};
 use http::{Method, StatusCode};
 
-use super::error::{self, Error};
+use super::error::{self, Error, Problem};
 use super::state::Shared;
 use super::{api_stack, rate_limit};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Operation, Routes};
 use crate::stack;
-use problem::Problem;
+use documented::in_form;
 
 /// Everything under `/v1/`, to be nested there.
 pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
@@ -76,7 +75,6 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
 /// What is said of every route in it: what `api_stack` says of its own, with errors in another form.
 fn describe(route: Described) -> Described {
     let is_post = route.is_post();
-    let in_form = documented::in_form;
     route.map(|operation: Operation| {
         let keys = super::documented::keys().map(in_form);
         let operation = if is_post { operation.once(keys) } else { operation };

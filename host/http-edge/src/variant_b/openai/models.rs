@@ -3,14 +3,14 @@
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::super::error::Error;
-use super::documented;
-use super::problem::Problem;
+use super::super::error::Problem;
 use crate::answer;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::path_id::{PathId, check_id, id};
 
 /// The id of the agent.
 pub(super) const AGENT: &str = "agent";
@@ -53,9 +53,9 @@ pub(super) fn describe_list() -> Operation {
 
 pub(super) fn describe_one() -> Operation {
     Operation::new("readOpenAiModel", tags::OPENAI, "Read a model")
-        .parameter(path_id::describe("model", "The model's id.", AGENT))
+        .path(id("model", "The model's id.", || json!(AGENT)))
         .answers::<Model>(StatusCode::OK, "The model")
-        .refuses(documented::problems([Problem::unknown_model("gpt-5")]))
+        .refuses([Problem::unknown_model("gpt-5")])
 }
 
 pub(super) async fn list() -> Response {

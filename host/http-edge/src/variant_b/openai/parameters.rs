@@ -1,13 +1,16 @@
-//! The parameters of requests beside the conversation: which are honoured, which are refused, and which are not looked at.
+//! The parameters of requests beside the conversation: which are honoured, which are refused, and which are
+//! not looked at.
 //!
-//! What changes only how a model chooses its words (`top_p`, `seed`, `reasoning`, …), or what a service does beside answering
-//! (`store` of chat completions, `metadata`, `service_tier`, …), is not looked at. Where to ignore a parameter would be to lie it is refused, unless it
-//! has the value that means what is done anyway. `null` is as good as nothing.
+//! What changes only how a model chooses its words (`top_p`, `seed`, `reasoning`, …), or what a service does
+//! beside answering (`store` of chat completions, `metadata`, `service_tier`, …), is not looked at. Where to
+//! ignore a parameter would be to lie it is refused, unless it has the value that means what is done anyway.
+//! `null` is as good as nothing.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::super::error::Problem;
 use super::models;
-use super::problem::Problem;
+use crate::request::{Field, FromJson, Issue, Kind, read_field};
 
 /// The fields of a request.
 pub(super) type Fields = Map<String, Value>;
@@ -98,39 +101,56 @@ pub(super) fn check_model(fields: &Fields) -> Result<(), Problem> {
     }
 }
 
-/// A switch, which is off unless it is there.
-pub(super) fn is_on(fields: &Fields, name: &str) -> Result<bool, Problem> {
-    match fields.get(name) {
-        None => Ok(false),
-        Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(_) => Err(Problem::wrong_type(name, "a boolean")),
-    }
-}
-
-/// The most tokens of a reply, under the first of these names that is there. The others have to be right as well.
-pub(super) fn max_tokens(fields: &Fields, names: &[&str]) -> Result<Option<u32>, Problem> {
-    let given = names.iter().filter_map(|name| Some(read_tokens(name, fields.get(*name)?)));
-    let given: Vec<_> = given.collect::<Result<_, _>>()?;
-    Ok(given.first().copied())
-}
-
-fn read_tokens(name: &str, value: &Value) -> Result<u32, Problem> {
-    let Some(number) = value.as_f64() else { return Err(Problem::wrong_type(name, "an integer")) };
-    if number < 1.0 || number.fract() != 0.0 {
-        return Err(Problem::invalid(name, "it must be a whole number of at least 1."));
-    }
-    // What is more than the type holds is more than any budget.
-    Ok(number as u32)
-}
-
 /// How freely the model chooses its words.
-pub(super) fn temperature(fields: &Fields) -> Result<Option<f64>, Problem> {
-    let Some(value) = fields.get("temperature") else { return Ok(None) };
-    let number = value.as_f64().ok_or_else(|| Problem::wrong_type("temperature", "a number"))?;
-    if !(0.0..=2.0).contains(&number) {
-        return Err(Problem::invalid("temperature", "it must be between 0 and 2."));
+pub(super) const TEMPERATURE: Field = Field::new("temperature", Kind::Number)
+    .least(0)
+    .most(2)
+    .nullable()
+    .about("How freely the model chooses its words.")
+    .example(|| json!(0));
+
+pub(super) const STREAM: Field =
+    switch("stream").about("Whether the answer is a stream.").example(|| json!(false));
+
+/// Whether the last chunk of a stream says what the run has cost.
+pub(super) const INCLUDE_USAGE: Field = switch("include_usage");
+
+/// The most tokens of a reply. What is more than the type holds is more than any budget.
+pub(super) const fn tokens(name: &'static str) -> Field {
+    let about = "Most tokens that the model may write in one reply.";
+    Field::new(name, Kind::WholeNumber).least(1).nullable().about(about).example(|| json!(1000))
+}
+
+/// The most tokens of a completion, under the first of these names that is there. The other has to be right
+/// as well.
+pub(super) const OF_COMPLETIONS: [Field; 2] = [tokens("max_completion_tokens"), tokens("max_tokens")];
+
+pub(super) const OF_OUTPUT: Field = tokens("max_output_tokens");
+
+pub(super) const fn switch(name: &'static str) -> Field {
+    Field::new(name, Kind::Truth).nullable()
+}
+
+/// The value of a parameter, if it is there.
+pub(super) fn read<T: FromJson>(fields: &Fields, field: &Field) -> Result<Option<T>, Problem> {
+    let Some(value) = fields.get(field.name) else { return Ok(None) };
+    read_field(field, value).map(Some).map_err(|issue| problem(field, &issue))
+}
+
+/// An issue in OpenAI's words.
+fn problem(field: &Field, issue: &Issue) -> Problem {
+    let is_of_type = !matches!(issue, Issue::InvalidType { expected, .. } if *expected != "integer");
+    let [least, most] = [field.least, field.most].map(Option::unwrap_or_default);
+    match field.kind {
+        Kind::WholeNumber if is_of_type => {
+            Problem::invalid(field.name, &format!("it must be a whole number of at least {least}."))
+        }
+        Kind::WholeNumber => Problem::wrong_type(field.name, "an integer"),
+        Kind::Number if is_of_type => {
+            Problem::invalid(field.name, &format!("it must be between {least} and {most}."))
+        }
+        kind => Problem::wrong_type(field.name, &format!("a {}", kind.expected())),
     }
-    Ok(Some(number))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -159,8 +179,6 @@ fn has(list: &Value, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn refused(list: &[Refused], body: Value) -> Option<(Value, Value)> {
@@ -221,20 +239,35 @@ mod tests {
     #[test]
     fn numbers_are_within_their_bounds() {
         let body = |value: Value| fields(json!({"max_tokens": value, "temperature": value})).unwrap();
-        let tokens = |value: Value| max_tokens(&body(value), &["max_completion_tokens", "max_tokens"]);
+        let tokens = |value: Value| read::<u32>(&body(value), &OF_COMPLETIONS[1]);
         assert_eq!(tokens(json!(1)), Ok(Some(1)));
         assert_eq!(tokens(json!(1e12)), Ok(Some(u32::MAX)));
         assert_eq!(tokens(json!(null)), Ok(None));
         for wrong in [json!(0), json!(-1), json!(1.5), json!("1")] {
             assert!(tokens(wrong.clone()).is_err(), "{wrong}");
         }
-        assert_eq!(temperature(&body(json!(2))), Ok(Some(2.0)));
+        assert_eq!(read(&body(json!(2)), &TEMPERATURE), Ok(Some(2.0)));
         for wrong in [json!(-0.1), json!(2.1), json!("1")] {
-            assert!(temperature(&body(wrong.clone())).is_err(), "{wrong}");
+            assert!(read::<f64>(&body(wrong.clone()), &TEMPERATURE).is_err(), "{wrong}");
         }
-        let both = fields(json!({"max_tokens": 5, "max_completion_tokens": 7})).unwrap();
-        assert_eq!(max_tokens(&both, &["max_completion_tokens", "max_tokens"]), Ok(Some(7)));
-        let wrong = fields(json!({"max_tokens": "5", "max_completion_tokens": 7})).unwrap();
-        assert!(max_tokens(&wrong, &["max_completion_tokens", "max_tokens"]).is_err());
+        let message =
+            |value: Value, field: &Field| read::<f64>(&body(value), field).unwrap_err().message().to_owned();
+        for (value, field, text) in [
+            (json!("1"), &TEMPERATURE, "Invalid type for 'temperature': expected a number."),
+            (json!(3), &TEMPERATURE, "Invalid value for 'temperature': it must be between 0 and 2."),
+            (json!("1"), &OF_COMPLETIONS[1], "Invalid type for 'max_tokens': expected an integer."),
+            (
+                json!(0),
+                &OF_COMPLETIONS[1],
+                "Invalid value for 'max_tokens': it must be a whole number of at least 1.",
+            ),
+            (
+                json!(1.5),
+                &OF_COMPLETIONS[1],
+                "Invalid value for 'max_tokens': it must be a whole number of at least 1.",
+            ),
+        ] {
+            assert_eq!(message(value, field), text);
+        }
     }
 }

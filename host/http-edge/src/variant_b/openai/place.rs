@@ -5,31 +5,37 @@
 use agent_core::conversations::{InConversation, in_front};
 use agent_core::layers::Ask;
 use agent_core::words::{Turn, is_conversation_id};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::Error;
-use super::parameters::Fields;
-use super::problem::Problem;
+use super::super::error::Problem;
+use super::parameters::{self, Fields};
 use crate::dependencies::VariantB;
+use crate::request::Field;
+
+/// Whether the response is kept: as long as nobody says otherwise, as OpenAI does.
+pub(super) const STORE: Field = parameters::switch("store")
+    .about("Whether the response is kept, to be read and gone on from.")
+    .default(|| json!(true));
+
+pub(super) const PREVIOUS: Field = Field::text("previous_response_id")
+    .nullable()
+    .about("The kept response that this one goes on from.")
+    .example(|| json!("resp_01a204ec6206715fbb305322b42db99d"));
 
 /// What a request says about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) previous: Option<String>,
     pub(super) conversation: Option<String>,
-    /// Whether the response is kept: as long as nobody says otherwise, as OpenAI does.
     pub(super) store: bool,
 }
 
 impl Place {
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        let previous = match fields.get("previous_response_id") {
-            None => None,
-            Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return Err(Problem::wrong_type("previous_response_id", "a string")),
-        };
+        let previous: Option<String> = parameters::read(fields, &PREVIOUS)?;
         let conversation = match fields.get("conversation") {
             None => None,
             Some(Value::String(id)) => Some(id.as_str()),
@@ -46,11 +52,7 @@ impl Place {
         if previous.is_some() && conversation.is_some() {
             return Err(Problem::exclusive("previous_response_id", "conversation"));
         }
-        let store = match fields.get("store") {
-            None => true,
-            Some(Value::Bool(store)) => *store,
-            Some(_) => return Err(Problem::wrong_type("store", "a boolean")),
-        };
+        let store = parameters::read(fields, &STORE)?.unwrap_or(true);
         Ok(Self { previous, conversation: conversation.map(str::to_owned), store })
     }
 
@@ -89,9 +91,6 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::super::parameters;
     use super::*;
 
     #[test]

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::Error;
+use super::super::error::Problem;
 use super::conversation::check_length;
 use super::parameters::Fields;
-use super::problem::Problem;
 use crate::dependencies::VariantB;
 
 /// Most bytes of the responses that one request refers to, as they are kept. A chat of any length refers to

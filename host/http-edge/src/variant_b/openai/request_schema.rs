@@ -3,11 +3,18 @@
 use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
-use super::super::conversations;
+use super::super::bodies::CONVERSATION_ID;
+use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
+use super::place::{PREVIOUS, STORE};
 use super::{images, models};
+use crate::request::Field;
+
+/// The names of the bodies.
+pub(super) const CHAT: &str = "OpenAiChatRequest";
+pub(super) const RESPONSE: &str = "OpenAiResponseRequest";
 
 /// The body of `POST /v1/chat/completions`.
-pub(super) fn chat() -> (&'static str, Value) {
+pub(super) fn chat() -> Value {
     let mut schema = json!({
         "type": "object", "required": ["model", "messages"], "description": "What the agent is asked.",
         "properties": {
@@ -17,16 +24,15 @@ pub(super) fn chat() -> (&'static str, Value) {
                 "description": "The conversation. The newest message is what the agent answers; what the token budget has \
                                 no room for is left out, the oldest turns first.",
             },
-            "max_completion_tokens": tokens(),
-            "max_tokens": tokens(),
         },
     });
-    add_common(&mut schema);
-    ("OpenAiChatRequest", schema)
+    let [preferred, other] = OF_COMPLETIONS;
+    add(&mut schema, [preferred, other, TEMPERATURE, STREAM]);
+    schema
 }
 
 /// The body of `POST /v1/responses`.
-pub(super) fn response() -> (&'static str, Value) {
+pub(super) fn response() -> Value {
     let mut schema = json!({
         "type": "object", "required": ["model", "input"], "description": "What the agent is asked.",
         "properties": {
@@ -39,30 +45,21 @@ pub(super) fn response() -> (&'static str, Value) {
                 "type": ["string", "null"], "description": "What the model is told after what the deployment tells it.",
                 "examples": ["Be brief."],
             },
-            "max_output_tokens": tokens(),
             "metadata": {
                 "type": ["object", "null"], "description": "Repeated by the response.", "examples": [{ "order": "4711" }],
             },
-            "store": {
-                "type": ["boolean", "null"], "default": true, "examples": [true],
-                "description": "Whether the response is kept, to be read and gone on from.",
-            },
-            "previous_response_id": {
-                "type": ["string", "null"], "description": "The kept response that this one goes on from.",
-                "examples": ["resp_01a204ec6206715fbb305322b42db99d"],
-            },
             "conversation": {
                 "anyOf": [
-                    conversations::id_schema(), { "type": "null" },
-                    { "type": "object", "required": ["id"], "properties": { "id": conversation_id() } },
+                    CONVERSATION_ID.schema(), { "type": "null" },
+                    { "type": "object", "required": ["id"], "properties": { "id": CONVERSATION_ID.about("Names it.").described() } },
                 ],
                 "description": "The kept conversation that this response is part of, or an object with its `id`.",
                 "examples": ["trip-to-rome"],
             },
         },
     });
-    add_common(&mut schema);
-    ("OpenAiResponseRequest", schema)
+    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS]);
+    schema
 }
 
 /// What has to be there depends on who says it.
@@ -162,24 +159,10 @@ fn message_item(roles: &[&str], content: &Value) -> Value {
     })
 }
 
-fn add_common(schema: &mut Value) {
-    let common = [
-        (
-            "temperature",
-            json!({
-                "type": ["number", "null"], "minimum": 0, "maximum": 2, "examples": [0],
-                "description": "How freely the model chooses its words.",
-            }),
-        ),
-        (
-            "stream",
-            json!({
-                "type": ["boolean", "null"], "examples": [false], "description": "Whether the answer is a stream.",
-            }),
-        ),
-    ];
+/// Adds fields that are described where they are read.
+fn add<const N: usize>(schema: &mut Value, fields: [Field; N]) {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.extend(common.map(|(name, schema)| (name.to_owned(), schema)));
+        properties.extend(fields.map(|field| (field.name.to_owned(), field.described())));
     }
 }
 
@@ -216,20 +199,5 @@ fn text_part(kind: &str) -> Value {
             "type": { "type": "string", "enum": [kind], "description": "A text.", "examples": [kind] },
             "text": { "type": "string", "description": "What it says.", "examples": ["What is 6 * 7?"] },
         },
-    })
-}
-
-fn conversation_id() -> Value {
-    let mut schema = conversations::id_schema();
-    if let Value::Object(schema) = &mut schema {
-        schema.insert("description".to_owned(), "Names it.".into());
-    }
-    schema
-}
-
-fn tokens() -> Value {
-    json!({
-        "type": ["integer", "null"], "minimum": 1, "examples": [1000],
-        "description": "Most tokens that the model may write in one reply.",
     })
 }

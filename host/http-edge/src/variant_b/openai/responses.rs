@@ -1,81 +1,74 @@
 //! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come to be.
 
-use agent_core::layers::RateCheck;
-use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
-use super::super::auth::Caller;
+use super::super::asking::Asking;
+use super::super::bodies::read_json;
 use super::super::documented as of_variant;
 use super::super::error::Error;
-use super::super::schema::read_json;
+use super::super::error::Problem;
 use super::super::state::Shared;
 use super::head::Head;
 use super::kept::Keep;
 use super::place::Place;
-use super::problem::Problem;
 use super::response::{Frame, ResponseEvents};
-use super::run::{self, Request};
-use super::{documented, parameters, references, request_schema, response_schema, responses_request, stream};
+use super::{
+    documented, functions, parameters, references, request_schema, response_schema, responses_request, stream,
+};
 use crate::answer;
 use crate::body::Payload;
-use crate::middleware::idempotency::OnceId;
-use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
-    Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do")
+    documented::asking(Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do"))
         .about(
             "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. With `stream` the answer is \
              OpenAI's stream of typed events. With `previous_response_id` it goes on from a response that was kept, with \
              `conversation` it is part of a kept conversation.",
         )
         .request_id()
-        .body(request_schema::response())
+        .json_body(request_schema::RESPONSE, request_schema::response(), true)
         .defines(response_schema::all())
         .answers_named(response_schema::RESPONSE, "The response, as OpenAI describes it")
         .streams(
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
-        .refuses(documented::asking())
-        .refuses(documented::problems([Problem::unknown_item("msg_1_0")]))
+        .refuses([Problem::unknown_item("msg_1_0")])
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it.
 pub(super) async fn create(
     State(edge): State<Shared>,
-    caller: Caller,
-    request_id: RequestId,
-    (headers, rate_check, once): (HeaderMap, Option<Extension<RateCheck>>, Option<Extension<OnceId>>),
+    asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
     let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let place = Place::read(&fields)?;
-    references::resolve(&mut fields, &edge.variant, &caller).await?;
-    let mut turns = place.turns(&edge.variant, &caller).await?;
+    references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
+    let mut turns = place.turns(&edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
-    let turn_id = once.map(|Extension(OnceId(id))| id.to_string());
+    let turn_id = asking.turn_id();
     if let Some(own) = turns.iter().position(|turn| Some(&turn.id) == turn_id.as_ref()) {
         turns.truncate(own);
     }
     let request = responses_request::read(fields, &place, &turns)?;
-    let (asked, options) = (request.asked, request.options);
-    run::check_functions(&edge.variant, &caller, &options.functions).await?;
-    let ask = run::ask(Request { asked, options, request_id: &request_id, caller: &caller, rate_check });
+    functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    let ask = asking.ask(request.input, request.options);
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();
     let ask = place.put_in_front(ask, &turns, turn_id);
     let keep = place.store.then(|| Keep {
         conversations: edge.variant.conversations.clone(),
-        user_id: caller.id().to_owned(),
+        user_id: asking.caller.id().to_owned(),
         turns,
         own,
         id: frame.response_id(),
     });
     if request.stream {
-        return stream::begin(&edge, &headers, ask, keep, ResponseEvents::new(frame)).await;
+        return stream::begin(&edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
     }
     let answer = edge.variant.invoke.invoke(ask).await?;
     frame.ended_as(&answer);

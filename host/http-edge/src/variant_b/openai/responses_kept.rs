@@ -6,42 +6,42 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::super::auth::Caller;
 use super::super::conversations::{busy, unavailable};
 use super::super::documented as of_variant;
 use super::super::error::Error;
+use super::super::error::Problem;
 use super::super::state::Shared;
 use super::documented;
-use super::problem::Problem;
 use super::response_schema;
 use crate::answer;
-use crate::openapi::{Operation, Parameter, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::openapi::{Operation, tags};
+use crate::path_id::{PathId, check_id, id};
+use crate::request::Field;
 
 pub(super) fn describe_read() -> Operation {
     Operation::new("readOpenAiResponse", tags::OPENAI, "Read a response that was kept")
         .about("The newest responses of a user are kept, unless their request had `store` false.")
-        .parameter(id_parameter())
+        .path(ID)
         .defines(response_schema::all())
         .answers_named(response_schema::RESPONSE, "The response, as its request was answered")
-        .refuses(documented::problems([Problem::unknown_response("resp_1")]))
+        .refuses([Problem::unknown_response("resp_1")])
         .refuses(of_variant::stores().map(documented::in_form))
 }
 
 pub(super) fn describe_delete() -> Operation {
     Operation::new("deleteOpenAiResponse", tags::OPENAI, "Forget a response")
         .about("Those that go on from it stay as they are.")
-        .parameter(id_parameter())
+        .path(ID)
         .answers::<Deleted<'static>>(StatusCode::OK, "It is gone")
-        .refuses(documented::problems([Problem::unknown_response("resp_1")]))
+        .refuses([Problem::unknown_response("resp_1")])
         .refuses(of_variant::stores().map(documented::in_form))
 }
 
-fn id_parameter() -> Parameter {
-    path_id::describe("response_id", "The response.", "resp_01a204ec6206715fbb305322b42db99d")
-}
+const ID: Field = id("response_id", "The response.", || json!("resp_01a204ec6206715fbb305322b42db99d"));
 
 /// That a response is gone.
 #[derive(Serialize, ToSchema)]

@@ -4,16 +4,17 @@
 use agent_core::words::{Options, ToolCall, Turn};
 use serde_json::Value;
 
+use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
-use super::parameters::{self, Fields};
+use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::problem::Problem;
 use super::{content, functions};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
 pub(super) struct ResponsesRequest {
-    pub(super) asked: RunInput,
+    pub(super) input: String,
+    /// The history as well.
     pub(super) options: Options,
     pub(super) stream: bool,
     /// What the response repeats of its request.
@@ -53,14 +54,14 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
         Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
     }
     parameters::check(&fields, parameters::OF_RESPONSES)?;
-    let max_tokens = parameters::max_tokens(&fields, &["max_output_tokens"])?;
-    let temperature = parameters::temperature(&fields)?;
-    let stream = parameters::is_on(&fields, "stream")?;
+    let max_tokens = parameters::read(&fields, &OF_OUTPUT)?;
+    let temperature = parameters::read(&fields, &TEMPERATURE)?;
+    let stream = parameters::read(&fields, &STREAM)?.unwrap_or_default();
     let functions = functions::read(&fields, None)?;
-    let asked = conversation.finish("input")?;
+    let RunInput { input, history } = conversation.finish("input")?;
     Ok(ResponsesRequest {
-        asked,
-        options: Options { max_tokens, temperature, functions, ..Options::default() },
+        input,
+        options: Options { max_tokens, temperature, functions, history, ..Options::default() },
         stream,
         echo: echo(fields, place)?,
     })
@@ -177,9 +178,8 @@ mod tests {
             "metadata": {"a": "b"}, "store": true,
         }))
         .unwrap();
-        let asked =
-            RunInput { input: "hi".into(), history: vec![Message::System { content: "be kind".into() }] };
-        let options = Options { max_tokens: Some(50), ..Options::default() };
+        let history = vec![Message::System { content: "be kind".into() }];
+        let options = Options { max_tokens: Some(50), history, ..Options::default() };
         let echo = Echo {
             instructions: json!("be kind"),
             metadata: json!({"a": "b"}),
@@ -187,7 +187,7 @@ mod tests {
             tool_choice: json!("auto"),
             place: Place { store: true, ..Place::default() },
         };
-        assert_eq!(request, ResponsesRequest { asked, options, stream: false, echo });
+        assert_eq!(request, ResponsesRequest { input: "hi".into(), options, stream: false, echo });
     }
 
     #[test]
@@ -214,9 +214,9 @@ mod tests {
             name: name.into(),
             content: content.into(),
         };
-        assert_eq!(request.asked.input, "sure?");
+        assert_eq!(request.input, "sure?");
         assert_eq!(
-            request.asked.history,
+            request.options.history,
             [
                 Message::User { content: "1+2?".into() },
                 said("Well", vec![]),

@@ -5,34 +5,23 @@
 //! continue` asks for more, and a shutdown lets it go on for as long as other requests under way.
 //! `Content-Location` says where the service's own clients find it.
 
-use std::time::Duration;
-
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Answer, Ask};
 use agent_core::live::Delta;
-use agent_core::streams::{Followed, Following, Interruption, RunEnd, RunFailure};
+use agent_core::streams::{Followed, Interruption, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
-use futures::stream::unfold;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
-use tokio::time::timeout;
 
+use super::super::error::openai_problem as problem;
 use super::super::error::{Error, RATE_LIMITED, UNAVAILABLE};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::kept::Keep;
-use super::problem;
 use crate::answer;
-use crate::server_sent_events::{self, StreamPermit};
-
-/// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
-const HEARTBEAT: Duration = Duration::from_secs(5);
-
-/// How much is put into one write at most, about.
-const MOST_BYTES: usize = 64 << 10;
+use crate::server_sent_events::{self, EventStream, WriteStream};
 
 /// Writes a run in a protocol. Pure: what happened in, text out.
 pub(super) trait WriteRun: Send + 'static {
@@ -79,22 +68,11 @@ pub(super) async fn begin(
         return Ok(server_sent_events::respond(Body::from(text)));
     };
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
-    let mut following = streams.start(ask, server_sent_events::leaving_reader(headers));
-    let first = following.next().await;
-    if let Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) = first {
-        return Err(error.into());
-    }
-    let location = location(following.run_id());
-    let (out, production) = (String::new(), edge.variant.production);
-    let state =
-        Streaming { following, first, writer, keep, out, is_begun: false, production, _permit: permit };
-    let chunks = unfold(state, async |mut state| {
-        let chunk = state.next_chunk().await?;
-        Some((Ok::<_, std::convert::Infallible>(chunk), state))
-    });
-    let mut response = server_sent_events::respond(Body::from_stream(chunks));
-    server_sent_events::locate(&mut response, &location);
-    Ok(response)
+    let reader = server_sent_events::leaving_reader(headers);
+    let run = server_sent_events::begin(streams, ask, reader).await?;
+    let location = location(run.following.run_id());
+    let writer = InProtocol { writer, keep, out: String::new(), production: edge.variant.production };
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
 async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteRun, out: &mut String) {
@@ -106,72 +84,41 @@ async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteR
     }
 }
 
-struct Streaming<W> {
-    following: Following,
-    first: Option<Followed>,
+struct InProtocol<W> {
     writer: W,
     keep: Option<Keep>,
     out: String,
-    is_begun: bool,
     production: bool,
-    _permit: StreamPermit,
 }
 
-impl<W: WriteRun> Streaming<W> {
-    async fn next_chunk(&mut self) -> Option<Bytes> {
-        if !self.is_begun {
-            self.is_begun = true;
-            self.writer.begin(&mut self.out);
-        }
-        let mut next = match self.first.take() {
-            Some(first) => Some(first),
-            None if !self.out.is_empty() => None,
-            None => self.wait().await?,
-        };
-        // Many events are none of the protocol's.
-        loop {
-            while let Some(followed) = next {
-                if let Followed::Ended { end: RunEnd::Answer(answer), .. } = &followed {
-                    // Before the client hears of the end, after which it may go on from it.
-                    keep_end(self.keep.as_ref(), answer, &mut self.writer, &mut self.out).await;
-                }
-                self.write(&followed);
-                next = if self.out.len() < MOST_BYTES { self.following.next_ready() } else { None };
-            }
-            if !self.out.is_empty() {
-                return Some(Bytes::from(std::mem::take(&mut self.out)));
-            }
-            next = self.wait().await?;
-        }
+impl<W: WriteRun> WriteStream for InProtocol<W> {
+    fn begin(&mut self) {
+        self.writer.begin(&mut self.out);
     }
 
-    /// What comes next, or nothing but a sign of life; nothing at all at the end.
-    async fn wait(&mut self) -> Option<Option<Followed>> {
-        match timeout(HEARTBEAT, self.following.next()).await {
-            Ok(next) => Some(Some(next?)),
-            Err(_elapsed) => {
-                // A comment, which every reader of events skips.
-                self.out.push_str(": heartbeat\n\n");
-                Some(None)
-            }
-        }
-    }
-
-    fn write(&mut self, followed: &Followed) {
+    async fn write(&mut self, run_id: &str, followed: &Followed) {
         let (writer, out) = (&mut self.writer, &mut self.out);
         match followed {
             Followed::Stored { event, .. } => writer.event(out, event),
             Followed::Delta(delta) => writer.delta(out, delta),
             // Neither of the protocols has words for it.
             Followed::Progress(_) => {}
-            Followed::Ended { end: RunEnd::Answer(answer), .. } => writer.ended(out, answer),
+            Followed::Ended { end: RunEnd::Answer(answer), .. } => {
+                // Before the client hears of the end, after which it may go on from it.
+                keep_end(self.keep.as_ref(), answer, writer, out).await;
+                writer.ended(out, answer);
+            }
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.production);
-                server_sent_events::log_failure(self.following.run_id(), status, &log);
+                server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
             }
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),
         }
+    }
+
+    fn text(&mut self) -> &mut String {
+        &mut self.out
     }
 }
 

@@ -7,7 +7,6 @@ use agent_core::live::{LiveJournal, LiveRuns};
 use agent_core::streams::{RunStores, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Message, ModelReply, Options, StopReason};
-use axum::body::Body;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -16,16 +15,6 @@ use crate::harness::{Answer, Answers, Fakes, Keys, Panics, b, bearer, idempotenc
 
 const CHAT: &str = "/v1/chat/completions";
 pub(super) const RESPONSES: &str = "/v1/responses";
-
-/// Every route under `/v1/`.
-const ROUTES: [(&str, &str); 6] = [
-    ("GET", "/v1/models"),
-    ("GET", "/v1/models/agent"),
-    ("GET", "/v1/responses/resp_1"),
-    ("DELETE", "/v1/responses/resp_1"),
-    ("POST", CHAT),
-    ("POST", RESPONSES),
-];
 
 fn chat(more: &Value) -> String {
     merged(json!({"model": "agent", "messages": [{"role": "user", "content": "hi"}]}), more)
@@ -106,19 +95,6 @@ async fn the_agent_is_the_one_model_there_is() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_under_v1_unless_it_is_switched_on() {
-    let fakes = Fakes::configured(Answers, |edge| b(edge).openai = false);
-    for (method, path) in ROUTES {
-        let answer = fakes.ask(method, path, "").await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
-        );
-        assert_eq!(window_headers(&answer, "ratelimit-"), [""; 0]);
-    }
-}
-
-#[tokio::test]
 async fn whatever_goes_wrong_is_told_in_openais_form() {
     let told = |answer: &Answer| {
         let error = error(answer);
@@ -129,15 +105,6 @@ async fn whatever_goes_wrong_is_told_in_openais_form() {
         format!("{} {} {} {}", answer.status.as_u16(), text("type"), text("code"), text("param"))
     };
     let fakes = Fakes::with_invoke(Answers);
-    for (method, path) in ROUTES {
-        let nobody = fakes.service.ask(method, path).await;
-        assert_eq!(told(&nobody), "401 invalid_request_error invalid_api_key -", "{method} {path}");
-        assert_eq!(nobody.header("www-authenticate"), Some(r#"Bearer realm="agent-host""#));
-        let mut forged = request(method, path, Body::empty());
-        forged.headers_mut().insert("authorization", "Bearer sk-1".parse().unwrap());
-        let forged = fakes.service.send(forged).await;
-        assert_eq!(told(&forged), "401 invalid_request_error invalid_api_key -", "{method} {path}");
-    }
     let wrong_method = fakes.get(CHAT).await;
     assert_eq!(told(&wrong_method), "405 invalid_request_error method_not_supported -");
     assert_eq!(wrong_method.header("allow"), Some("POST"));

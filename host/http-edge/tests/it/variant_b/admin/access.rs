@@ -5,9 +5,8 @@ use http::{Request, StatusCode};
 use http_edge::Origins;
 use insta::assert_snapshot;
 
-use super::super::window_headers;
 use super::{READING, ROUTES, body_of};
-use crate::harness::{Answers, Fakes, Service, as_admin, b, request, token, with_token};
+use crate::harness::{Answers, Fakes, as_admin};
 
 #[tokio::test]
 async fn an_administrator_gets_to_every_route() {
@@ -18,50 +17,6 @@ async fn an_administrator_gets_to_every_route() {
         assert_eq!(answer.header("x-ratelimit-limit"), Some("10"), "{method} {path}");
         fakes.windows.fill("user:a1", 0);
     }
-}
-
-#[tokio::test]
-async fn without_a_token_every_route_is_401_as_under_api() {
-    let fakes = Fakes::with_invoke(Answers);
-    for (method, path) in ROUTES {
-        let answer = fakes.service.ask(method, path).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::UNAUTHORIZED, ""), "{method} {path}");
-        assert_eq!(
-            answer.header("www-authenticate"),
-            Some(r#"Bearer realm="agent-host""#),
-            "{method} {path}"
-        );
-    }
-    assert_eq!(fakes.tools.take_done(), [""; 0]);
-}
-
-#[tokio::test]
-async fn with_a_token_that_cannot_be_verified_every_route_is_403_without_a_word() {
-    let fakes = Fakes::with_invoke(Answers);
-    for (method, path) in ROUTES {
-        let answer = fakes.service.send(with_token("x.y.z", request(method, path, ""))).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::FORBIDDEN, ""), "{method} {path}");
-    }
-    assert_eq!(fakes.tools.take_done(), [""; 0]);
-}
-
-#[tokio::test]
-async fn without_the_role_every_route_is_403_with_a_word() {
-    let fakes = Fakes::with_invoke(Answers);
-    for role in [None, Some(""), Some("user"), Some("Admin"), Some("admin "), Some("admin,user")] {
-        let token = token("u1", Some("premium"), role);
-        for (method, path) in ROUTES {
-            let answer = fakes.service.send(with_token(&token, request(method, path, "{"))).await;
-            assert_eq!(
-                (answer.status, answer.body.as_str()),
-                (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),
-                "{method} {path}"
-            );
-        }
-        fakes.windows.fill("user:u1", 0);
-        fakes.windows.fill("ip:unknown", 0);
-    }
-    assert_eq!(fakes.tools.take_done(), [""; 0]);
 }
 
 #[tokio::test]
@@ -98,57 +53,6 @@ async fn head_is_get_without_the_body() {
         }
         fakes.windows.fill("user:a1", 0);
     }
-}
-
-#[tokio::test]
-async fn every_request_counts_once_in_the_windows_of_api() {
-    let fakes = Fakes::with_invoke(Answers);
-    for (method, path) in ROUTES {
-        fakes.administer(method, path, body_of(method)).await;
-        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:a1"]], "{method} {path}");
-        fakes.windows.fill("user:a1", 0);
-        let answer =
-            fakes.service.send(with_token(&token("u1", None, None), request(method, path, ""))).await;
-        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:u1"]], "{method} {path}");
-        assert_eq!(window_headers(&answer, "x-ratelimit-").len(), 3, "{method} {path}");
-        fakes.windows.fill("user:u1", 0);
-    }
-}
-
-#[tokio::test]
-async fn a_full_window_turns_away_before_anything_is_done() {
-    let fakes = Fakes::with_invoke(Answers);
-    fakes.windows.fill("user:a1", 10);
-    for (method, path) in ROUTES {
-        let answer = fakes.administer(method, path, body_of(method)).await;
-        assert_eq!(answer.body, r#"{"error":"Rate limit exceeded"}"#, "{method} {path}");
-        assert_eq!(answer.header("retry-after"), Some("60"), "{method} {path}");
-    }
-    fakes.windows.fill("ip:unknown", 100);
-    let answer = fakes.administer("GET", "/admin/tools", "").await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, "Too many requests from this IP")
-    );
-    assert_eq!(fakes.tools.take_done(), [""; 0]);
-}
-
-#[tokio::test]
-async fn where_nobody_looks_after_the_tools_every_route_is_404() {
-    let without = Fakes::configured(Answers, |edge| b(edge).tool_admin = None);
-    let variant_a = Service::with_invoke(Answers);
-    for (method, path) in ROUTES {
-        for service in [&without.service, &variant_a] {
-            let answer = service.send(as_admin(request(method, path, ""))).await;
-            assert_eq!(
-                (answer.status, answer.body.as_str()),
-                (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#),
-                "{method} {path}"
-            );
-        }
-    }
-    let page = without.service.get("/").await.body;
-    assert!(!page.contains("/admin/tools"), "{page}");
 }
 
 #[tokio::test]

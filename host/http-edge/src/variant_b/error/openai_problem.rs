@@ -40,65 +40,65 @@ impl Problem {
     }
 
     /// The body is no object.
-    pub(super) fn no_object() -> Self {
+    pub(in crate::variant_b) fn no_object() -> Self {
         let message = "The request body must be a JSON object.".to_owned();
         Self { status: StatusCode::BAD_REQUEST, message, param: None, code: "invalid_type" }
     }
 
-    pub(super) fn missing(param: &str) -> Self {
+    pub(in crate::variant_b) fn missing(param: &str) -> Self {
         Self::bad("missing_required_parameter", param, format!("Missing required parameter: '{param}'."))
     }
 
-    pub(super) fn wrong_type(param: impl Into<String>, expected: &str) -> Self {
+    pub(in crate::variant_b) fn wrong_type(param: impl Into<String>, expected: &str) -> Self {
         let param = param.into();
         let message = format!("Invalid type for '{param}': expected {expected}.");
         Self::bad("invalid_type", param, message)
     }
 
-    pub(super) fn invalid(param: impl Into<String>, why: &str) -> Self {
+    pub(in crate::variant_b) fn invalid(param: impl Into<String>, why: &str) -> Self {
         let param = param.into();
         let message = format!("Invalid value for '{param}': {why}");
         Self::bad("invalid_value", param, message)
     }
 
     /// To ignore it would be to lie.
-    pub(super) fn unsupported_parameter(param: &str, why: &str) -> Self {
+    pub(in crate::variant_b) fn unsupported_parameter(param: &str, why: &str) -> Self {
         Self::bad("unsupported_parameter", param, format!("Unsupported parameter: '{param}'. {why}"))
     }
 
     /// The same of one of its values.
-    pub(super) fn unsupported_value(param: impl Into<String>, why: &str) -> Self {
+    pub(in crate::variant_b) fn unsupported_value(param: impl Into<String>, why: &str) -> Self {
         let param = param.into();
         let message = format!("Unsupported value for '{param}'. {why}");
         Self::bad("unsupported_value", param, message)
     }
 
-    pub(super) fn unknown_model(id: &str) -> Self {
+    pub(in crate::variant_b) fn unknown_model(id: &str) -> Self {
         let message = format!("The model '{}' does not exist. The agent is the model 'agent'.", quoted(id));
         let (status, code) = (StatusCode::NOT_FOUND, "model_not_found");
         Self { status, message, param: Some("model".to_owned()), code }
     }
 
     /// Two parameters of which one only can be there.
-    pub(super) fn exclusive(param: &str, other: &str) -> Self {
+    pub(in crate::variant_b) fn exclusive(param: &str, other: &str) -> Self {
         let message = format!("Only one of '{param}' and '{other}' can be there.");
         Self::bad("mutually_exclusive_parameters", param, message)
     }
 
     /// There is nothing to go on from.
-    pub(super) fn unknown_previous_response(id: &str) -> Self {
+    pub(in crate::variant_b) fn unknown_previous_response(id: &str) -> Self {
         let message = format!("Previous response with id '{}' not found.", quoted(id));
         Self::bad("previous_response_not_found", "previous_response_id", message)
     }
 
-    pub(super) fn unknown_response(id: &str) -> Self {
+    pub(in crate::variant_b) fn unknown_response(id: &str) -> Self {
         let message = format!("Response with id '{}' not found.", quoted(id));
         let (status, code) = (StatusCode::NOT_FOUND, "response_not_found");
         Self { status, message, param: Some("response_id".to_owned()), code }
     }
 
     /// There is no such item, or it is somebody else's.
-    pub(super) fn unknown_item(id: &str) -> Self {
+    pub(in crate::variant_b) fn unknown_item(id: &str) -> Self {
         let message = format!(
             "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with `store` \
              set to true, or remove this item from your input.",
@@ -108,7 +108,7 @@ impl Problem {
         Self { status, message, param: Some("input".to_owned()), code }
     }
 
-    pub(super) fn duplicate_item(id: &str) -> Self {
+    pub(in crate::variant_b) fn duplicate_item(id: &str) -> Self {
         let why = "Remove duplicate items from your input and try again.";
         Self::bad("invalid_value", "input", format!("Duplicate item found with id '{}'. {why}", quoted(id)))
     }
@@ -124,12 +124,12 @@ impl Problem {
         Self::bad("invalid_function_parameters", "tools", message)
     }
 
-    pub(super) fn unknown_path() -> Self {
+    pub(in crate::variant_b) fn unknown_path() -> Self {
         let message = "There is no such path: /v1/models, /v1/chat/completions and /v1/responses are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
     }
 
-    pub(super) fn wrong_method() -> Self {
+    pub(in crate::variant_b) fn wrong_method() -> Self {
         let (status, message) = (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed".to_owned());
         Self { status, message, param: None, code: "method_not_supported" }
     }

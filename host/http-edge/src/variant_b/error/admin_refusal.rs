@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 /// What a request for the admin API can be refused for, beside what is wrong with every other request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::variant_b) enum Refusal {
+pub(in crate::variant_b) enum AdminRefusal {
     #[error(
         "The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and \
          neither '.' nor '..'"
@@ -36,7 +36,7 @@ pub(in crate::variant_b) enum Refusal {
     Busy,
 }
 
-impl Refusal {
+impl AdminRefusal {
     /// The status that it is answered with.
     pub(in crate::variant_b) fn status(&self) -> StatusCode {
         match self {

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 /// Why a request is not answered by a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(in crate::variant_b) enum McpRefusal {
     /// `POST` may be answered by either, so clients have to take both.
     #[error("Accept has to name application/json and text/event-stream")]
     NotBothAccepted,
@@ -30,8 +30,8 @@ pub(crate) enum Refusal {
     Unanswered,
 }
 
-impl Refusal {
-    pub(crate) const fn status(self) -> StatusCode {
+impl McpRefusal {
+    pub(in crate::variant_b) const fn status(self) -> StatusCode {
         match self {
             Self::NotBothAccepted | Self::NoEventsAccepted => StatusCode::NOT_ACCEPTABLE,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -42,7 +42,7 @@ impl Refusal {
     }
 
     /// What the answer says beside its text.
-    pub(crate) fn header(self) -> Option<(HeaderName, HeaderValue)> {
+    pub(in crate::variant_b) fn header(self) -> Option<(HeaderName, HeaderValue)> {
         let is_about_get = matches!(self, Self::NoStream | Self::WholeAnswers);
         is_about_get.then_some((ALLOW, HeaderValue::from_static("POST")))
     }

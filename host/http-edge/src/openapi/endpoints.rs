@@ -1,0 +1,36 @@
+//! What is served, in a line for each route: for the front page.
+
+use std::sync::Arc;
+
+use super::document::{TAGS, as_in_documents};
+use super::routes::Described;
+use super::serve::made_by;
+use crate::index::{Endpoint, Endpoints};
+
+/// A line for each of these routes, grouped as in the document. Left out are the front page, the files of the
+/// console, and the pages that the documentation's own index lists.
+pub(crate) fn endpoints(described: Arc<[Described]>) -> Endpoints {
+    made_by(move || {
+        let is_listed = |path: &str| path.ends_with("/{file}") || path.starts_with("/docs/{");
+        let mut shown: Vec<_> =
+            described.iter().filter(|route| route.path != "/" && !is_listed(&route.path)).collect();
+        shown.sort_by_key(|route| TAGS.iter().position(|(tag, _)| *tag == route.operation.tag()));
+        shown.into_iter().map(line).collect()
+    })
+}
+
+fn line(Described { method, path, operation }: &Described) -> Endpoint {
+    let parameters: Vec<_> = operation.required_parameters().map(|name| format!("{name}=")).collect();
+    let query = if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
+    let body = operation.body_sketch().map(|sketch| format!(": {sketch}")).unwrap_or_default();
+    let who = match operation.roles() {
+        None => "",
+        Some([]) => "; with a bearer token",
+        Some(_) => "; for administrators",
+    };
+    Endpoint {
+        method: method.to_uppercase(),
+        path: as_in_documents(path) + &query,
+        what: format!("{}{body}{who}", operation.summary()),
+    }
+}

@@ -1,0 +1,54 @@
+//! From a request to what the agent is asked: the same for every protocol of this variant.
+
+use agent_core::layers::{Ask, RateCheck};
+use agent_core::words::Options;
+use axum::extract::FromRequestParts;
+use http::HeaderMap;
+use http::request::Parts;
+
+use super::auth::Caller;
+use super::error::Error;
+use crate::middleware::idempotency::OnceId;
+use crate::middleware::request_id::RequestId;
+
+/// Who asks the agent, and what the middlewares know of the request. Handlers take it as an argument.
+pub(super) struct Asking {
+    pub(super) caller: Caller,
+    pub(super) request_id: RequestId,
+    pub(super) headers: HeaderMap,
+    rate_check: Option<RateCheck>,
+    once: Option<OnceId>,
+}
+
+impl Asking {
+    /// What the agent is asked on behalf of the caller.
+    pub(super) fn ask(&self, input: String, options: Options) -> Ask {
+        Ask {
+            principal: self.caller.principal(),
+            options,
+            rate_check: self.rate_check.clone(),
+            ..Ask::new(self.request_id.to_string(), input)
+        }
+    }
+
+    /// The turn that the run makes of a conversation, if the request has a key: carried out again under it,
+    /// perhaps by another process, it is the same turn.
+    pub(super) fn turn_id(&self) -> Option<String> {
+        self.once.as_ref().map(|OnceId(id)| id.to_string())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Asking {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let Ok(request_id) = RequestId::from_request_parts(parts, state).await;
+        Ok(Self {
+            caller: Caller::from_request_parts(parts, state).await?,
+            request_id,
+            headers: parts.headers.clone(),
+            rate_check: parts.extensions.get().cloned(),
+            once: parts.extensions.get().cloned(),
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! The bodies of the requests under `/api/` that ask the agent
+//! (host/docs/interface/errors-and-limits.md#limits).
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use agent_core::words::{LONGEST_CONVERSATION_ID, Message, Options, is_conversation_id};
+use serde_json::{Value, json};
+
+use super::error::Error;
+use crate::body::Payload;
+use crate::dependencies::Settings;
+use crate::history::{CHOSEN_TOOLS, HISTORY};
+use crate::json;
+use crate::request::{self, Elsewhere, Field, Kind, Object, Pattern, Request, request};
+
+/// The options that not every route has: where a request of another route has one, it is refused. A run without
+/// its conversation would not know what was said in it, nor be kept.
+const OF_OTHER_ROUTES: &[Elsewhere] = &[
+    of_a_request("maxTokens"),
+    of_a_request("temperature"),
+    of_a_request("tools"),
+    of_a_request("history"),
+    Elsewhere { name: "conversationId", takers: "POST /api/agent and POST /api/agent/async take" },
+];
+
+/// Those of them that only `POST /api/agent` has.
+const OF_A_REQUEST: &[Elsewhere] = OF_OTHER_ROUTES.split_at(4).0;
+
+const fn of_a_request(name: &'static str) -> Elsewhere {
+    Elsewhere { name, takers: "POST /api/agent takes" }
+}
+
+/// The priority that the dedicated cluster is for (host/docs/interface/endpoints.md#gateway-request).
+const HIGH: &str = "high";
+
+/// Reads a body within its limits.
+pub(super) async fn read<T: Request>(payload: Payload, settings: &Settings) -> Result<T, Error> {
+    Ok(request::read(read_json(payload, settings).await?)?)
+}
+
+/// The same of one that is not described by a type.
+pub(super) async fn read_json(payload: Payload, settings: &Settings) -> Result<Value, Error> {
+    Ok(json::parse(&payload.read(settings).await?)?)
+}
+
+const QUERY: Field = Field::text("query")
+    .least(1)
+    .most(1_000)
+    .required()
+    .about("The user's text. Characters are Unicode code points.")
+    .example(|| json!("What is 6 * 7?"));
+
+/// The id of a kept conversation.
+pub(super) const CONVERSATION_ID: Field = Field::text("conversationId")
+    .least(1)
+    .most(LONGEST_CONVERSATION_ID as u32)
+    .like(&Pattern {
+        is: is_conversation_id,
+        fault: "Invalid conversation id",
+        keywords: || json!({ "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$" }),
+    })
+    .example(|| json!("trip-to-rome"));
+
+const CONVERSATION_OF_RUN: Field = CONVERSATION_ID.about(
+    "The kept conversation that the run is part of, in the namespace of the caller; the first run with an id begins it. \
+     What was said in it stands in front of the run, before `history`, and the run is appended when it ends well. One \
+     run at a time is part of a conversation: another one is refused with 409, a job waits.",
+);
+
+request! {
+    /// What the agent is asked.
+    pub(super) struct AgentRequest = Object::OPEN;
+
+    query: String = QUERY;
+    options: AgentOptions = Field::new("options", AgentOptions::KIND);
+}
+
+request! {
+    /// Wishes for this run.
+    pub(super) struct AgentOptions = Object::OPEN;
+
+    /// Most tokens that the model may write in one reply. A fraction is cut off.
+    max_tokens: Option<u32> = Field::new("maxTokens", Kind::Number).least(100).most(10_000).example(|| json!(1000));
+
+    /// How freely the model chooses its words.
+    temperature: Option<f64> = Field::new("temperature", Kind::Number).least(0).most(2).example(|| json!(0));
+
+    /// Names of the only tools that the run has. Without it the run has all that the caller may use.
+    tools: Option<Vec<String>> = CHOSEN_TOOLS;
+
+    history: Option<Vec<Message>> = HISTORY;
+    conversation_id: Option<String> = CONVERSATION_OF_RUN;
+}
+
+impl AgentOptions {
+    /// What they say about the run itself.
+    pub(super) fn of_run(self) -> Options {
+        let Self { max_tokens, temperature, tools, history, conversation_id: _ } = self;
+        Options { max_tokens, temperature, tools, history: history.unwrap_or_default(), functions: vec![] }
+    }
+}
+
+request! {
+    /// What the agent is asked.
+    pub(super) struct QueryRequest = Object::OPEN;
+
+    query: String = QUERY;
+    options: NoRunOptions = Field::new("options", NoRunOptions::KIND).example(|| json!({}));
+}
+
+request! {
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only it and
+    /// `POST /api/agent/async` take `conversationId`.
+    pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
+}
+
+request! {
+    /// What the agent is asked.
+    pub(super) struct JobRequest = Object::OPEN;
+
+    /// The user's text. The body's limit bounds it.
+    query: String = Field::text("query").least(1).required().example(|| json!("What is 6 * 7?"));
+
+    /// Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.
+    webhook_url: Option<String> = Field::text(WEBHOOK_URL)
+        .most(2_048)
+        .like(URI)
+        .example(|| json!("https://example.com/hook"));
+
+    options: JobOptions =
+        Field::new("options", JobOptions::KIND).example(|| json!({ "conversationId": "trip-to-rome" }));
+}
+
+pub(super) const WEBHOOK_URL: &str = "webhookUrl";
+
+/// Which addresses may be sent to is for the sender of webhooks to know.
+const URI: &Pattern = &Pattern { is: |_| true, fault: "", keywords: || json!({ "format": "uri" }) };
+
+request! {
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`.
+    pub(super) struct JobOptions = Object { refused: OF_A_REQUEST, ..Object::LENIENT };
+
+    conversation_id: Option<String> = CONVERSATION_OF_RUN;
+}
+
+request! {
+    /// What the agent is asked, and how urgent that is.
+    pub(super) struct GatewayRequest = Object::OPEN;
+
+    query: String = QUERY;
+    options: NoRunOptions = Field::new("options", NoRunOptions::KIND).example(|| json!({}));
+
+    /// `high` for the dedicated cluster, if there is one. Anything else is worked here.
+    priority: Option<Value> = Field::new("priority", Kind::Any).example(|| json!(HIGH));
+}
+
+impl GatewayRequest {
+    pub(super) fn is_urgent(&self) -> bool {
+        self.priority.as_ref().is_some_and(|priority| priority == HIGH)
+    }
+}
