@@ -3,53 +3,43 @@
 use agent_core::ports::AdminError;
 use http::StatusCode;
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{APPROVED, Answer, Answers, Fakes, WAITING};
 
-/// The answer with its body laid out.
-fn laid_out(answer: &Answer) -> String {
-    format!("{}\n{}", answer.status, pretty(&answer.json()))
+/// The body of a good answer, with its digests shortened.
+fn shown(answer: &Answer) -> Value {
+    assert_eq!(answer.status, StatusCode::OK);
+    shortened(&answer.json())
 }
 
-/// JSON over some lines, with its digests shortened.
-fn pretty(body: &Value) -> String {
-    let body = serde_json::to_string_pretty(body).unwrap();
-    body.replace(&"0".repeat(60), "…").replace(&"1".repeat(60), "…").replace(&"2".repeat(60), "…")
+/// The same with its digests shortened.
+fn shortened(body: &Value) -> Value {
+    let body = body.to_string();
+    let body = ["0", "1", "2"].iter().fold(body, |body, digit| body.replace(&digit.repeat(60), "…"));
+    serde_json::from_str(&body).unwrap()
 }
 
 #[tokio::test]
 async fn the_list_says_how_each_component_is() {
     let answer = Fakes::with_invoke(Answers).administer("GET", "/admin/tools", "").await;
     assert_eq!(answer.header("content-type"), Some("application/json; charset=utf-8"));
-    assert_snapshot!(laid_out(&answer), @r#"
-    200 OK
-    {
-      "data": [
-        {
-          "active": "sha256:…1111",
-          "name": "calculator",
-          "revision": 7,
-          "serving": "sha256:…1111",
-          "status": "serving",
-          "waiting": 1
-        },
-        {
-          "active": "sha256:…0000",
-          "fault": "search.wasm cannot be read: \u001b]0;root\u0007",
-          "name": "search",
-          "revision": 3,
-          "status": "down",
-          "trial": {
-            "digest": "sha256:…2222",
-            "kind": "canary",
-            "state": "failed"
-          },
-          "waiting": 0
-        }
-      ]
-    }
-    "#);
+    assert_eq!(
+        shown(&answer),
+        json!({
+            "data": [
+                {
+                    "active": "sha256:…1111", "name": "calculator", "revision": 7,
+                    "serving": "sha256:…1111", "status": "serving", "waiting": 1,
+                },
+                {
+                    "active": "sha256:…0000", "fault": "search.wasm cannot be read: \u{1b}]0;root\u{7}",
+                    "name": "search", "revision": 3, "status": "down",
+                    "trial": {"digest": "sha256:…2222", "kind": "canary", "state": "failed"}, "waiting": 0,
+                },
+            ],
+        })
+    );
 }
 
 #[tokio::test]
@@ -59,24 +49,14 @@ async fn a_component_is_shown_with_everything() {
     assert_eq!((answer.status, answer.header("etag")), (StatusCode::OK, Some("\"7\"")));
     let mut body = answer.json();
     let versions = body.as_object_mut().unwrap().remove("versions").unwrap();
-    assert_snapshot!(pretty(&body), @r#"
-    {
-      "active": "sha256:…1111",
-      "enabled": true,
-      "known": [
-        "sha256:…2222",
-        "sha256:…1111",
-        "sha256:…0000"
-      ],
-      "name": "calculator",
-      "previous": [
-        "sha256:…0000"
-      ],
-      "revision": 7,
-      "serving": "sha256:…1111",
-      "status": "serving"
-    }
-    "#);
+    assert_eq!(
+        shortened(&body),
+        json!({
+            "active": "sha256:…1111", "enabled": true,
+            "known": ["sha256:…2222", "sha256:…1111", "sha256:…0000"], "name": "calculator",
+            "previous": ["sha256:…0000"], "revision": 7, "serving": "sha256:…1111", "status": "serving",
+        })
+    );
     assert_eq!(versions.as_array().unwrap().len(), 2);
     assert_eq!(versions[1]["facts"]["tools"][0]["name"], "calculate");
 }
@@ -85,191 +65,98 @@ async fn a_component_is_shown_with_everything() {
 async fn a_version_is_shown_with_what_it_is_and_wants() {
     let fakes = Fakes::with_invoke(Answers);
     let answer = fakes.administer("GET", "/admin/tools/calculator", "").await;
-    assert_snapshot!(pretty(&answer.json()["versions"][0]), @r#"
-    {
-      "active": false,
-      "digest": "sha256:…2222",
-      "facts": {
-        "bytes": 4096,
-        "contract": "agent:tool@0.1.1",
-        "imports": [
-          "agent:tool/log@0.1.1"
-        ],
-        "signer": "ed25519:ab",
-        "tellsUsersApart": false,
-        "tools": [
-          {
-            "description": "Computes.",
-            "hints": {
-              "pure": "true"
+    assert_eq!(
+        shortened(&answer.json()["versions"][0]),
+        json!({
+            "active": false, "digest": "sha256:…2222",
+            "facts": {
+                "bytes": 4096, "contract": "agent:tool@0.1.1", "imports": ["agent:tool/log@0.1.1"],
+                "signer": "ed25519:ab", "tellsUsersApart": false,
+                "tools": [
+                    {
+                        "description": "Computes.", "hints": {"pure": "true"},
+                        "inputSchema": {"properties": {"at": {"type": "number"}}, "type": "object"},
+                        "name": "calculate",
+                    },
+                ],
+                "wants": ["http"],
             },
-            "inputSchema": {
-              "properties": {
-                "at": {
-                  "type": "number"
-                }
-              },
-              "type": "object"
-            },
-            "name": "calculate"
-          }
-        ],
-        "wants": [
-          "http"
-        ]
-      },
-      "proposedAt": "2026-11-21T12:00:00.000Z",
-      "serving": false,
-      "source": {
-        "kind": "upload",
-        "userId": "a1"
-      },
-      "status": {
-        "because": [
-          "it wants http"
-        ],
-        "kind": "waiting"
-      }
-    }
-    "#);
+            "proposedAt": "2026-11-21T12:00:00.000Z", "serving": false,
+            "source": {"kind": "upload", "userId": "a1"},
+            "status": {"because": ["it wants http"], "kind": "waiting"},
+        })
+    );
 }
 
 #[tokio::test]
 async fn a_trial_is_shown_with_its_counts_and_its_verdict() {
     let fakes = Fakes::with_invoke(Answers);
     let answer = fakes.administer("GET", "/admin/tools/search", "").await;
-    assert_snapshot!(serde_json::to_string_pretty(&answer.json()["trial"]).unwrap(), @r#"
-    {
-      "against": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
-      "by": "user:a1",
-      "counts": {
-        "new": {
-          "agreed": 0,
-          "calls": 20,
-          "compared": 0,
-          "durations": [
-            0,
-            4,
-            16
-          ],
-          "failed": 3,
-          "trapped": 3
-        },
-        "old": {
-          "agreed": 0,
-          "calls": 20,
-          "compared": 0,
-          "durations": [
-            0,
-            4,
-            16
-          ],
-          "failed": 0,
-          "trapped": 0
-        }
-      },
-      "digest": "sha256:2222222222222222222222222222222222222222222222222222222222222222",
-      "id": "t1",
-      "kind": "canary",
-      "share": 0.25,
-      "since": "2026-11-21T12:00:00.000Z",
-      "state": {
-        "at": "2026-11-21T12:01:00.000Z",
-        "because": [
-          "3 calls trapped; allowed are 0"
-        ],
-        "kind": "failed"
-      },
-      "thresholds": {
-        "maxErrorRate": 0.02,
-        "maxP99Ratio": 2.0,
-        "maxTraps": 0,
-        "minAgreement": 1.0,
-        "minCalls": 20,
-        "passAfter": 0,
-        "promote": false
-      }
-    }
-    "#);
+    assert_eq!(
+        answer.json()["trial"],
+        json!({
+            "against": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "by": "user:a1",
+            "counts": {
+                "new": {
+                    "agreed": 0, "calls": 20, "compared": 0, "durations": [0, 4, 16], "failed": 3,
+                    "trapped": 3,
+                },
+                "old": {
+                    "agreed": 0, "calls": 20, "compared": 0, "durations": [0, 4, 16], "failed": 0,
+                    "trapped": 0,
+                },
+            },
+            "digest": "sha256:2222222222222222222222222222222222222222222222222222222222222222", "id": "t1",
+            "kind": "canary", "share": 0.25, "since": "2026-11-21T12:00:00.000Z",
+            "state": {
+                "at": "2026-11-21T12:01:00.000Z", "because": ["3 calls trapped; allowed are 0"],
+                "kind": "failed",
+            },
+            "thresholds": {
+                "maxErrorRate": 0.02, "maxP99Ratio": 2.0, "maxTraps": 0, "minAgreement": 1.0,
+                "minCalls": 20, "passAfter": 0, "promote": false,
+            },
+        })
+    );
 }
 
 #[tokio::test]
 async fn versions_are_listed_with_their_status_and_what_serves() {
     let fakes = Fakes::with_invoke(Answers);
-    assert_snapshot!(laid_out(&fakes.administer("GET", "/admin/tools/calculator/versions", "").await), @r#"
-    200 OK
-    {
-      "data": [
-        {
-          "active": false,
-          "bytes": 4096,
-          "contract": "agent:tool@0.1.1",
-          "digest": "sha256:…2222",
-          "proposedAt": "2026-11-21T12:00:00.000Z",
-          "serving": false,
-          "signer": "ed25519:ab",
-          "source": {
-            "kind": "upload",
-            "userId": "a1"
-          },
-          "status": {
-            "because": [
-              "it wants http"
+    assert_eq!(
+        shown(&fakes.administer("GET", "/admin/tools/calculator/versions", "").await),
+        json!({
+            "data": [
+                {
+                    "active": false, "bytes": 4096, "contract": "agent:tool@0.1.1",
+                    "digest": "sha256:…2222", "proposedAt": "2026-11-21T12:00:00.000Z", "serving": false,
+                    "signer": "ed25519:ab", "source": {"kind": "upload", "userId": "a1"},
+                    "status": {"because": ["it wants http"], "kind": "waiting"}, "tools": ["calculate"],
+                    "wants": ["http"],
+                },
+                {
+                    "active": true, "bytes": 4096, "contract": "agent:tool@0.1.1", "digest": "sha256:…1111",
+                    "proposedAt": "2026-11-21T12:00:00.000Z", "serving": true, "source": {"kind": "folder"},
+                    "status": {"at": "2026-11-21T12:00:00.001Z", "by": "user:a1", "kind": "approved"},
+                    "tools": ["calculate"], "wants": [],
+                },
             ],
-            "kind": "waiting"
-          },
-          "tools": [
-            "calculate"
-          ],
-          "wants": [
-            "http"
-          ]
-        },
-        {
-          "active": true,
-          "bytes": 4096,
-          "contract": "agent:tool@0.1.1",
-          "digest": "sha256:…1111",
-          "proposedAt": "2026-11-21T12:00:00.000Z",
-          "serving": true,
-          "source": {
-            "kind": "folder"
-          },
-          "status": {
-            "at": "2026-11-21T12:00:00.001Z",
-            "by": "user:a1",
-            "kind": "approved"
-          },
-          "tools": [
-            "calculate"
-          ],
-          "wants": []
-        }
-      ]
-    }
-    "#);
+        })
+    );
 }
 
 #[tokio::test]
 async fn a_diff_is_shown_as_it_is() {
     let fakes = Fakes::with_invoke(Answers);
-    assert_snapshot!(laid_out(&fakes.administer("GET", "/admin/tools/calculator/diff", "").await), @r#"
-    200 OK
-    {
-      "changesWhatModelsRead": false,
-      "findings": [
-        {
-          "impact": "review",
-          "place": "grants",
-          "text": "it wants http, which it was not granted"
-        }
-      ],
-      "from": "sha256:…1111",
-      "impact": "review",
-      "to": "sha256:…2222",
-      "widens": true
-    }
-    "#);
+    assert_eq!(
+        shown(&fakes.administer("GET", "/admin/tools/calculator/diff", "").await),
+        json!({
+            "changesWhatModelsRead": false,
+            "findings": [{"impact": "review", "place": "grants", "text": "it wants http, which it was not granted"}],
+            "from": "sha256:…1111", "impact": "review", "to": "sha256:…2222", "widens": true,
+        })
+    );
     let path = format!("/admin/tools/calculator/diff?from={APPROVED}&to=");
     assert_eq!(fakes.administer("GET", &path, "").await.status, StatusCode::OK);
     let path = format!("/admin/tools/calculator/diff?to={WAITING}&other=1");
@@ -305,25 +192,18 @@ async fn versions_to_compare_are_named_by_whole_digests() {
 #[tokio::test]
 async fn the_trail_is_shown_with_moments() {
     let fakes = Fakes::with_invoke(Answers);
-    assert_snapshot!(laid_out(&fakes.administer("GET", "/admin/tools/calculator/audit", "").await), @r#"
-    200 OK
-    {
-      "data": [
-        {
-          "action": "disabled",
-          "at": "2026-11-21T12:00:00.001Z",
-          "by": "user:a1"
-        },
-        {
-          "action": "proposed",
-          "at": "2026-11-21T12:00:00.000Z",
-          "by": "user:a1",
-          "detail": "it widens its grants",
-          "digest": "sha256:…2222"
-        }
-      ]
-    }
-    "#);
+    assert_eq!(
+        shown(&fakes.administer("GET", "/admin/tools/calculator/audit", "").await),
+        json!({
+            "data": [
+                {"action": "disabled", "at": "2026-11-21T12:00:00.001Z", "by": "user:a1"},
+                {
+                    "action": "proposed", "at": "2026-11-21T12:00:00.000Z", "by": "user:a1",
+                    "detail": "it widens its grants", "digest": "sha256:…2222",
+                },
+            ],
+        })
+    );
 }
 
 #[tokio::test]
