@@ -1,6 +1,6 @@
 # The service and its tools in one image.
 #
-#   docker build -t agent-host .
+#   docker build -t agent-host --build-arg COMMIT="$(git log -1 --format='%h %cs')" .
 #   docker run -p 3000:3000 -e LLM_API_KEY=… agent-host
 
 FROM rust:1.95-bookworm AS build
@@ -8,7 +8,9 @@ WORKDIR /src
 COPY . .
 # The tools are compiled for a target of their own.
 RUN rustup target add wasm32-unknown-unknown
-RUN cargo xtask dist
+# What `agent-host --version` says: the history is not sent to the builder.
+ARG COMMIT=""
+RUN cargo xtask dist --no-packages --commit "$COMMIT"
 # In production nothing serves that nobody approved, and a policy that names a digest approves it: whoever builds this image
 # approves the tools in it.
 RUN for file in target/tools/*.wasm; do \

@@ -66,4 +66,14 @@ for (const way of [ask.plain, ask.streamed]) {
   report.looked.push([looked.steps.length, looked.steps[0].text, looked.text]);
 }
 
+// A turn in which the server called a tool of its own: what it returned comes back by its id as well.
+report.called = [];
+for (const way of [ask.plain, ask.streamed]) {
+  const messages = [{ role: "user", content: "eight" }];
+  const first = await way({ messages });
+  messages.push(...first.response.messages, { role: "user", content: "nine" });
+  const second = await way({ messages });
+  report.called.push([first.text, second.text]);
+}
+
 console.log(JSON.stringify(report));

@@ -1,4 +1,5 @@
-//! `GET /metrics`: the three series of the interface, and what else a scraper finds.
+//! `GET /metrics`: the three series of the interface (host/docs/interface/errors-and-limits.md#metrics), and
+//! what else a scraper finds.
 
 use std::collections::BTreeSet;
 
@@ -148,7 +149,7 @@ async fn the_process_metrics_stand_under_one_prefix_that_can_be_set() {
         }
         let resident = metrics.value(&format!("{prefix}process_resident_memory_bytes"), &[]).unwrap();
         assert!((1e6..1e10).contains(&resident), "{resident}");
-        // The interface's own three do not move.
+        // The three of the interface (host/docs/interface/errors-and-limits.md#metrics) do not move.
         assert_eq!(metrics.value("agent_invocations_total", &[]), Some(0.0));
         let others: Vec<_> = metrics
             .names()

@@ -258,7 +258,7 @@ async fn an_address_of_another_machine_is_an_error_that_names_it() {
     // An address that is reserved for documentation (RFC 5737).
     let Ended { code, stderr, .. } = complete().env("HOST", "192.0.2.1").without_env("PORT").run().await;
     assert_eq!(code, Some(1), "{stderr}");
-    // The port is that of the interface (Limits, "Variant A port").
+    // The port of the interface: host/docs/interface/errors-and-limits.md#limits.
     assert!(stderr.contains("192.0.2.1 port 3000") && stderr.contains("HOST"), "{stderr}");
 }
 

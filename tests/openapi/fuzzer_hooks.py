@@ -62,6 +62,9 @@ def known_values(operation):
             parameter["schema"]["enum"] = parameter["schema"]["examples"]
         if parameter["name"] in known:
             parameter["schema"]["enum"] = known[parameter["name"]]
+        # Where it has to name a revision, any is none.
+        if parameter["name"] == "If-Match" and parameter.get("required"):
+            parameter["schema"]["enum"] = ['"1"', '"7"']
 
 
 def answers(responses):

@@ -13,7 +13,7 @@ export const ipLimiter = ({ IP_LIMIT }) =>
     legacyHeaders: false,
   });
 
-// The interface gives it no header options, so the library's own hold.
+// No header options: the library's own hold (host/docs/interface/node-clients.md#rate-limit-headers).
 export const userLimiter = ({ USER_LIMIT, PREMIUM_LIMIT }) =>
   rateLimit({
     windowMs: 60 * 1000,

@@ -1,4 +1,5 @@
-// The three series of the interface and prom-client's default ones.
+// The three series of the interface (host/docs/interface/errors-and-limits.md#metrics) and prom-client's
+// default ones.
 import { readFileSync } from "node:fs";
 
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";

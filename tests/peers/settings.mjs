@@ -1,5 +1,6 @@
-// The environment of the reference peer: the variables of the interface's "Configuration", and the few that
-// tests lower. What they mean once they are read does not belong here.
+// The environment of the reference peer: the variables of the interface
+// (host/docs/interface/errors-and-limits.md#configuration), and the few that tests lower. What they mean once
+// they are read does not belong here.
 import { z } from "zod";
 
 const switched = (fallback) => z.enum(["on", "off"]).default(fallback).transform((word) => word === "on");
@@ -20,11 +21,11 @@ const service = {
   DATABASE_URL: z.string().url(),
   AGENT_CLUSTER_URL: z.string().url().optional(),
   RESULT_CACHE: switched("on"),
-  // The interface describes the breaker as something that may stand around the agent.
+  // The breaker is optional there (host/docs/interface/errors-and-limits.md#errors).
   CIRCUIT: switched("off"),
   // How many proxies are believed when they say who the client is; Express's `trust proxy`.
   TRUST_PROXY: z.coerce.number().int().nonnegative().default(0),
-  // The interface's own figures (Limits).
+  // As in host/docs/interface/errors-and-limits.md#limits.
   IP_LIMIT: positive(100),
   USER_LIMIT: positive(10),
   PREMIUM_LIMIT: positive(100),

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::IntoResponse;
+use axum::response::{AppendHeaders, IntoResponse};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -35,15 +36,47 @@ struct Answering {
     status: u16,
     content_type: &'static str,
     body: &'static str,
+    /// How long each answer takes.
+    takes: Duration,
+    /// The coding that it says its body has.
+    coding: Option<&'static str>,
     received: watch::Sender<Vec<Received>>,
 }
 
 impl Upstream {
     /// One that answers everything with this.
     pub async fn answering(status: u16, content_type: &'static str, body: &'static str) -> Self {
+        Self::answering_after(Duration::ZERO, status, content_type, body).await
+    }
+
+    /// One that takes so long for each answer. What it is sent is remembered at once.
+    pub async fn answering_after(
+        takes: Duration,
+        status: u16,
+        content_type: &'static str,
+        body: &'static str,
+    ) -> Self {
+        let received = watch::Sender::default();
+        Self::serving(Answering { status, content_type, body, takes, coding: None, received }).await
+    }
+
+    /// One that answers everything with 200 and a body of which it says that it has this coding.
+    pub async fn answering_coded(coding: &'static str, body: &'static str) -> Self {
+        Self::serving(Answering {
+            status: 200,
+            content_type: "application/json",
+            body,
+            takes: Duration::ZERO,
+            coding: Some(coding),
+            received: watch::Sender::default(),
+        })
+        .await
+    }
+
+    async fn serving(answering: Answering) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(Answering { status, content_type, body, received: watch::Sender::default() });
+        let state = Arc::new(answering);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
@@ -77,6 +110,13 @@ async fn answer(
 ) -> impl IntoResponse {
     let line = format!("{method} {uri}");
     state.received.send_modify(|received| received.push(Received { line, headers, body }));
+    tokio::time::sleep(state.takes).await;
     let status = StatusCode::from_u16(state.status).expect("a status of the test");
-    (status, [(header::CONTENT_TYPE, state.content_type)], state.body)
+    let coding = state.coding.map(|coding| [(header::CONTENT_ENCODING, coding)]);
+    (
+        status,
+        [(header::CONTENT_TYPE, state.content_type)],
+        AppendHeaders(coding.into_iter().flatten()),
+        state.body,
+    )
 }

@@ -7,10 +7,9 @@
 //!                     └────────── a second signal, or too long ──> cut off ──> closing ──> Forced
 //! ```
 //!
-//! Answers that are still under way shortly before the forced end are asked to end by themselves
-//! ([`Shutdown`]).
-//!
-//! At a forced end connections are cut off first; then what only has to be written is, within `LAST_WRITES`.
+//! The process ends `SHUTDOWN_TIMEOUT_MS` after the signal at the latest. So connections are cut off
+//! `LAST_WRITES` before that, for what only has to be written then. `LAST_WORDS` before they are cut off,
+//! answers that are still under way are asked to end by themselves ([`Shutdown`]).
 //!
 //! What does not belong here: routes, health reports, and what else there is to close.
 
@@ -50,8 +49,8 @@ use connection::Shared;
 use crate::metrics::HttpMetrics;
 use crate::tasks::Tasks;
 
-/// How long closing may take once the end is forced: long enough for the records of runs that have ended, and
-/// shorter than what orchestrators add to the time that they give a process.
+/// How long closing may take once connections are cut off: long enough for the records of runs that have
+/// ended.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// A service that is ready to accept connections.
@@ -72,8 +71,8 @@ pub struct Server {
     pub shutdown: Shutdown,
 }
 
-/// How long before the forced end, at most, answers are asked to end by themselves: runs are cancelled and
-/// recorded, and stores close, within this.
+/// How long before they are cut off, at most, answers are asked to end by themselves: runs are cancelled and
+/// recorded within this.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How a service ended.
@@ -113,8 +112,7 @@ impl Server {
             () = &mut serving => return Outcome::Forced,
         };
         drop(wanted);
-        let forced_at = Instant::now() + times.force;
-        let requests_end_at = Instant::now() + (times.force - LAST_WORDS.min(times.force / 4));
+        let Deadlines { requests_end_at, cut_off_at, forced_at } = Deadlines::of(times, Instant::now());
         shutdown.begin(requests_end_at);
         tracing::info!(%signal, drain_ms = times.drain.as_millis() as u64, "stopping");
 
@@ -142,8 +140,8 @@ impl Server {
                 return Outcome::Clean;
             }
             signal = next(&mut signals) => tracing::warn!(%signal, ?connections, "stopping at once"),
-            () = sleep_until(forced_at) => tracing::warn!(
-                after_ms = times.force.as_millis() as u64, ?connections, "stopping took too long"
+            () = sleep_until(cut_off_at) => tracing::warn!(
+                timeout_ms = times.force.as_millis() as u64, ?connections, "stopping took too long"
             ),
         }
         connections.abort();
@@ -152,13 +150,46 @@ impl Server {
             connections.finished().await;
             close.await;
         };
-        tokio::select! {
-            biased;
-            () = last_writes => {}
-            signal = next(&mut signals) => tracing::warn!(%signal, "ending before everything is written"),
-            () = sleep(LAST_WRITES) => tracing::warn!("ending before everything is written"),
-        }
+        let until = forced_at.min(Instant::now() + LAST_WRITES);
+        write_the_last(last_writes, next(&mut signals), until).await;
         Outcome::Forced
+    }
+}
+
+/// Waits for the writes that remain, until a time or until another signal.
+async fn write_the_last(
+    writes: impl Future<Output = ()>,
+    signal: impl Future<Output = Signal>,
+    until: Instant,
+) {
+    tokio::select! {
+        biased;
+        () = writes => {}
+        signal = signal => tracing::warn!(%signal, "ending before everything is written"),
+        () = sleep_until(until) => tracing::warn!("ending before everything is written"),
+    }
+}
+
+/// When the phases of a shutdown end at the latest.
+struct Deadlines {
+    /// Answers are asked to end by themselves.
+    requests_end_at: Instant,
+    /// Connections are cut off, and what only has to be written is.
+    cut_off_at: Instant,
+    /// The process ends.
+    forced_at: Instant,
+}
+
+impl Deadlines {
+    fn of(times: Timeouts, signal: Instant) -> Self {
+        let quarter = times.force / 4;
+        // Not while connections are still accepted.
+        let cut_off = (times.force - LAST_WRITES.min(quarter)).max(times.drain);
+        Self {
+            requests_end_at: signal + (cut_off - LAST_WORDS.min(quarter)),
+            cut_off_at: signal + cut_off,
+            forced_at: signal + times.force,
+        }
     }
 }
 

@@ -148,7 +148,8 @@ pub struct RateLimit {
     pub period: Duration,
 }
 
-/// How often one may call what is under `/api/`, `/admin/` and `/v1/`, and `/mcp`. The defaults are the interface's (Limits).
+/// How often one may call what is under `/api/`, `/admin/` and `/v1/`, and `/mcp`. The defaults are the
+/// interface's (host/docs/interface/errors-and-limits.md#limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Of one address: everything under the two counts, reading jobs included.

@@ -150,10 +150,12 @@ const ADMIN: [Endpoint; 15] = [
     endpoint("DELETE", "/admin/tools/{name}", "Removes a component and all its versions"),
 ];
 
-const ALWAYS: [Endpoint; 3] = [
+const ALWAYS: [Endpoint; 5] = [
     endpoint("GET", "/metrics", "Metrics for Prometheus"),
     endpoint("GET", "/openapi.json", "Everything that is served, as OpenAPI 3.1"),
-    endpoint("GET", "/docs", "The same as a page"),
+    endpoint("GET", "/docs", "The documentation, with a search"),
+    endpoint("GET", "/docs/api", "/openapi.json as a page"),
+    endpoint("GET", "/llms.txt", "Every page of the documentation, for language models"),
 ];
 
 pub(crate) fn describe() -> Operation {

@@ -10,6 +10,7 @@
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
 //! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
+//! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
 //! - `history`: what was said before a request.
@@ -25,6 +26,7 @@ mod answer;
 mod body;
 mod console;
 mod dependencies;
+mod docs;
 mod fallback;
 mod health_log;
 mod history;
@@ -51,6 +53,7 @@ pub use dependencies::{
     AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,
     Settings, VariantA, VariantB,
 };
+pub use docs::{Page as DocumentPage, pages as document_pages};
 pub use mcp::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};

@@ -218,7 +218,8 @@ mod tests {
                 receipt("nope", None, ToolOutcome::UnknownTool),
             ],
         };
-        // As text: the order of the fields is that of the interface too.
+        // As text: the interface has an order of the fields, too
+        // (host/docs/interface/decisions-runs.md#the-result).
         assert_eq!(
             serde_json::to_string(&ResultBody::from(&result)).unwrap(),
             concat!(

@@ -11,7 +11,7 @@ use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Routes};
 use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
-use crate::{console, fallback, metrics, variant_a, variant_b};
+use crate::{console, docs, fallback, metrics, variant_a, variant_b};
 
 /// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under*
 /// `/api/` (host/docs/interface/errors-and-limits.md#limits), and `/api` alone is an unknown path like any
@@ -37,8 +37,9 @@ pub fn router(edge: Edge) -> Router {
     let (index, mut described) = Routes::new().get("/", index::show_index, index::describe()).split();
     let (scrape, of_scrape) =
         Routes::new().get("/metrics", metrics::show_metrics, metrics::describe()).split();
-    let mut routes = scrape.with_state(metrics).merge(index.with_state(variants));
-    described.extend(of_scrape);
+    let (documentation, of_documentation) = docs::routes().split();
+    let mut routes = scrape.with_state(metrics).merge(index.with_state(variants)).merge(documentation);
+    described.extend(of_scrape.into_iter().chain(of_documentation));
     if let Some(variant) = a {
         let (readiness, idempotency) = (readiness.clone(), idempotency.clone());
         let streams = StreamPermits::default();

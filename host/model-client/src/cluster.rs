@@ -57,7 +57,7 @@ impl HttpCluster {
     }
 }
 
-/// "With only `query` in a JSON body" (host/docs/interface/endpoints.md#gateway-request).
+/// Only `query` is passed on (host/docs/interface/endpoints.md#gateway-request).
 #[derive(Serialize)]
 struct Body<'a> {
     query: &'a str,

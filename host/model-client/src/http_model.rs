@@ -116,6 +116,7 @@ impl HttpModel {
             if response.status.is_success() {
                 let reply = self.read(&response, &request)?;
                 if let Some(reply) = call.accepted(reply) {
+                    self.refuse_functions(&call)?;
                     self.keep_learnt(&call);
                     return Ok(reply);
                 }
@@ -128,6 +129,7 @@ impl HttpModel {
                 // To a probe this is an acceptance: the model was run, so its tools were taken.
                 let reply = if call.is_probe() { call.accepted(reply) } else { Some(reply) };
                 if let Some(reply) = reply {
+                    self.refuse_functions(&call)?;
                     return Ok(reply);
                 }
                 continue;
@@ -235,6 +237,16 @@ impl HttpModel {
             finish,
             model: self.name().to_owned(),
         }
+    }
+
+    /// The error for a request that was accepted without functions of its caller. Nothing is learnt of tools
+    /// then: so many functions may be refused that the search gave all tools up.
+    fn refuse_functions(&self, call: &Negotiation<'_>) -> Result<(), ModelError> {
+        let functions = call.refused_functions();
+        if functions.is_empty() {
+            return Ok(());
+        }
+        Err(self.faults.refused_functions(&functions, call.refusal()))
     }
 
     /// Caches what an accepted request has taught for later ones.

@@ -8,13 +8,14 @@ use agent_core::ports::{
     AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialRequest, Upload, Versioned,
 };
 use agent_core::words::{
-    AuditLine, ComponentRecord, ComponentVersion, TrialCounts, VersionDiff, VersionSource, is_component_name,
+    AuditLine, ComponentRecord, ComponentVersion, FoundDescription, TrialCounts, VersionDiff, VersionSource,
+    is_component_name,
 };
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::ToolHost;
-use crate::approved::Approved;
+use crate::approved::{Approved, facts_digest, found};
 use crate::component::{MOST_BYTES, digest};
 use crate::error::LoadError;
 use crate::folder::Content;
@@ -52,6 +53,11 @@ impl ToolAdmin for ToolHost {
         let to = to.or(newest).ok_or_else(|| AdminError::UnknownVersion("it has no versions".into()))?;
         let to = version(&record, to)?;
         let from = from.or(record.active.as_deref()).map(|from| version(&record, from)).transpose()?;
+        let is_same = from.is_some_and(|from| from.digest == to.digest && is_approved(from));
+        let now = if is_same { self.described_now(name, to).await } else { Ok(None) };
+        // One that cannot be loaded has a fault that says so, and describes itself in no other way.
+        let now =
+            now.or_else(|error| if matches!(error, AdminError::Refused(_)) { Ok(None) } else { Err(error) })?;
         let policy = self.runtime.grants.current();
         let grants = |version: &ComponentVersion| {
             let signer = version.facts.signer.as_deref().and_then(SignerKey::parse);
@@ -60,7 +66,9 @@ impl ToolAdmin for ToolHost {
         let (granted_from, granted_to) = (from.map(grants).unwrap_or_default(), grants(to));
         let granted = Granted { from: &granted_from, to: &granted_to };
         let from = from.map(|from| (from.digest.as_str(), &from.facts));
-        Ok(diff(from, (&to.digest, &to.facts), Some(granted)))
+        let facts = now.as_ref().map_or(&to.facts, |now| &now.facts);
+        let diff = diff(from, (&to.digest, facts), Some(granted));
+        Ok(VersionDiff { facts_digest: now.map(|now| now.facts_digest), ..diff })
     }
 
     async fn audit(&self, name: &str) -> Result<Vec<AuditLine>, AdminError> {
@@ -114,7 +122,8 @@ impl ToolHost {
         let Upload { bytes, signature } = upload;
         let hashed = tokio::task::spawn_blocking(move || (digest(&bytes), Arc::new(Vec::from(bytes)))).await;
         let (digest, bytes) = hashed.map_err(|error| AdminError::Unavailable(error.to_string()))?;
-        let content = Content { bytes, digest, signature: signature.map(|signature| signature.to_vec()) };
+        let content =
+            Content { bytes, digest, signature: signature.map(|signature| signature.to_vec()), permit: None };
         let given = Source::Given(content.clone());
         let loaded = load::load(self.runtime.clone(), name, &given, content).await;
         let (component, content) =
@@ -191,25 +200,50 @@ impl ToolHost {
     }
 
     /// Approving the digest of an approved version that describes itself otherwise now approves that
-    /// description: the change for it, if there is such a difference.
+    /// description: the change for it, if there is such a difference. It has to be the one that was looked at,
+    /// which the approval says with the digest of its facts.
     async fn described_anew(
         &self,
         name: &str,
         record: &ComponentRecord,
         action: &AdminAction,
     ) -> Result<Option<Change>, AdminError> {
-        let AdminAction::Approve { digest: Some(digest), .. } = action else { return Ok(None) };
-        let Some(approved) = version(record, digest).ok().filter(|version| is_approved(version)) else {
-            return Ok(None);
+        let AdminAction::Approve { digest, facts: seen, .. } = action else { return Ok(None) };
+        let named = digest.as_ref().and_then(|digest| version(record, digest).ok());
+        let now = match named.filter(|version| is_approved(version)) {
+            Some(approved) => self.described_now(name, approved).await?,
+            None => None,
         };
-        let (rollout, name, digest) = (Some(self.rollout()?.clone()), name.to_owned(), digest.clone());
-        let source = Source::Kept { rollout, memory: None, name: name.clone(), digest: digest.clone() };
-        let loaded = load::load_from(self.runtime.clone(), &name, &source).await;
-        let component = loaded.map_err(|error| AdminError::Refused(format!("{name}.wasm {error}")))?;
-        if Approved::Facts(Box::new(approved.facts.clone())).admits(&component) {
-            return Ok(None);
+        let recorded = || named.map(|version| facts_digest(&version.facts));
+        match (now, seen) {
+            (Some(now), Some(seen)) if *seen == now.facts_digest => {
+                Ok(Some(Change::Described { digest: now.digest, facts: Box::new(now.facts) }))
+            }
+            (None, None) => Ok(None),
+            (None, Some(seen)) if recorded().is_some_and(|recorded| recorded == *seen) => Ok(None),
+            (Some(now), _) => Err(AdminError::Conflict(format!(
+                "{} describes itself otherwise than when it was approved: compare it with itself, and approve it with {}, \
+                 the digest of the facts that you looked at",
+                now.digest, now.facts_digest
+            ))),
+            (None, Some(seen)) => Err(AdminError::Conflict(format!(
+                "{seen} is not the digest of the facts of a version that the approval names: look at it again"
+            ))),
         }
-        Ok(Some(Change::Described { digest, facts: Box::new(component.facts()) }))
+    }
+
+    /// How an approved version describes itself now, if that is not what was approved of it.
+    async fn described_now(
+        &self,
+        name: &str,
+        approved: &ComponentVersion,
+    ) -> Result<Option<FoundDescription>, AdminError> {
+        let (rollout, digest) = (Some(self.rollout()?.clone()), approved.digest.clone());
+        let source = Source::Kept { rollout, memory: None, name: name.to_owned(), digest };
+        let loaded = load::load_from(self.runtime.clone(), name, &source).await;
+        let component = loaded.map_err(|error| AdminError::Refused(format!("{name}.wasm {error}")))?;
+        let is_as_approved = Approved::Facts(Box::new(approved.facts.clone())).admits(&component);
+        Ok((!is_as_approved).then(|| found(&component)))
     }
 
     async fn found(&self, name: &str) -> Result<Versioned, AdminError> {
@@ -241,6 +275,7 @@ impl ToolHost {
         ComponentView {
             serving: serving.map(|component| component.digest.clone()),
             fault: fault.map(|fault| fault.error.clone()),
+            described: published.described.get(&name).cloned(),
             name,
             revision: found.revision,
             record: found.record,
@@ -271,7 +306,7 @@ fn version<'a>(record: &'a ComponentRecord, digest: &str) -> Result<&'a Componen
 
 fn as_change(action: &AdminAction, trial_id: &str) -> Change {
     match action.clone() {
-        AdminAction::Approve { digest, serve } => Change::Approve { digest, serve },
+        AdminAction::Approve { digest, serve, facts: _ } => Change::Approve { digest, serve },
         AdminAction::Enable => Change::Enable,
         AdminAction::Disable => Change::Disable,
         AdminAction::Rollback(digest) => Change::Rollback(digest),

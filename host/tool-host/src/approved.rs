@@ -4,10 +4,10 @@
 //!
 //! A description is a function of the bytes and of the host that reads them: another one comes with another
 //! release of the host, or from a component that found something to tell two loads apart by. Where nobody is
-//! asked, and where the policy names the bytes, the record takes it over with an audit line; else an operator
-//! has to approve it.
+//! asked the record takes it over with an audit line. Else an operator has to approve it, also where the
+//! policy names the bytes: its author has seen the digest, and not the other description.
 
-use agent_core::words::{ComponentFacts, ComponentRecord};
+use agent_core::words::{ComponentFacts, ComponentRecord, FoundDescription};
 use sha2::{Digest, Sha256};
 
 use crate::component::Component;
@@ -60,8 +60,8 @@ impl Approved {
                 Some(differences) => differences,
             },
         };
-        let (name, digest) = (component.name.to_string(), component.digest.clone());
-        Err(LoadError::DescribedOtherwise { differences, name, digest })
+        let (name, found) = (component.name.to_string(), Box::new(found(component)));
+        Err(LoadError::DescribedOtherwise { differences, name, found })
     }
 
     /// True when a component describes itself so.
@@ -81,19 +81,20 @@ pub(crate) async fn hold(
     let Err(error) = approved.check(component) else { return Ok(()) };
     // A command only looks, and what is remembered here is no record.
     let is_recorded = runtime.remembers && matches!(approved, Approved::Facts(_));
-    let Some(rollout) = rollout.filter(|_| is_recorded) else { return Err(error) };
-    let by = match () {
-        () if !runtime.needs_approval => "off",
-        () if runtime.grants.names(component.identity()) => "policy",
-        () => return Err(error),
-    };
-    tracing::warn!(component = component.id, by, %error, "another description of a tool component is taken over");
+    let Some(rollout) = rollout.filter(|_| is_recorded && !runtime.needs_approval) else { return Err(error) };
+    tracing::warn!(component = component.id, %error, "another description of a tool component is taken over");
     let facts = Box::new(component.facts());
     let change = Change::Described { digest: component.digest.clone(), facts };
-    match rollout.change(&component.name, by, |_| Ok(change.clone())).await {
+    match rollout.change(&component.name, "off", |_| Ok(change.clone())).await {
         Ok(_) => Ok(()),
         Err(error) => Err(LoadError::NotWrittenDown(error.to_string())),
     }
+}
+
+/// How a component describes itself, under the digest that an approval of it names.
+pub(crate) fn found(component: &Component) -> FoundDescription {
+    let (digest, facts_digest) = (component.digest.clone(), component.facts_digest().to_owned());
+    FoundDescription { digest, facts_digest, facts: component.facts() }
 }
 
 /// The digest of what is compared of a component.

@@ -1,7 +1,9 @@
 //! What a tool host is made of.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
@@ -13,7 +15,8 @@ use crate::egress::HttpMode;
 use crate::mcp::Launcher;
 use crate::observer::Observer;
 use crate::policy::Absence;
-use crate::policy::store::default_path;
+use crate::policy::model::{SecretRule, SecretSource};
+use crate::policy::store::{PolicyStore, default_path};
 
 /// What a tool host is made of.
 pub struct Config {
@@ -28,6 +31,8 @@ pub struct Config {
     pub compiler: Compiler,
     /// How MCP servers are started that are child processes.
     pub launcher: Launcher,
+    /// Longest an MCP server may take to list its tools, its start included.
+    pub mcp_look_limit: Duration,
     /// What one call may use up.
     pub limits: Limits,
     /// About how many tokens all tools together may add to every model call: [`agent_core::agent_loop::most_catalog_tokens`].
@@ -80,6 +85,22 @@ pub enum PolicyFile {
 }
 
 impl PolicyFile {
+    /// The environment variables that it reads secrets from. None where it cannot be read, which ends a
+    /// start. Blocks.
+    pub fn variables(&self) -> BTreeSet<String> {
+        let (path, absence) = self.location();
+        let Some(Ok(store)) = path.map(|path| PolicyStore::open(path, absence)) else {
+            return BTreeSet::new();
+        };
+        let policy = store.current();
+        let sources = policy.entries().iter().flat_map(|entry| entry.secrets.values());
+        let variable = |rule: &SecretRule| match &rule.source {
+            SecretSource::Env(name) => Some(name.clone()),
+            SecretSource::File(_) => None,
+        };
+        sources.filter_map(variable).collect()
+    }
+
     /// The file, if one can be named, and what it means that it is not there.
     pub(crate) fn location(&self) -> (Option<PathBuf>, Absence) {
         match self {

@@ -9,14 +9,13 @@ use serde_json::Value;
 use crate::argument_schema::{Budget, Fuel, Misfit, Schema};
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
+use crate::mends::{answers_no_json, proposed_name, with_mend};
 use crate::moving_average::MeanTime;
+use crate::tool_name::{NAME_BYTES, is_tool_name};
 use crate::untrusted_text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
-
-/// Longest tool name, in bytes; providers allow 64.
-const NAME_BYTES: usize = 63;
 
 /// Most hints of a tool, and the most bytes of a key and of a value.
 const HINTS: usize = 16;
@@ -72,15 +71,16 @@ impl Definition {
             return Err("it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)".into());
         }
         let mut arguments = Schema::read(&described.input_schema, budget)
-            .map_err(|problem| format!("its input schema {problem}"))?;
+            .map_err(|problem| format!("its input schema {}", with_mend(problem, &described.input_schema)))?;
         if arguments.text.get("type").and_then(Value::as_str) != Some("object") {
             return Err(r#"its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#.into());
         }
         show_to_models(&mut arguments.text).map_err(|problem| format!("its input schema {problem}"))?;
         let output = match &described.output_schema {
-            Some(text) => {
-                Some(Schema::read(text, budget).map_err(|problem| format!("its output schema {problem}"))?)
-            }
+            Some(text) => Some(
+                Schema::read(text, budget)
+                    .map_err(|problem| format!("its output schema {}", with_mend(problem, text)))?,
+            ),
             None => None,
         };
         let oddities = check_hints(&described.hints)?;
@@ -146,13 +146,23 @@ impl Definition {
         // Reading costs steps too, and what nobody waits for any more is not even read.
         fuel.spend(text.len() as u64 / 8)?;
         let Some(schema) = &self.output else {
-            return serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(not_json);
+            return serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(answers_no_json);
         };
-        schema.check(&read(text)?, "the output", fuel)
+        let value = MemoryBudget::new(VALUE_BYTES).read(text.as_bytes()).map_err(|error| match error {
+            ReadError::Json(error) => answers_no_json(error),
+            ReadError::TooLarge { .. } => Misfit::TooCostly,
+        })?;
+        schema.check(&value, "the output", fuel).map_err(|misfit| match misfit {
+            Misfit::Wrong(problem) => Misfit::Wrong(format!(
+                "{problem}: return what its output schema says, or write into the schema what it returns"
+            )),
+            Misfit::TooCostly => Misfit::TooCostly,
+        })
     }
 }
 
-fn read(text: &str) -> Result<Value, Misfit> {
+/// Reads JSON of a stranger.
+pub(crate) fn read(text: &str) -> Result<Value, Misfit> {
     MemoryBudget::new(VALUE_BYTES).read(text.as_bytes()).map_err(|error| match error {
         ReadError::Json(error) => not_json(error),
         ReadError::TooLarge { .. } => Misfit::TooCostly,
@@ -185,19 +195,12 @@ fn show_to_models(part: &mut Value) -> Result<(), String> {
     }
 }
 
-/// Tells if a tool may have the name.
-pub(crate) fn is_tool_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let starts_well = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
-    let goes_on_well = bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    starts_well && goes_on_well && name.len() <= NAME_BYTES
-}
-
 fn check_name(name: &str) -> Result<(), String> {
     if is_tool_name(name) {
         return Ok(());
     }
-    Err("its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'".into())
+    let proposed = proposed_name(name).map(|name| format!(": take {name:?}")).unwrap_or_default();
+    Err(format!("its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'{proposed}"))
 }
 
 /// Refuses hints that are too many or too long, and names those that were probably meant to be others.

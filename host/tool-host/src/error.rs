@@ -1,5 +1,7 @@
 //! Why a component cannot be loaded. Each message says what is wrong and what to do about it.
 
+use agent_core::words::FoundDescription;
+
 use crate::untrusted_text::printable;
 
 /// Longest error text of a guest or of wasmtime that is kept.
@@ -171,15 +173,16 @@ pub enum LoadError {
     },
     /// The component describes itself otherwise than when it was approved.
     #[error(
-        "describes itself otherwise than when it was approved ({differences}), so it is refused: if that is right, `agent-host tools approve {name} --digest {digest}` approves how it describes itself now"
+        "describes itself otherwise than when it was approved ({differences}), so it is refused: if that is right, `agent-host tools approve {name} --digest {} --facts {}` approves how it describes itself now",
+        .found.digest, .found.facts_digest
     )]
     DescribedOtherwise {
         /// The differences, in words.
         differences: String,
         /// The component.
         name: String,
-        /// `sha256:…` of its bytes.
-        digest: String,
+        /// How it describes itself.
+        found: Box<FoundDescription>,
     },
     /// The store of versions has not answered, or has no word on it yet.
     #[error(

@@ -19,6 +19,7 @@ use agent_core::words::is_component_name;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::component::{self, MOST_BYTES};
+use crate::content_memory::ContentPermit;
 use crate::error::LoadError;
 use crate::mcp::McpServers;
 
@@ -57,6 +58,8 @@ pub(crate) struct Content {
     pub(crate) digest: String,
     /// What lies beside the file as `<name>.wasm.sig`, whatever that is; absent when nothing does.
     pub(crate) signature: Option<Vec<u8>>,
+    /// For the bytes, where many may be read at once.
+    pub(crate) permit: Option<ContentPermit>,
 }
 
 /// What is in the folder.
@@ -137,6 +140,7 @@ impl Folder {
                 digest: component::digest(&bytes),
                 bytes: Arc::new(bytes),
                 signature: None,
+                permit: None,
             });
         }
         let (path, signature) = (self.path.join(file), self.path.join(signature_file(file)));
@@ -150,7 +154,7 @@ impl Folder {
                     Err(LoadError::TooLarge { .. } | LoadError::NotAFile) => Some(Vec::new()),
                     Err(error) => return Err(error),
                 };
-                Ok(Content { bytes: Arc::new(bytes), digest, signature })
+                Ok(Content { bytes: Arc::new(bytes), digest, signature, permit: None })
             }))
         });
         read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))

@@ -31,6 +31,7 @@ mod compiler;
 mod component;
 mod component_facts;
 mod config;
+mod content_memory;
 mod contract;
 mod definition;
 mod describe;
@@ -46,6 +47,7 @@ mod inventory;
 mod learning;
 mod load;
 mod mcp;
+mod mends;
 mod moving_average;
 mod observer;
 mod pinned;
@@ -60,19 +62,21 @@ mod shadow_calls;
 pub mod signing;
 mod snapshot;
 mod temp_file;
+mod tool_name;
 mod typed;
 mod untrusted_text;
 mod user_names;
 mod versions;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox, Versions};
-use agent_core::words::Principal;
+use agent_core::words::{FoundDescription, Principal};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
@@ -127,6 +131,8 @@ pub struct ToolHost {
 struct Published {
     serving: Arc<Serving>,
     faults: Vec<ToolFault>,
+    /// How versions describe themselves that are refused for it, by component.
+    described: BTreeMap<String, FoundDescription>,
     preparing: Preparing,
     has_no_folder: bool,
 }
@@ -192,6 +198,7 @@ impl ToolHost {
         let published = Published {
             serving,
             faults: vec![],
+            described: BTreeMap::new(),
             preparing: Preparing { first: true, ..Preparing::default() },
             has_no_folder: false,
         };
@@ -284,7 +291,8 @@ impl ToolHost {
 
     fn swap(&self, settled: Settled) {
         let before = self.published.load_full();
-        let Settled { components, mut faults, preparing, has_no_folder, counted, revision: _ } = settled;
+        let Settled { components, mut faults, described, preparing, has_no_folder, counted, revision: _ } =
+            settled;
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
         let counts_others = !before.serving.is_counting(&counted);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
@@ -312,7 +320,7 @@ impl ToolHost {
             tracing::info!(tools = names.join(","), digest, "the tool set was swapped");
         }
         let changed = swapped || faults != before.faults;
-        let published = Published { serving, faults, preparing, has_no_folder };
+        let published = Published { serving, faults, described, preparing, has_no_folder };
         if changed {
             let report = SetReport { tools: &tools, faults: &published.faults, swapped };
             self.runtime.observer.set_changed(&report);

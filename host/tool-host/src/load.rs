@@ -14,6 +14,7 @@ use crate::call::state::CallState;
 use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
 use crate::component::{self, Component};
+use crate::content_memory::{ContentMemory, ContentPermit};
 use crate::contract::{self, ComponentImports};
 use crate::describe::describe;
 use crate::error::{LoadError, detail};
@@ -59,6 +60,23 @@ impl Source {
             Self::Original { memory, name, digest } => from_memory(memory, name, digest).await,
         }
     }
+}
+
+/// Reads a source, which waits while too many bytes of others are held. The list of an MCP server is small, and
+/// its server may take its time.
+pub(crate) async fn read_counted(
+    runtime: &Runtime,
+    memory: &ContentMemory,
+    name: &str,
+    source: &Source,
+) -> Result<Content, LoadError> {
+    if runtime.mcp.server(name).is_some() {
+        return source.read().await;
+    }
+    let reserved = memory.reserve().await?;
+    let content = source.read().await?;
+    let permit = Some(reserved.keep(content.bytes.len()));
+    Ok(Content { permit, ..content })
 }
 
 /// Reads a source and loads the component in it, as [`load`] does.
@@ -201,7 +219,8 @@ async fn from_store(rollout: &Rollout, name: &str, digest: &str) -> Result<Conte
             return Err(LoadError::Gone);
         }
         let signature = kept.signature.map(|signature| signature.to_vec());
-        Ok(Content { bytes: Arc::new(kept.bytes.to_vec()), digest, signature })
+        // The only owner of the bytes gives them without a copy.
+        Ok(Content { bytes: Arc::new(kept.bytes.into()), digest, signature, permit: None })
     })
     .await
 }
@@ -238,18 +257,19 @@ async fn compile(
     content: Content,
 ) -> Result<(Code, Content), LoadError> {
     let unavailable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
-    let (_permit, content) = match runtime.compilers.try_permit() {
-        Some(permit) => (permit, content),
+    // What is compiled is bounded by the permits of compilers. It gives back what it was read with, so that
+    // files that were compiled before need not wait for it.
+    let memory = content.permit.as_ref().map(ContentPermit::memory);
+    let mut content = Content { permit: None, ..content };
+    let permit = match runtime.compilers.try_permit() {
+        Some(permit) => permit,
         None => {
             // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
             // the memory.
-            let Content { digest, signature, .. } = content;
+            let known = without_bytes(content);
             let permit = runtime.compilers.permit().await?;
-            let now = source.read().await?;
-            if now.digest != digest || now.signature != signature {
-                return Err(LoadError::Unreadable(io::Error::other("it changed meanwhile")));
-            }
-            (permit, now)
+            content = unchanged(source.read().await?, &known)?;
+            permit
         }
     };
     let file = format!("{name}.wasm");
@@ -266,8 +286,28 @@ async fn compile(
         move || runtime.cache.keep(runtime.sandbox.engine(), output, &digest)
     })
     .await?;
+    drop(permit);
+    if let Some(memory) = memory {
+        // What comes next may take as long as a store or the guest takes, and it is counted again.
+        let known = without_bytes(content);
+        content = unchanged(read_counted(runtime, &memory, name, source).await?, &known)?;
+    }
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
     Ok((code, content))
+}
+
+/// Drops the bytes, and keeps what tells others from them.
+fn without_bytes(content: Content) -> (String, Option<Vec<u8>>) {
+    let Content { digest, signature, .. } = content;
+    (digest, signature)
+}
+
+/// What was read again, if it is what it was.
+fn unchanged(now: Content, known: &(String, Option<Vec<u8>>)) -> Result<Content, LoadError> {
+    if (&now.digest, &now.signature) == (&known.0, &known.1) {
+        return Ok(now);
+    }
+    Err(LoadError::Unreadable(io::Error::other("it changed meanwhile")))
 }
 
 /// Links what was compiled, and says whether it is told the user.

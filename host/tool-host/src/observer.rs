@@ -17,6 +17,10 @@ pub trait Observer: Send + Sync {
 
     /// The version of a component that served was withdrawn by this replica, because its calls trapped.
     fn version_withdrawn(&self, component: &str);
+
+    /// So many values of secrets were met in one call of a component where they are not used: the guest wrote
+    /// them, or they were in answers to requests that did not have them.
+    fn secrets_met(&self, component: &str, times: u64);
 }
 
 /// What one call came to and what it cost.
@@ -92,4 +96,6 @@ impl Observer for NoObserver {
     fn set_changed(&self, _change: &SetReport<'_>) {}
 
     fn version_withdrawn(&self, _component: &str) {}
+
+    fn secrets_met(&self, _component: &str, _times: u64) {}
 }

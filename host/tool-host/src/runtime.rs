@@ -12,6 +12,7 @@ use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
 use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
 use crate::config::Config;
+use crate::content_memory::ContentMemory;
 use crate::egress::HttpMode;
 use crate::engine;
 use crate::grants::Grants;
@@ -32,6 +33,10 @@ pub(crate) struct Runtime {
     pub(crate) sandbox: Sandbox,
     /// Components that were compiled before.
     pub(crate) cache: CompiledCache,
+    /// Memory for what is read to be loaded, and for what is read to be proposed: a store that does not answer
+    /// holds up proposals, and no loads.
+    pub(crate) loaded_content: ContentMemory,
+    pub(crate) proposed_content: ContentMemory,
     /// Compiles those that were not.
     pub(crate) compilers: Compilers,
     /// Admits calls.
@@ -69,9 +74,11 @@ impl Runtime {
         let is_on = matches!(config.http, HttpMode::Network { .. });
         // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;
-        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, is_on));
+        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, config.mcp_look_limit, is_on));
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),
+            loaded_content: ContentMemory::new(),
+            proposed_content: ContentMemory::new(),
             compilers: Compilers::new(config.compiler, config.metering),
             slots,
             host_work: HostWork::new(config.guest_runtime.clone()),

@@ -24,6 +24,10 @@ pub(crate) struct Arguments {
     /// process beside wasmtime alone.
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
+    /// In which language the tool is that `author` edits: `rust`, `python`, `js` or `all`. Those of Python
+    /// and JavaScript are built by toolchains that take most of a minute for each of 14 edits.
+    #[arg(long, default_value = "rust")]
+    language: String,
     /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour more.
     #[arg(long)]
     shipped: bool,
@@ -49,6 +53,7 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     for bench in BENCHES {
         if wants(bench) {
             let mut command = cargo(repository, ["bench", "--workspace", "--quiet", "--bench", bench]);
+            command.env("BENCH_LANGUAGE", &arguments.language);
             if arguments.shipped {
                 command.env("BENCH_BINARY", repository.join("target/shipped/agent-host"));
             }

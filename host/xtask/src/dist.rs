@@ -16,17 +16,32 @@ use crate::guests;
 use crate::run::{cargo, run};
 use symbols::Split;
 
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Make no packages, which takes Python and npm.
+    #[arg(long)]
+    pub(crate) no_packages: bool,
+    /// The commit and its date, as `git log -1 --format='%h %cs'` prints them, where there is no history to
+    /// ask. Empty is none.
+    #[arg(long)]
+    pub(crate) commit: Option<String>,
+}
+
 /// Tells the build of agent-host what `agent-host --version` is to say.
 const VERSION_VARIABLE: &str = "AGENT_HOST_VERSION";
 
 /// Builds the tools into `target/tools` and the binary into `target/shipped`, takes its debug information out into a
 /// file beside it, says how large everything is, and puts what is released into a folder and three packages below
 /// `target/dist`.
-pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
+pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
     let mut build = cargo(repository, ["build", "--profile", "shipped", "--locked"]);
-    if let Some(commit) = commit(repository) {
-        build.env(VERSION_VARIABLE, format!("{} ({commit})", env!("CARGO_PKG_VERSION")));
+    let named = arguments.commit.clone().filter(|commit| !commit.trim().is_empty());
+    match named.or_else(|| commit(repository)) {
+        Some(commit) => drop(build.env(VERSION_VARIABLE, version(&commit))),
+        None => println!(
+            "dist: there is no history here: `agent-host --version` will not say the commit (--commit does)"
+        ),
     }
     run(&mut build)?;
     let binary = repository.join("target/shipped/agent-host");
@@ -48,6 +63,9 @@ pub(crate) fn build(repository: &Path) -> anyhow::Result<()> {
     println!("dist: the tools are in target/tools");
     let bundle = bundle::write(repository, env!("CARGO_PKG_VERSION"))?;
     println!("dist: all of it, with sbom.cdx.json and SHA256SUMS, is in {}", bundle.display());
+    if arguments.no_packages {
+        return Ok(());
+    }
     let folder = repository.join("target/dist");
     pack(repository, &packages::Arguments { binary, folder, fast: false, try_out: true })
 }
@@ -65,6 +83,11 @@ pub(crate) fn pack(repository: &Path, arguments: &packages::Arguments) -> anyhow
     }
 }
 
+/// What `agent-host --version` says behind its name.
+fn version(commit: &str) -> String {
+    format!("{} ({})", env!("CARGO_PKG_VERSION"), commit.trim())
+}
+
 /// The commit that is built, short, and its date. Absent where there is no history, as in an unpacked archive.
 fn commit(repository: &Path) -> Option<String> {
     let mut git = Command::new("git");
@@ -77,4 +100,34 @@ fn commit(repository: &Path) -> Option<String> {
 fn size_of(file: &Path) -> anyhow::Result<f64> {
     let metadata = fs::metadata(file).with_context(|| format!("reading {}", file.display()))?;
     Ok(metadata.len() as f64 / 1024.0 / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shipped_says_its_version_commit_and_date() {
+        let repository = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@example.com"]).args(arguments);
+            git.env("GIT_COMMITTER_DATE", "2026-11-24T12:00:00Z").current_dir(repository.path());
+            assert!(git.output().unwrap().status.success(), "{arguments:?}");
+        };
+        assert_eq!(commit(repository.path()), None, "there is no history");
+        git(&["init", "--quiet"]);
+        git(&["commit", "--quiet", "--allow-empty", "--message", "One"]);
+        let commit = commit(repository.path()).unwrap();
+        let (hash, date) = commit.split_once(' ').unwrap();
+        assert!(hash.len() >= 7 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{commit}");
+        assert_eq!(date, "2026-11-24");
+        assert_eq!(version(&commit), format!("{} ({hash} 2026-11-24)", env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn the_binary_reads_what_dist_sets() {
+        let cli = fs::read_to_string(crate::repository().join("host/agent-host/src/cli/mod.rs")).unwrap();
+        assert!(cli.contains(&format!("option_env!(\"{VERSION_VARIABLE}\")")));
+    }
 }

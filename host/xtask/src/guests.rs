@@ -19,6 +19,8 @@ use tool_build::{Need, Placed, Progress};
 use crate::run::cargo;
 use ledger::{FOLDERS, GRANTED, Gone, Ledger, MISBEHAVING, SHIPPED};
 
+pub(crate) use ledger::GRANTED as GRANTED_TOOLS;
+
 /// The crate whose tools misbehave.
 const MISBEHAVING_CRATE: &str = "misbehaving";
 
@@ -30,6 +32,46 @@ pub(crate) struct Arguments {
     /// Build with this compiler only, instead of with whichever is there.
     #[arg(long)]
     compiler: Option<Choice>,
+    /// Build only tools of this kind.
+    #[arg(long)]
+    only: Option<Kind>,
+}
+
+impl Arguments {
+    /// Tools of one kind, with whichever compiler is there.
+    pub(crate) fn only(kind: Kind) -> Self {
+        Self { compiler: None, only: Some(kind) }
+    }
+}
+
+/// What has to be done before a tool serves. Each kind has a folder of its own.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// Nothing: these are served as they are.
+    Shipped,
+    /// An operator has to grant what it needs.
+    Granted,
+    /// It misbehaves on purpose, for the tests of the sandbox.
+    Misbehaving,
+}
+
+impl Kind {
+    fn of(tool: &crates::Tool) -> Self {
+        match tool.folder.as_str() {
+            MISBEHAVING_CRATE => Self::Misbehaving,
+            _ if tool.manifest.with_file_name(EXAMPLE_OF_POLICY).is_file() => Self::Granted,
+            _ => Self::Shipped,
+        }
+    }
+
+    /// Its folder within the target folder, and what its components may want beyond the contract.
+    fn place(self) -> (&'static str, Need) {
+        match self {
+            Self::Shipped => (SHIPPED, Need::NoGrant),
+            Self::Granted => (GRANTED, Need::Grant),
+            Self::Misbehaving => (MISBEHAVING, Need::Any),
+        }
+    }
 }
 
 /// What the command line may insist on.
@@ -65,14 +107,22 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     });
     let compiler = tool_build::rust::find(choice, Install::Packages, &workspace, &Shown)?;
     println!("guests: building with {compiler}");
-    let (tools, passed_over) = crates::survey(&workspace)?;
+    let (mut tools, passed_over) = crates::survey(&workspace)?;
+    if let Some(kind) = arguments.only {
+        tools.retain(|tool| Kind::of(tool) == kind);
+    }
     let target_folder = workspace.join("target");
     let build = new_build(&workspace, &target_folder, &compiler);
     let mut written = Ledger::default();
-    for tool in &tools {
+    for (index, tool) in tools.iter().enumerate() {
+        println!("guests: tool {} of {}: {}", index + 1, tools.len(), tool.folder);
         for module in modules_of(&build, tool)? {
             write_component(&target, tool, &module, &mut written)?;
         }
+    }
+    if arguments.only.is_some() {
+        // What the other kinds wrote stays as it is, and in the list.
+        return written.extend(&target);
     }
     for crates::PassedOver { folder, reason } in passed_over {
         println!("guests: passed over   guest-tools/{folder}: {reason}");
@@ -118,11 +168,7 @@ fn write_component(
     module: &Module,
     written: &mut Ledger,
 ) -> anyhow::Result<()> {
-    let (folder, need) = match tool.folder.as_str() {
-        MISBEHAVING_CRATE => (MISBEHAVING, Need::Any),
-        _ if tool.manifest.with_file_name(EXAMPLE_OF_POLICY).is_file() => (GRANTED, Need::Grant),
-        _ => (SHIPPED, Need::NoGrant),
-    };
+    let (folder, need) = Kind::of(tool).place();
     let path = format!("{folder}/{}.wasm", module.name);
     anyhow::ensure!(
         !written.has(&path),

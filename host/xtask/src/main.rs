@@ -29,13 +29,16 @@ struct Arguments {
 enum Command {
     /// Build everything and serve it on http://127.0.0.1:3000, with the demo model unless LLM_API_KEY is set.
     Dev(dev::Arguments),
+    /// Build the tools that need a grant, and sign them with a binary of the service: what `dev` leaves for later.
+    #[command(hide = true)]
+    DevGranted { binary: PathBuf },
     /// Build everything and run all tests. Arguments after `--` go to the test runner.
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
     /// Build what is shipped: the tools into target/tools, the binary into target/shipped, and both with a bill of
     /// materials and checksums into target/dist, with a Python wheel, an npm package and a Debian package.
-    Dist,
+    Dist(dist::Arguments),
     /// Pack a binary and the tools of target/tools as a Python wheel, an npm package and a Debian package.
     Packages(dist::packages::Arguments),
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
@@ -47,7 +50,7 @@ enum Command {
     /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of host/docs/evidence/scale.md.
     Scale(scale::Arguments),
     /// Write what is made from code: the pages of host/docs/reference, and .env.example.
-    Docs,
+    Docs(docs::Arguments),
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
     Ci,
 }
@@ -64,15 +67,16 @@ fn carry_out() -> anyhow::Result<()> {
     let repository = repository();
     match Arguments::parse().command {
         Command::Dev(arguments) => dev::serve(&repository, &arguments),
+        Command::DevGranted { binary } => dev::build_granted(&repository, &binary),
         Command::Test(arguments) => test::run_all(&repository, &arguments, None),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
-        Command::Dist => dist::build(&repository),
+        Command::Dist(arguments) => dist::build(&repository, &arguments),
         Command::Packages(arguments) => dist::pack(&repository, &arguments),
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
         Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
         Command::Soak(arguments) => soak::endure(&repository, &arguments),
         Command::Scale(arguments) => scale::write(&repository, &arguments),
-        Command::Docs => docs::write(&repository),
+        Command::Docs(arguments) => docs::write(&repository, &arguments),
         Command::Ci => ci::check_all(&repository),
     }
 }
@@ -81,4 +85,44 @@ fn carry_out() -> anyhow::Result<()> {
 fn repository() -> PathBuf {
     let here: PathBuf = concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into();
     here.canonicalize().unwrap_or(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What a file has our commands called with: the words behind `cargo xtask`, up to the end of the line.
+    fn commands(file: &str) -> Vec<Vec<String>> {
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        let called = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let called = called.filter_map(|line| line.split_once("cargo xtask ")).map(|(_, words)| words);
+        called
+            .map(|words| words.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect())
+            .collect()
+    }
+
+    #[test]
+    fn the_dockerfile_and_the_ci_call_commands_that_there_are() {
+        for file in ["Dockerfile", ".ci/run"] {
+            let commands = commands(file);
+            assert!(!commands.is_empty(), "{file} calls none");
+            for words in commands {
+                let line = ["xtask".to_owned()].into_iter().chain(words.clone());
+                assert!(Arguments::try_parse_from(line).is_ok(), "{file}: cargo xtask {words:?}");
+            }
+        }
+    }
+
+    /// The image has neither npm nor Python, and no history of the sources.
+    #[test]
+    fn the_dockerfile_packs_nothing_and_names_its_commit() {
+        let words = commands("Dockerfile").into_iter().find(|words| words[0] == "dist").unwrap();
+        let line = ["xtask".to_owned()].into_iter().chain(words);
+        let Ok(Arguments { command: Command::Dist(arguments) }) = Arguments::try_parse_from(line) else {
+            panic!("it builds what is shipped")
+        };
+        assert!(arguments.no_packages && arguments.commit.is_some());
+    }
 }

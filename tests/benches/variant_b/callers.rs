@@ -1,5 +1,6 @@
-//! Who asks. The interface fixes the windows at 100 requests per address in 15 minutes and at 100 per premium
-//! user in one, so the load comes from many users at many addresses, each of which asks rarely.
+//! Who asks. The windows are 100 requests per address in 15 minutes and 100 per premium user in one
+//! (host/docs/interface/errors-and-limits.md#limits), so the load comes from many users at many addresses,
+//! each of which asks rarely.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,16 +1,25 @@
 //! Who reads JSON: by the metered reader (the crate `json-schema`), or in a place that is listed here with
-//! the reason why what it reads cannot fill the memory.
+//! the reason why what it reads cannot fill the memory. And who reads strangers' texts that are no JSON.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use super::{code_of, service_sources, shown};
+use super::{code_of, repository, service_sources, shown, sources_below};
 
 /// Ways to read JSON, or anything into values, without counting what they take.
-const UNMETERED: [&str; 5] =
-    ["serde_json::from_", "Deserializer::from_", "rmp_serde::from_", ".json::<", "into_iter::<Value>"];
+const UNMETERED: [&str; 8] = [
+    "serde_json::from_",
+    "Deserializer::from_",
+    "rmp_serde::from_",
+    ".json::<",
+    ".json()",
+    "into_iter::<Value>",
+    "parse::<Value>",
+    "parse::<serde_json::Value>",
+];
 
 /// Where that is done, in how many lines, and why it may be.
-const LISTED: [(&str, usize, &str); 35] = [
+const LISTED: [(&str, usize, &str); 38] = [
     // What this service wrote itself.
     ("agent-core/src/journal/format.rs", 2, "events that this service wrote"),
     ("agent-core/src/layers/cached.rs", 1, "results that this service wrote"),
@@ -55,6 +64,9 @@ const LISTED: [(&str, usize, &str); 35] = [
         2,
         "options of a job, which producers with the password of Redis write",
     ),
+    ("tool-build/src/javascript.rs", 1, "a command: the manifest of the author's own project"),
+    ("tool-build/src/project.rs", 1, "a command: the manifest of the author's own project"),
+    ("tool-build/src/rust/modules.rs", 1, "a command: lines of the author's own cargo, bounded in length"),
     ("tool-kit/src/expectation.rs", 1, "a command: an answer of the author's own tool"),
     // Strangers' texts whose size is bounded, or that become no values.
     ("model-client/src/demo/mod.rs", 1, "the demo model: at most a body's text, never in production"),
@@ -71,32 +83,121 @@ const LISTED: [(&str, usize, &str); 35] = [
     ("tool-registry/src/session.rs", 2, "tokens and errors of bounded length; the types hold texts"),
 ];
 
-#[test]
-fn json_of_strangers_is_read_by_the_metered_reader() {
+/// Readers of texts of strangers that are no JSON: of WebAssembly, of server-sent events, of the texts of a
+/// guest's request, and of the pieces of an answer's body.
+const OF_OTHER_TEXTS: [&str; 9] = [
+    "Parser::new(0)",
+    "EventStreamParser::new(",
+    "SseStream::from_",
+    ".set_method(",
+    ".set_authority(",
+    ".set_scheme(",
+    ".set_path_with_query(",
+    ".chunk()",
+    "from_bytes_stream(",
+];
+
+/// Where that is done, in how many lines, and what bounds it.
+const LISTED_OF_OTHER_TEXTS: [(&str, usize, &str); 13] = [
+    ("agent-host/src/cli/chat/events.rs", 1, "a command: what the operator's own service sends"),
+    ("agent-host/src/telemetry/export.rs", 1, "answers of the operator's own collector, cut off"),
+    ("model-client/src/cluster.rs", 1, "an answer of at most the limit of the cluster"),
+    ("model-client/src/http/transport.rs", 3, "a reply of at most the limit of its kind"),
+    ("model-client/src/protocol/streamed_reply.rs", 1, "events of at most MOST_EVENT_BYTES"),
+    ("tool-build/src/component.rs", 1, "a command: what the author has just built"),
+    ("tool-build/src/docs.rs", 1, "a command: what the author has just built"),
+    (
+        "tool-host/src/capability/wasi_http.rs",
+        2,
+        "texts of at most METHOD_BYTES and AUTHORITY_BYTES; the library bounds path and scheme",
+    ),
+    ("tool-host/src/contract.rs", 1, "names are borrowed and counted as they are read"),
+    ("tool-host/src/mcp/http.rs", 1, "events of at most MOST_BYTES"),
+    ("tool-host/src/typed/docs.rs", 1, "one section is borrowed, and its JSON is metered"),
+    ("tool-registry/src/body.rs", 1, "bodies of at most the limit of their kind"),
+    ("tool-registry/src/component_names.rs", 1, "a command: the component that is published"),
+];
+
+/// The service's sources, and those of the command that builds tools.
+fn sources() -> Vec<PathBuf> {
+    let of_builds = sources_below(&repository().join("host/tool-build/src"));
+    service_sources().into_iter().chain(of_builds).collect()
+}
+
+/// The files with lines that read so, and in how many, which are not what the table says. Then those of the
+/// table that have none.
+fn differences(
+    table: &[(&str, usize, &str)],
+    reads: impl Fn(&str) -> bool,
+) -> (Vec<(String, usize)>, Vec<String>) {
     let mut found = BTreeMap::<String, usize>::new();
-    for file in service_sources() {
-        let lines = code_of(&file);
-        let unmetered = lines.iter().filter(|(_, line)| UNMETERED.iter().any(|way| line.contains(way)));
-        let count = unmetered.count();
+    for file in sources() {
+        let count = code_of(&file).iter().filter(|(_, line)| reads(line)).count();
         if count > 0 {
             found.insert(shown(&file), count);
         }
     }
-    let listed = LISTED.iter().map(|(file, lines, _reason)| (format!("host/{file}"), *lines));
+    let listed = table.iter().map(|(file, lines, _reason)| (format!("host/{file}"), *lines));
     let listed: BTreeMap<String, usize> = listed.collect();
-    let unlisted: Vec<_> = found.iter().filter(|(file, lines)| listed.get(*file) != Some(lines)).collect();
+    let gone = listed.keys().filter(|file| !found.contains_key(*file)).cloned().collect();
+    let is_unlisted = |(file, lines): &(String, usize)| listed.get(file) != Some(lines);
+    (found.into_iter().filter(is_unlisted).collect(), gone)
+}
+
+/// Whether a line has these characters, and no name before them that they are the end of.
+fn has_name(line: &str, name: &str) -> bool {
+    let is_part = |before: &str| before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+    line.match_indices(name).any(|(at, _)| !is_part(&line[..at]))
+}
+
+/// Whether a line reads JSON without counting. axum's `Json` reads bodies so.
+fn reads_unmetered(line: &str) -> bool {
+    UNMETERED.iter().any(|way| line.contains(way))
+        || has_name(line, "Value::from_str(")
+        || line.contains("axum") && has_name(line, "Json")
+}
+
+#[test]
+fn json_of_strangers_is_read_by_the_metered_reader() {
+    let (unlisted, gone) = differences(&LISTED, reads_unmetered);
     assert!(
         unlisted.is_empty(),
         "read JSON with `json_schema::MemoryBudget`, or say here why what is read is bounded: {unlisted:#?}"
     );
-    let gone: Vec<_> = listed.keys().filter(|file| !found.contains_key(*file)).collect();
     assert!(gone.is_empty(), "these read no JSON any more: {gone:#?}");
+}
+
+#[test]
+fn other_texts_of_strangers_are_read_where_they_are_bounded() {
+    let reads = |line: &str| OF_OTHER_TEXTS.iter().any(|way| line.contains(way));
+    let (unlisted, gone) = differences(&LISTED_OF_OTHER_TEXTS, reads);
+    assert!(unlisted.is_empty(), "say here what bounds what is read: {unlisted:#?}");
+    assert!(gone.is_empty(), "these read no such texts any more: {gone:#?}");
+}
+
+#[test]
+fn every_spelling_is_seen() {
+    for line in [
+        "let value = text.parse::<Value>()?;",
+        "let value = Value::from_str(text)?;",
+        "let value = serde_json::Value::from_str(text)?;",
+        "use axum::Json;",
+        "use axum::{Json, Router};",
+        "async fn take(axum::extract::Json(body): axum::extract::Json<Body>) {}",
+        "let value: Reply = response.json().await?;",
+    ] {
+        assert!(reads_unmetered(line), "{line}");
+    }
+    for line in ["HeaderValue::from_str(text)?", "Error::Json(error) => error", "RawValue::from_string(text)"]
+    {
+        assert!(!reads_unmetered(line), "{line}");
+    }
 }
 
 /// A name that was imported would not be seen above.
 #[test]
 fn nobody_imports_a_function_that_reads_json() {
-    let importing: Vec<_> = service_sources()
+    let importing: Vec<_> = sources()
         .iter()
         .flat_map(|file| {
             let lines = code_of(file).into_iter().map(|(_, line)| line);

@@ -52,6 +52,7 @@ fn nobody_opens_a_socket_but_the_way_out_the_stores_and_the_listener() {
 fn only_outbound_has_a_library_that_makes_connections() {
     const MAKERS: [&str; 6] =
         ["hyper-rustls", "native-tls", "reqwest", "rustls-platform-verifier", "tokio-rustls", "ureq"];
-    let dependents = Workspace::read().dependents(|name| MAKERS.contains(&name));
+    let workspace = Workspace::read();
+    let dependents = workspace.dependents(|name| MAKERS.contains(&name));
     assert_eq!(dependents, BTreeSet::from(["acceptance", OUTBOUND]));
 }

@@ -1,8 +1,9 @@
 //! Every series that rules, dashboard and autoscaling ask for is one that a running service has.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use acceptance::{Collector, Component, Model, Postgres, Redis, Service, Token, says};
+use acceptance::{Collector, Component, Model, Postgres, Redis, Service, Token, repository, says};
 use serde_json::Value;
 
 use super::alerts::alerts;
@@ -107,11 +108,12 @@ async fn whatever_is_asked_for_is_what_a_service_shows() {
 }
 
 #[test]
-fn the_readme_says_when_a_series_is_missing() {
-    let readme = text("README.md");
+fn the_documentation_says_when_a_series_is_missing() {
+    let page = "host/docs/operate/observability.md";
+    let said = fs::read_to_string(repository().join(page)).unwrap();
     for (name, when) in SOMETIMES.map(|(name, when)| (name.trim_end_matches("_bucket"), when)) {
         let prefix = name.split('_').take(2).collect::<Vec<_>>().join("_");
-        let said = readme.contains(&format!("`{name}`")) || readme.contains(&format!("`{prefix}_…`"));
-        assert!(said, "host/deploy/README.md does not say that {name} is there only {when}");
+        let is_said = said.contains(&format!("`{name}`")) || said.contains(&format!("`{prefix}_…`"));
+        assert!(is_said, "{page} does not say that {name} is there only {when}");
     }
 }

@@ -1,33 +1,54 @@
-//! Console blocks of pages are carried out against a service and answer what is shown. A block behind `<!-- shown -->` is
-//! shown only.
+//! Console blocks of pages are carried out against a service and answer what is shown; blocks of `sh` are
+//! scripts that succeed. A block behind `<!-- shown -->` is shown only.
 
 use acceptance::{SECRET, Service, Token};
 use tokio::process::Command;
 
 use super::markdown::{Page, pages};
 
-/// A command, and what it should print: `…` stands for anything.
+/// Marks a block that is not carried out.
+const SHOWN_ONLY: &str = "<!-- shown -->";
+
+/// A command, and what it should print, if that is shown: `…` stands for anything.
+#[derive(Debug, PartialEq)]
 struct Step {
     command: String,
-    shown: String,
+    shown: Option<String>,
 }
 
-/// The console blocks of a page that are not only shown.
+/// The console blocks and the scripts of a page that are not only shown.
 fn steps(page: &Page) -> Vec<Step> {
-    let (mut steps, mut before, mut within) = (Vec::<Step>::new(), "", false);
+    let (mut steps, mut before, mut within) = (Vec::<Step>::new(), "", "");
     for line in page.text.lines() {
-        if line.starts_with("```") {
-            within = line == "```console" && before != "<!-- shown -->";
-        } else if within {
+        if let Some(kind) = line.strip_prefix("```") {
+            within = if before == SHOWN_ONLY { "" } else { kind };
+            if within == "sh" {
+                steps.push(Step { command: "set -e\n".to_owned(), shown: None });
+            }
+        } else if within == "sh" {
+            steps.iter_mut().last().unwrap().command.extend([line, "\n"]);
+        } else if within == "console" {
             match (line.strip_prefix("$ "), steps.last_mut()) {
-                (Some(command), _) => steps.push(Step { command: command.to_owned(), shown: String::new() }),
-                (None, Some(step)) => step.shown.extend([line, "\n"]),
-                (None, None) => panic!("{}: a console block begins with a command", page.path.display()),
+                (Some(command), _) => {
+                    steps.push(Step { command: command.to_owned(), shown: Some(String::new()) });
+                }
+                (None, Some(Step { shown: Some(shown), .. })) => shown.extend([line, "\n"]),
+                (None, _) => panic!("{}: a console block begins with a command", page.path.display()),
             }
         }
         before = line;
     }
     steps
+}
+
+#[test]
+fn console_blocks_and_scripts_are_carried_out_unless_they_are_marked() {
+    let text = "```console\n$ one\n1\n```\n```sh\ntwo\nthree\n```\n<!-- shown -->\n```sh\nfour\n```\n\
+                <!-- shown -->\n```console\n$ five\n```\n```rust\nsix\n```\n";
+    let step =
+        |command: &str, shown: Option<&str>| Step { command: command.into(), shown: shown.map(Into::into) };
+    let page = Page { path: "page.md".into(), text: text.to_owned() };
+    assert_eq!(steps(&page), [step("one", Some("1\n")), step("set -e\ntwo\nthree\n", None)]);
 }
 
 /// Whether a text is as shown.
@@ -61,16 +82,21 @@ async fn what_pages_show_is_what_a_service_answers() {
     let (host, token) = (format!("http://{}", service.address()), Token::of("reader").to_string());
     let mut tried = 0;
     for page in pages() {
+        // Later commands of a page may read what earlier ones wrote.
+        let folder = tempfile::tempdir().unwrap();
         for Step { command, shown } in steps(&page) {
             let mut shell = Command::new("/bin/sh");
-            let output =
-                shell.args(["-c", &command]).env("HOST", &host).env("TOKEN", &token).output().await.unwrap();
+            shell.args(["-c", &command]).env("HOST", &host).env("TOKEN", &token).current_dir(folder.path());
+            let output = shell.output().await.unwrap();
             let printed = String::from_utf8_lossy(&output.stdout);
             let page = page.path.display();
-            assert!(
-                is_shown(&printed, &shown),
-                "{page}: {command}\nprints\n{printed}\nand the page shows\n{shown}"
-            );
+            match shown {
+                Some(shown) => assert!(
+                    is_shown(&printed, &shown),
+                    "{page}: {command}\nprints\n{printed}\nand the page shows\n{shown}"
+                ),
+                None => assert!(output.status.success(), "{page}: {command}\nfails: {printed}"),
+            }
             tried += 1;
         }
     }

@@ -4,5 +4,6 @@
 mod clients;
 mod http;
 mod inspector;
+mod progress;
 mod servers;
 mod stdio;

@@ -8,61 +8,67 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Difference {
     // These may be between any two answers.
-    /// We do not say what we are made with. host/docs/interface/node-clients.md#bodies: "removed by helmet".
+    /// We do not say what we are made with. host/docs/interface/node-clients.md#response-headers.
     PoweredBy,
     /// How long an idle connection stays open is not announced
     /// (host/docs/interface/node-clients.md#response-headers).
     KeepAlive,
     /// Answers of an agent are not fetched again, so they carry no weak `ETag`
-    /// (host/docs/interface/node-clients.md#bodies).
+    /// (host/docs/interface/node-clients.md#response-headers).
     Etag,
-    /// host/docs/interface/decisions-http.md#paths-and-methods.
+    /// host/docs/interface/node-clients.md#response-headers.
     RequestId,
-    /// Times that go on between the two requests: seconds to the end of a window, and the date.
+    /// Times that go on between the two requests: seconds to the end of a window, and the date
+    /// (host/docs/interface/node-clients.md#response-headers).
     Clock,
-    /// What is measured or made up anew each time: latencies, uptimes, timestamps, ids of runs.
+    /// What is measured or made up anew each time: latencies, uptimes, timestamps, ids of runs
+    /// (host/docs/interface/node-clients.md#response-headers).
     Measured,
-    /// host/docs/interface/decisions-http.md#validation: zod 3's issues plus zod 4's `origin`.
+    /// host/docs/interface/node-clients.md#validation-issues: zod 3's issues plus zod 4's `origin`.
     Origin,
-    /// Beside the empty 401 and 403 stands what RFC 6750 wants there.
+    /// Beside the empty 401 and 403 stands what RFC 6750 wants there
+    /// (host/docs/interface/node-clients.md#response-headers).
     Challenge,
-    /// What is large is compressed for whoever asks for it, so that caches have to look at what was asked for.
+    /// What is large is compressed for whoever asks for it, so that caches have to look at what was asked for
+    /// (host/docs/interface/node-clients.md#response-headers).
     Compression,
 
     // These are between answers to one kind of request, and the test of that kind names them.
-    /// host/docs/interface/decisions-http.md#bodies: 400 instead of 500.
+    /// host/docs/interface/node-clients.md#bodies: 400 instead of 500.
     MalformedJson,
-    /// host/docs/interface/decisions-http.md#bodies: 413 instead of 500.
+    /// host/docs/interface/node-clients.md#bodies: 413 instead of 500.
     TooLarge,
-    /// host/docs/interface/decisions-http.md#bodies: the body is read all the same.
+    /// host/docs/interface/node-clients.md#bodies: the body is read all the same.
     ContentType,
-    /// host/docs/interface/decisions-http.md#rate-windows: JSON instead of the library's own text.
+    /// host/docs/interface/node-clients.md#rate-windows: JSON instead of the library's own text.
     UserWindow,
-    /// host/docs/interface/decisions-http.md#paths-and-methods: JSON instead of a page.
+    /// host/docs/interface/node-clients.md#bodies: JSON instead of a page.
     UnknownPath,
-    /// host/docs/interface/decisions-http.md#paths-and-methods: 405 with `Allow` instead of 404.
+    /// host/docs/interface/node-clients.md#bodies: 405 with `Allow` instead of 404.
     WrongMethod,
-    /// `/` names the endpoints instead of being a 404.
+    /// `/` names the endpoints instead of being a 404 (host/docs/interface/node-clients.md#bodies).
     FrontPage,
-    /// host/docs/interface/decisions-http.md#bodies: another one is a 415 instead of a 500, and `br` is
-    /// taken.
+    /// host/docs/interface/node-clients.md#bodies: another one is a 415 instead of a 500, and `br` is taken.
     Coding,
-    /// What `OPTIONS` allows stands in `Allow` alone, and not in a page as well.
+    /// What `OPTIONS` allows stands in `Allow` alone, and not in a page as well
+    /// (host/docs/interface/node-clients.md#bodies).
     OptionsPage,
-    /// host/docs/interface/decisions-runs.md#jobs: 202 with `Location` instead of 200.
+    /// host/docs/interface/node-clients.md#queue: 202 with `Location` instead of 200.
     JobAccepted,
-    /// host/docs/interface/decisions-runs.md#jobs: a job has a query, or it is a 400.
+    /// host/docs/interface/node-clients.md#queue: a job has a query, or it is a 400.
     JobWithoutQuery,
-    /// host/docs/interface/decisions-http.md#callers: 403 before anything else is looked at.
+    /// host/docs/interface/node-clients.md#tokens: 403 before anything else is looked at.
     NoUsableId,
-    /// host/docs/interface/decisions-http.md#capacity-and-time: a 503 that is never kept, instead of a 200
-    /// that is.
+    /// host/docs/interface/node-clients.md#circuit-breaker: a 503 that is never kept, instead of a 200 that
+    /// is.
     OpenCircuit,
-    /// host/docs/interface/decisions-http.md#rate-windows: with `Retry-After`, as every 429 here.
+    /// host/docs/interface/node-clients.md#rate-windows: with `Retry-After`, as every 429 here.
     ProviderLimited,
-    /// Outside production both say what went wrong, each in its own words.
+    /// Outside production both say what went wrong, each in its own words
+    /// (host/docs/interface/node-clients.md#bodies).
     ErrorText,
-    /// An answer to `/metrics` has no length beforehand, or a different one.
+    /// An answer to `/metrics` has no length beforehand, or a different one
+    /// (host/docs/interface/node-clients.md#metrics).
     Scrape,
 }
 
@@ -210,4 +216,25 @@ pub(super) fn show(answer: &Answer) -> String {
         |body| serde_json::to_string_pretty(&body).expect("JSON can be written"),
     );
     format!("{}\n{}\n{body}\n", answer.status, headers.collect::<String>())
+}
+
+/// The links and their anchors are held by the tests of documents.
+#[test]
+fn the_page_for_clients_of_node_names_every_difference() {
+    let source = include_str!("differences.rs");
+    let body = source.split("enum Difference {").nth(1).unwrap().split("\n}").next().unwrap();
+    let (mut documented, mut variants, mut without) = (String::new(), 0, vec![]);
+    for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if line.starts_with("//") {
+            documented.push_str(line);
+            continue;
+        }
+        variants += 1;
+        if !documented.contains(concat!("host/docs/interface/", "node-clients.md#")) {
+            without.push(line);
+        }
+        documented.clear();
+    }
+    assert!(variants > 20, "the variants are found: {variants}");
+    assert!(without.is_empty(), "host/docs/interface/node-clients.md names a place for each: {without:?}");
 }

@@ -126,13 +126,18 @@ async fn the_official_sdks_read_what_they_are_answered() {
 }
 
 /// What the program of the Vercel AI SDK asks beyond that, plainly and streamed: two turns, of which the
-/// second names what was said in the first, and a function of the client beside words.
+/// second names what was said in the first, and a function of the client beside words; then two turns, of
+/// which the first calls a tool of the agent.
 fn goes_on_by_ids(model: &Model) {
     for _ in 0..2 {
         model.says("one").says("two");
         let calls = vec![("look".to_owned(), json!({}))];
         model.plays(Play::Reply { text: "Let me see.".to_owned(), calls, usage: Some((100, 10)) });
         model.says("a cat");
+    }
+    for _ in 0..2 {
+        model.plays(asks_for("calculate", json!({ "expression": "6 * 7" })));
+        model.says("42").says("it still is");
     }
 }
 
@@ -156,11 +161,12 @@ async fn the_frameworks_read_what_they_are_answered() {
             goes_on_by_ids(&model);
             expected["turns"] = json!([["one", "two"], ["one", "two"]]);
             expected["looked"] = json!([[2, "Let me see.", "a cat"], [2, "Let me see.", "a cat"]]);
+            expected["called"] = json!([["42", "it still is"], ["42", "it still is"]]);
         }
         assert_eq!(report(program, &service, &user).await, expected, "{program}");
         if program == "ai_sdk.mjs" {
             let calls = model.calls();
-            for [_, second, _, looked] in calls[asked + 6..].as_chunks().0 {
+            for [_, second, _, looked] in calls[asked + 6..asked + 14].as_chunks().0 {
                 // What the ids stand for is what the model reads.
                 let said: Vec<_> = second.body["messages"].as_array().unwrap().iter().collect();
                 let contents: Vec<_> = said.iter().map(|message| &message["content"]).collect();
@@ -172,6 +178,13 @@ async fn the_frameworks_read_what_they_are_answered() {
                     "{messages:?}"
                 );
                 assert_eq!(looked.tool_results(), ["fur"]);
+            }
+            for [_, answered, second] in calls[asked + 14..].as_chunks().0 {
+                let roles: Vec<_> =
+                    second.body["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
+                assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
+                assert_eq!(second.tool_results(), answered.tool_results(), "what the tool returned is known");
+                assert_eq!(second.tool_results().len(), 1);
             }
         }
     }

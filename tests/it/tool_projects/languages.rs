@@ -94,10 +94,12 @@ fn has_the_docs_of_its_wit(desk: &Desk, language: &str) {
     let component = fs::read(folder.join("shop.wasm")).unwrap();
     let has = |text: &str| component.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("package-docs") && has("Looks up how many of a part are in stock."), "{built:?}");
-    // The others carry an interpreter, which takes long to compile; what is read there is the same section.
-    if language == "rust" {
+    // JavaScript's carries an interpreter, which takes long to compile, and exports nothing of its own.
+    if language != "js" {
         let shown = run(&mut desk.command(&["tool", "inspect", "shop/shop.wasm"]));
         assert!(shown.succeeded && shown.stdout.contains("stock_look_up\n"), "{shown:?}");
+        // componentize-py exports a function that it calls itself.
+        assert!(!shown.stdout.contains("exports_init"), "{shown:?}");
         assert!(
             shown.stdout.contains("Looks up how many of a part are in stock. Use it before"),
             "{shown:?}"
@@ -175,6 +177,51 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     assert_eq!(received[0].line, "GET /parts/A%2012");
     assert_eq!(received[0].header("x-api-key"), "never-seen-by-the-tool");
     passes_its_own_test(desk, "parts", "parts");
+    if language == "python" {
+        tells_why_a_request_with_a_body_is_denied(desk, &folder, &port).await;
+    }
+}
+
+/// A tool that sends more than the host takes before it says that it refuses.
+const PYTHON_ORDER: &str = r#"
+
+@tool("destructive")
+def order(url: Annotated[str, "Where to"]) -> dict:
+    """Orders parts."""
+    try:
+        return http.post_json(url, {"parts": "A-100 " * 50000})
+    except Failure as failure:
+        return {"code": failure.code, "message": failure.message}
+"#;
+
+async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, port: &str) {
+    let coded = Upstream::answering_coded("gzip", "no matter").await;
+    let coded_port = coded.url("").rsplit(':').next().unwrap().to_owned();
+    let source = folder.join("tools.py");
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(&source, text + PYTHON_ORDER).unwrap();
+    let built = run(&mut desk.command(&["tool", "build", "parts"]));
+    assert!(built.succeeded, "{built:?}");
+    let digest = built.stdout.lines().find_map(|line| line.strip_prefix("digest")).unwrap().trim();
+    let grant = |port: &str, method: &str| {
+        format!(
+            "[[component.http]]\nhost = \"127.0.0.1\"\nscheme = \"http\"\nprivate = true\nport = {port}\nmethods = [{method:?}]\n"
+        )
+    };
+    let grants = grant(port, "GET") + &grant(&coded_port, "POST");
+    let policy = desk.path().join("order.toml");
+    fs::write(&policy, format!("[[component]]\nname = \"parts\"\ndigest = \"{digest}\"\n{grants}")).unwrap();
+    for (port, why) in [(port, "POST"), (coded_port.as_str(), "encoded")] {
+        let arguments = format!(r#"{{"url": "http://127.0.0.1:{port}/orders"}}"#);
+        let mut call = desk.call(folder, "order", &arguments);
+        call.env("TOOLS_POLICY", &policy);
+        let called = tokio::task::spawn_blocking(move || run(&mut call)).await.unwrap();
+        assert!(called.succeeded, "{called:?}");
+        let answer: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
+        assert_eq!(answer["code"], "denied", "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(why), "{answer}");
+    }
+    assert_eq!(coded.received().len(), 1, "what is denied is not sent again");
 }
 
 #[tokio::test]

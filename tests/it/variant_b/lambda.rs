@@ -336,6 +336,29 @@ async fn requests_of_any_stage_and_base_path_find_their_route() {
     }
 }
 
+/// What a turn leaves behind holds its conversation no longer than its answer takes: a function may be frozen
+/// behind it until the next turn comes.
+#[tokio::test]
+async fn a_conversation_is_free_again_when_its_turn_is_answered() {
+    let model = Model::openai().await;
+    model.says("Hello, Ada!");
+    model.says("Ada.");
+    let turn = |query: &str| {
+        let body = json!({ "query": query, "options": { "conversationId": "trip" } });
+        event("/api/agent", Some(&Token::of("u")), &body)
+    };
+    let events = vec![turn("Who am I?"), turn("I am Ada.")];
+    let (platform, address, _serving) = Platform::serving(events).await;
+    let _service = function(&platform, &model, address).start_at(address).await;
+    let answers = platform.answers(2).await;
+    for (answer, output) in answers.iter().zip(["Hello, Ada!", "Ada."]) {
+        assert_eq!(answer["answer"]["statusCode"], 200, "{answer:#}");
+        let result: Value = serde_json::from_str(answer["answer"]["body"].as_str().unwrap()).unwrap();
+        assert_eq!(result["output"], output, "{answer:#}");
+    }
+    assert_eq!(model.calls()[1].body["messages"].as_array().unwrap().len(), 3, "it knows the first turn");
+}
+
 /// An answer is given when it is whole, so a stream that does not end by itself would never be.
 #[tokio::test]
 async fn streams_without_an_end_are_refused_or_short() {

@@ -1,5 +1,7 @@
 //! Webhooks of jobs: signed as Standard Webhooks has it, verified with its own library, delivered at least once.
 
+use std::time::Duration;
+
 use acceptance::{Answer, Model, Received, Service, Signal, Token, Upstream, User, eventually, says};
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -86,6 +88,30 @@ async fn a_webhook_whose_process_was_killed_is_sent_by_another_one() {
     let _service = builder().start().await;
     let got = received(&receiver, 1).await.remove(0);
     Webhook::new(SECRET).unwrap().verify(got.body.as_bytes(), &got.headers).unwrap();
+}
+
+/// Dropped in its middle, it would be sent once more when its lease ends.
+#[tokio::test]
+async fn a_delivery_under_way_at_the_signal_is_finished_and_not_made_again() {
+    for queue in Queue::every().await {
+        let receiver = Upstream::answering_after(Duration::from_secs(1), 200, "text/plain", "").await;
+        let model = Model::openai().await;
+        model.says("done");
+        let builder = || {
+            let builder = queue.service(&model).env("WEBHOOK_SECRET", SECRET);
+            builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1")
+        };
+        let stopped = builder().start().await;
+        let accepted = submit(&stopped.user(Token::of("u")), &receiver.url("/")).await;
+        let id = accepted.json()["jobId"].as_str().unwrap().to_owned();
+        received(&receiver, 1).await;
+        stopped.stop().await;
+
+        let service = builder().start().await;
+        let webhook = webhook_of(&service.user(Token::of("u")), &id, "delivered").await;
+        assert_eq!(webhook["attempts"].as_array().map(Vec::len), Some(1), "{webhook:#}");
+        assert_eq!(receiver.received().len(), 1);
+    }
 }
 
 #[tokio::test]

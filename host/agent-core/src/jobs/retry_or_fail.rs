@@ -147,9 +147,11 @@ fn failed(error: &InvokeError) -> Disposition {
                 provider_failed(Fault::Unwell(*retry_after))
             }
             // The same request would come to the same end.
-            RunError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
-                Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
-            }
+            RunError::Model(
+                ModelError::Refused { .. }
+                | ModelError::RefusedFunctions { .. }
+                | ModelError::Malformed { .. },
+            ) => Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) },
             RunError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),

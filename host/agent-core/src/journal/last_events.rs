@@ -61,6 +61,16 @@ impl Journal for LastEventsBehind {
             None => stored,
         })
     }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        let waiting = self.behind.waiting(run_id);
+        let mut events = self.journal.read_page(run_id, from, most).await?;
+        if let Some((first, waiting)) = waiting {
+            events = followed_by(events, from, first, waiting);
+            events.truncate(most as usize);
+        }
+        Ok(events)
+    }
 }
 
 impl std::fmt::Debug for LastEventsBehind {
@@ -115,6 +125,9 @@ mod tests {
                 let expected = &all[usize::try_from(from).unwrap().min(3)..];
                 assert_eq!(journal.read("run_1", from).await.unwrap(), expected);
                 assert_eq!(behind.read("run_1", from).await.unwrap(), expected);
+                let page = &expected[..expected.len().min(1)];
+                assert_eq!(journal.read_page("run_1", from, 1).await.unwrap(), page);
+                assert_eq!(behind.read_page("run_1", from, 1).await.unwrap(), page);
             }
             if is_taken_over {
                 store.append("run_1", Epoch(3), 1, &[event("heir")]).await.unwrap();

@@ -264,6 +264,18 @@ impl Journal for WriteBehind {
             None => self.0.store.read(run_id, from).await,
         }
     }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        let mut events = match self.waiting(run_id) {
+            Some((0, events)) if !events.is_empty() => followed_by(Vec::new(), from, 0, events),
+            Some((first, events)) => {
+                followed_by(self.0.store.read_page(run_id, from, most).await?, from, first, events)
+            }
+            None => return self.0.store.read_page(run_id, from, most).await,
+        };
+        events.truncate(most as usize);
+        Ok(events)
+    }
 }
 
 /// The events of a run from number `from` on: those that a store gave, and of `waiting`, the first of which has the number

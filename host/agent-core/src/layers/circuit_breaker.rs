@@ -51,7 +51,10 @@ impl<I: Invoke> Invoke for Breaker<I> {
 fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
-        Ok(_) | Err(InvokeError::Run(RunError::Model(ModelError::Refused { .. }))) => Verdict::Success,
+        Ok(_)
+        | Err(InvokeError::Run(RunError::Model(
+            ModelError::Refused { .. } | ModelError::RefusedFunctions { .. },
+        ))) => Verdict::Success,
         Err(InvokeError::TimedOut { .. } | InvokeError::Run(RunError::Model(_) | RunError::Panicked)) => {
             Verdict::Failure
         }

@@ -54,6 +54,10 @@ impl Journal for LiveJournal {
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         self.read_from.read(run_id, from).await
     }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        self.read_from.read_page(run_id, from, most).await
+    }
 }
 
 impl std::fmt::Debug for LiveJournal {

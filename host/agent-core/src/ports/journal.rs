@@ -77,6 +77,15 @@ pub trait Journal: Send + Sync {
     /// The events of a run from number `from` on, in order; empty when there are none (yet).
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError>;
 
+    /// The events of a run from number `from` on, in order, at most `most`.
+    ///
+    /// This implementation reads all of them; a store whose reading can have a bound does better.
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        let mut events = self.read(run_id, from).await?;
+        events.truncate(most as usize);
+        Ok(events)
+    }
+
     /// Like [`Self::read`], but waits up to `patience` for an event with number `from`, whichever replica writes it.
     /// Cancellation-safe.
     ///

@@ -121,6 +121,16 @@ pub enum ModelError {
         /// The status, and the provider's own words.
         detail: String,
     },
+    /// The provider refuses functions that the caller has brought along, and takes the request without them.
+    #[error("the model provider {provider} refuses the functions {}: {detail}", .functions.join(", "))]
+    RefusedFunctions {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// Names of the refused ones.
+        functions: Vec<String>,
+        /// The provider's own words.
+        detail: String,
+    },
     /// The provider answered with something that is not the reply its protocol promises.
     #[error("the model provider {provider} sent a reply that cannot be read: {detail}")]
     Malformed {
@@ -139,7 +149,7 @@ impl ModelError {
             Self::Unreachable { .. } => "unreachable",
             Self::Unavailable { .. } => "unavailable",
             Self::RateLimited { .. } => "rate_limited",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::RefusedFunctions { .. } => "refused",
             Self::Malformed { .. } => "malformed",
         }
     }

@@ -29,15 +29,6 @@ pub trait RunStore: Journal {
         self.save(record).await
     }
 
-    /// The events of a run from number `from` on, in order, at most `most`.
-    ///
-    /// This implementation reads all of them; a store whose reading can have a bound does better.
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
-        let mut events = self.read(run_id, from).await?;
-        events.truncate(most as usize);
-        Ok(events)
-    }
-
     /// The record of a run.
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError>;
 

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::words::{AuditLine, ComponentRecord, Thresholds, TrialCounts, TrialKind, VersionDiff};
+use crate::words::{
+    AuditLine, ComponentRecord, FoundDescription, Thresholds, TrialCounts, TrialKind, VersionDiff,
+};
 
 /// Shows and changes which versions of components serve. A change is made as a whole or not at all, also when its future
 /// is dropped.
@@ -16,7 +18,9 @@ pub trait ToolAdmin: Send + Sync {
     /// One component.
     async fn get(&self, name: &str) -> Result<ComponentView, AdminError>;
 
-    /// What differs between two of its versions, by default between the one that serves and the newest proposal.
+    /// What differs between two of its versions, by default between the one that serves and the newest
+    /// proposal. An approved version that is compared with itself is loaded: the difference is between what was
+    /// approved of it and how it describes itself now.
     async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>)
     -> Result<VersionDiff, AdminError>;
 
@@ -70,6 +74,9 @@ pub enum AdminAction {
     Approve {
         /// The version.
         digest: Option<String>,
+        /// The digest of the facts that were looked at. An approved version that describes itself otherwise
+        /// now is approved anew only with the digest of how it does.
+        facts: Option<String>,
         /// Whether it serves at once. Otherwise it can be tried first.
         serve: bool,
     },
@@ -125,6 +132,10 @@ pub struct ComponentView {
     /// Why this replica does not serve what it should, or cannot take up what lies in its folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// How the version that is to serve describes itself, where this replica refuses it because that is not
+    /// what was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub described: Option<FoundDescription>,
     /// What the trial has counted on all replicas until now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<TrialCounts>,

@@ -32,11 +32,11 @@ use crate::jobs::Jobs;
 use crate::layers::{Ask, Invoke, InvokeError, record_end};
 use crate::live::LiveRuns;
 use crate::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
-use crate::runs::Runs;
+use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
 use crate::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
 use ending::{Ends, of_handle, of_job, of_record};
-use resumable_reader::Source;
+use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;
@@ -131,7 +131,9 @@ impl RunStreams {
         }
         ask.live = Some(self.kept.live.run(&run_id));
         let cancel = ask.cancel.get_or_insert_default().clone();
-        source.ends = of_handle(self.runs.start(ask));
+        let handle = self.runs.start(ask);
+        source.ends_with_process = self.without_store(Some(&handle));
+        source.ends = of_handle(handle);
         let mut following = Following::new(source, 0, true);
         if reader.on_disconnect == OnDisconnect::Cancel {
             following.cancel_when_dropped(cancel);
@@ -147,15 +149,17 @@ impl RunStreams {
             let (user_id, job_id) = (record.user_id, record.job_id);
             return Ok(Some(FoundRun { run_id: record.id, user_id, job_id }));
         }
-        let events = self.kept.journal.read(run_id, 0).await?;
-        let Some(Event::Started { task, .. }) = events.into_iter().next() else { return Ok(None) };
+        let first = self.kept.journal.read_page(run_id, 0, 1).await?;
+        let Some(Event::Started { task, .. }) = first.into_iter().next() else { return Ok(None) };
         Ok(Some(FoundRun { run_id: task.id, user_id: task.principal.user_id, job_id: None }))
     }
 
     /// Follows a run from event number `from` on.
     pub fn follow(&self, run: &FoundRun, from: u64) -> Following {
         let run_id: Arc<str> = run.run_id.as_str().into();
-        let ends = match (self.runs.attach(&run_id), &self.jobs, &run.job_id, &self.kept.records) {
+        let handle = self.runs.attach(&run_id);
+        let ends_with_process = self.without_store(handle.as_ref());
+        let ends = match (handle, &self.jobs, &run.job_id, &self.kept.records) {
             (Some(handle), ..) => of_handle(handle),
             (None, Some(jobs), Some(job_id), _) => {
                 of_job(jobs.clone(), run.user_id.clone().unwrap_or_default(), job_id.clone())
@@ -166,6 +170,7 @@ impl RunStreams {
         };
         let mut source = self.source(&run_id, ends);
         source.cached = source.cached.filter(|_| run.job_id.is_none());
+        source.ends_with_process = ends_with_process;
         Following::new(source, from, false)
     }
 
@@ -179,7 +184,12 @@ impl RunStreams {
     /// Whether a reader can have been given that number, of an event or of the end behind the last one.
     pub async fn has_given(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
         let Some(before) = number.checked_sub(1) else { return Ok(true) };
-        Ok(!self.kept.journal.read(&run.run_id, before).await?.is_empty())
+        self.has_event(run, before).await
+    }
+
+    /// Whether that event is kept.
+    async fn has_event(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+        Ok(!self.kept.journal.read_page(&run.run_id, number, 1).await?.is_empty())
     }
 
     /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
@@ -192,7 +202,7 @@ impl RunStreams {
             }
             _ => false,
         };
-        Ok(has_ended && self.kept.journal.read(&run.run_id, from).await?.is_empty())
+        Ok(has_ended && !self.has_event(run, from).await?)
     }
 
     /// The same of the run of a job, by what the queue says of that: there is no record of a run that never began, nor of one
@@ -204,9 +214,7 @@ impl RunStreams {
         from: u64,
     ) -> Result<bool, JournalError> {
         match job.status {
-            JobStatus::Failed | JobStatus::Cancelled => {
-                Ok(self.kept.journal.read(&run.run_id, from).await?.is_empty())
-            }
+            JobStatus::Failed | JobStatus::Cancelled => Ok(!self.has_event(run, from).await?),
             // Its last events may still be on their way; its record comes with them.
             JobStatus::Completed => self.has_ended_before(run, from).await,
             JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => Ok(false),
@@ -252,6 +260,11 @@ impl RunStreams {
         Ok(CancelOutcome::Refused)
     }
 
+    /// What a run is cancelled by that nobody can read once this process has ended, as without a store.
+    fn without_store(&self, handle: Option<&RunHandle>) -> Option<EndsWithProcess> {
+        self.kept.records.is_none().then(|| EndsWithProcess(handle.cloned()))
+    }
+
     /// What a reader is made of. With a store it can resume on another replica, so a shutdown interrupts it
     /// early.
     fn source(&self, run_id: &str, ends: Ends) -> Source {
@@ -263,6 +276,7 @@ impl RunStreams {
             watcher: self.kept.live.watch(run_id),
             ends,
             can_resume: true,
+            ends_with_process: None,
             interrupted: interrupted.clone(),
             cached: self.keeps_results.then_some(false),
         }

@@ -15,6 +15,7 @@ use crate::layers::InvokeError;
 use crate::live::{Delta, Live, NewText, Stored, Watcher};
 use crate::loop_driver::RunError;
 use crate::ports::Journal;
+use crate::runs::RunHandle;
 use crate::words::{CallProgress, Event, JobStatus};
 
 /// How often the store is asked for events of a run that another process carries: soon at first, then less and less often.
@@ -62,6 +63,8 @@ pub struct Following {
     ends: Ends,
     /// Whether the reader can come again and read the rest.
     can_resume: bool,
+    /// Set where nobody can once this process has ended.
+    ends_with_process: Option<EndsWithProcess>,
     /// Is cancelled when a shutdown interrupts this reader.
     interrupted: CancellationToken,
     /// Stands in results that come from journals: whether results are kept.
@@ -84,9 +87,13 @@ pub(super) struct Source {
     pub(super) watcher: Watcher,
     pub(super) ends: Ends,
     pub(super) can_resume: bool,
+    pub(super) ends_with_process: Option<EndsWithProcess>,
     pub(super) interrupted: CancellationToken,
     pub(super) cached: Option<bool>,
 }
+
+/// A run that is kept in this process alone, with its handle while it is under way.
+pub(super) struct EndsWithProcess(pub(super) Option<RunHandle>);
 
 /// When the store is asked next.
 struct Polls {
@@ -106,7 +113,8 @@ impl Polls {
 impl Following {
     /// Reads from event number `next` on. With `is_new` the run begins only now, in this process.
     pub(super) fn new(source: Source, next: u64, is_new: bool) -> Self {
-        let Source { run_id, journal, watcher, ends, can_resume, interrupted, cached } = source;
+        let Source { run_id, journal, watcher, ends, can_resume, ends_with_process, interrupted, cached } =
+            source;
         let mut polls =
             Polls { at: Instant::now(), backoff: Backoff::new(FIRST_POLL, LAST_POLL), is_here: is_new };
         if is_new {
@@ -118,6 +126,7 @@ impl Following {
             watcher,
             ends,
             can_resume,
+            ends_with_process,
             interrupted,
             cached,
             next,
@@ -278,6 +287,16 @@ impl Following {
     /// run.
     fn interrupt(&mut self, why: Interruption) {
         self.is_over = true;
+        if why == Interruption::Stopping
+            && let Some(EndsWithProcess(handle)) = self.ends_with_process.take()
+        {
+            // A clean end of the run: otherwise it would be dropped in the middle of a step.
+            if let Some(handle) = handle {
+                handle.cancel();
+            }
+            let end = RunEnd::Failed(InvokeError::Stopping);
+            return self.ready.push_back(Followed::Ended { events: self.next, end });
+        }
         if self.can_resume {
             self.keep_run();
         }

@@ -1,5 +1,7 @@
 //! Runs that are watched, on one replica and on two with one store.
 
+mod without_a_store;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -3,6 +3,7 @@
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,7 +25,11 @@ use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 pub struct TestToolVersions {
     /// Breaks it.
     pub switch: Switch,
+    /// How often one record was asked for.
+    pub records_asked: AtomicUsize,
     state: Mutex<State>,
+    announces: AtomicBool,
+    revisions_asked: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +58,16 @@ impl TestToolVersions {
     /// Puts its time forward: what was kept before is that much older.
     pub fn put_forward(&self, by: Duration) {
         self.state.lock().ahead += by;
+    }
+
+    /// From now on it says that changes are announced, or that they are not.
+    pub fn announce(&self, announces: bool) {
+        self.announces.store(announces, Ordering::SeqCst);
+    }
+
+    /// How often it was asked for the revision.
+    pub fn revisions_asked(&self) -> usize {
+        self.revisions_asked.load(Ordering::SeqCst)
     }
 
     /// Damages a record, if it is there: it cannot be read any more.
@@ -85,7 +100,12 @@ impl State {
 
 #[async_trait]
 impl ToolVersions for TestToolVersions {
+    fn is_announced(&self) -> bool {
+        self.announces.load(Ordering::SeqCst)
+    }
+
     async fn revision(&self) -> Result<u64, VersionsError> {
+        self.revisions_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         Ok(self.state.lock().revision)
     }
@@ -104,6 +124,7 @@ impl ToolVersions for TestToolVersions {
     }
 
     async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+        self.records_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         let state = self.state.lock();
         let Some(stored) = state.records.get(name) else { return Ok(None) };

@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, DispatcherContext, Webhooks};
 use crate::jobs::Jobs;
+use crate::layers::{Agent, Ask, Invoke as _};
 use crate::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
 use crate::ports::{
     AttemptEnd, JobQueue, RunStore as _, Spawn as _, WebhookError, WebhookOutbox, WebhookSender,
 };
-use crate::testing::{TestQueue, TestRuns, TokioSpawn};
-use crate::words::{JobData, RunOutcome, RunRecord, Webhook, WebhookState};
+use crate::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, says};
+use crate::words::{JobData, Limits, RunOutcome, RunRecord, Webhook, WebhookState};
 
 /// An outbox in memory. Everything is due at its time of the paused clock.
 #[derive(Default)]
@@ -186,7 +187,10 @@ impl Bench {
             outbox: outbox.clone(),
             jobs: Jobs::new(queue.clone()).recorded_in(records.clone()),
             sender: receiver.clone(),
-            render: |job| format!("{} {}", job.id, job.status.as_str()),
+            render: |job| {
+                let result = job.result.as_ref().map_or("", |result| result.get());
+                format!("{} {}{result}", job.id, job.status.as_str())
+            },
         });
         let stopping = CancellationToken::new();
         let until = stopping.clone();
@@ -353,6 +357,45 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
+}
+
+/// The result is that of the run's journal, of which the record says nothing.
+#[tokio::test(start_paused = true)]
+async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journal() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3)).await;
+    let agent = Agent {
+        model: Arc::new(ScriptedModel::new([Ok(says("four"))])),
+        toolbox: Arc::new(EchoTools::new(&[])),
+        journal: bench.records.clone(),
+        limits: Limits::default(),
+        instructions: None,
+    };
+    let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
+    let now = SystemTime::now();
+    let record = RunRecord {
+        id: result.id.clone(),
+        request_id: bench.job_id.clone(),
+        user_id: Some("u1".into()),
+        job_id: Some(bench.job_id.clone()),
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Ended {
+            stop_reason: result.stop_reason,
+            iterations: result.iterations,
+            usage: result.usage,
+            model: result.model.clone(),
+        },
+    };
+    bench.records.save(&record).await.unwrap();
+    bench.queue.remove(&bench.job_id);
+    *bench.receiver.replies.lock() = vec![Ok(200)];
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+    let body = bench.got().pop().unwrap().1.body;
+    assert!(body.starts_with(&format!("{} completed{{", bench.job_id)), "{body}");
+    assert!(body.contains(r#""output":"four""#), "{body}");
 }
 
 #[tokio::test(start_paused = true)]

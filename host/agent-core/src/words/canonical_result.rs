@@ -1,10 +1,11 @@
 //! The JSON of a result in its canonical form: byte for byte what this program writes for it. The form is recognised in one
 //! pass that parses nothing and allocates nothing, so that a kept result can be passed on as bytes.
 //!
-//! What is accepted is what the result that it parses as is written as, by [`AgentResult`] and in the interface. What is not
-//! accepted may still be a result: with its fields in another order, with spaces, with fields that clients are not to
-//! read. That has to be parsed and written anew. So a value that somebody else wrote is passed on only where parsing it
-//! would make no difference.
+//! What is accepted is what the result that it parses as is written as, by [`AgentResult`] and in the
+//! interface (host/docs/interface/decisions-runs.md#the-result). What is not accepted may still be a result:
+//! with its fields in another order, with spaces, with fields that clients are not to read. That has to be
+//! parsed and written anew. So a value that somebody else wrote is passed on only where parsing it would make
+//! no difference.
 
 use bytes::Bytes;
 use serde::Serialize;

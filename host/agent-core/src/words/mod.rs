@@ -54,8 +54,8 @@ pub use task::{
 };
 pub use tool::ToolOutcome;
 pub use tool_version::{
-    AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Finding, Impact, Millis, Thresholds,
-    ToolFacts, Trial, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,
+    AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Finding, FoundDescription, Impact, Millis,
+    Thresholds, ToolFacts, Trial, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,
 };
 pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCounts, UserCounts};
 pub use usage::Usage;

@@ -308,6 +308,20 @@ pub enum Impact {
     Breaking,
 }
 
+/// How an approved version describes itself now, where that is not what was approved of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundDescription {
+    /// Digest of the version.
+    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    pub digest: String,
+    /// Digest of the facts, which an approval of them names.
+    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    pub facts_digest: String,
+    /// The facts.
+    pub facts: ComponentFacts,
+}
+
 /// What differs between two versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -322,6 +336,14 @@ pub struct VersionDiff {
     /// Digest of the newer one.
     #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     pub to: String,
+    /// Digest of the facts found, where a version is compared with itself and describes itself otherwise now
+    /// than when it was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    )]
+    pub facts_digest: Option<String>,
     /// The gravest of the findings; safe without any.
     pub impact: Impact,
     /// Whether it imports or is granted more than the older one.

@@ -5,6 +5,7 @@ mod chat;
 mod compile;
 mod completions;
 mod dev;
+mod docs;
 mod doctor;
 mod jobs;
 mod launch;
@@ -102,6 +103,11 @@ enum Command {
     ///
     /// For bash: agent-host completions bash > ~/.local/share/bash-completion/completions/agent-host
     Completions(completions::Arguments),
+    /// List the pages of the documentation, or show one: docs api/streams
+    ///
+    /// As Markdown. A running service has the same pages at /docs, with a search. The last part of a name is
+    /// enough where it is the only one: docs streams
+    Docs(docs::Arguments),
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
     /// List every metric: its name, kind and labels, and what it counts
@@ -140,6 +146,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Replay(arguments) => replay::run(&arguments, guest_runtime).await,
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments, json).await,
+        Command::Docs(arguments) => docs::run(&arguments, json),
         Command::Variables(arguments) => variables::run(&arguments, json),
         Command::Metrics => metrics::run(json),
         // `run_alone` has done these.

@@ -36,7 +36,7 @@ pub(crate) async fn run(
     install_tls();
     let exporter = telemetry::install(&config.observe.log, destination, config.observe.tracing.as_ref())
         .context("setting up the log and the traces")?;
-    for warning in &config.warnings {
+    for warning in config.all_warnings() {
         tracing::warn!("{warning}");
     }
     if let Some(tracing) = &config.observe.tracing {

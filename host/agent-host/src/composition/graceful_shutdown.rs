@@ -90,3 +90,112 @@ impl fmt::Debug for Running {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::SystemTime;
+
+    use agent_core::journal::{Backlog, WriteBehind};
+    use agent_core::observe::Unobserved;
+    use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+    use agent_core::testing::TestRuns;
+    use agent_core::words::{Event, FailureKind, RunOutcome, RunQuery, RunRecord, Usage};
+    use async_trait::async_trait;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A store that answers late.
+    #[derive(Default)]
+    struct Late(TestRuns);
+
+    const LATENESS: Duration = Duration::from_millis(600);
+
+    #[async_trait]
+    impl Journal for Late {
+        async fn append(
+            &self,
+            run_id: &str,
+            epoch: Epoch,
+            first: u64,
+            events: &[Event],
+        ) -> Result<(), JournalError> {
+            sleep(LATENESS).await;
+            self.0.append(run_id, epoch, first, events).await
+        }
+
+        async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+            self.0.read(run_id, from).await
+        }
+    }
+
+    #[async_trait]
+    impl RunStore for Late {
+        async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+            sleep(LATENESS).await;
+            self.0.save(record).await
+        }
+
+        async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+            self.0.find(run_id).await
+        }
+
+        async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+            self.0.list(wanted).await
+        }
+
+        async fn find_by_job(&self, job: &str, user: &str) -> Result<Option<RunRecord>, JournalError> {
+            self.0.find_by_job(job, user).await
+        }
+    }
+
+    fn running() -> Running {
+        Running {
+            shutdown: Shutdown::default(),
+            runs: Tasks::new(),
+            others: Tasks::new(),
+            workers: Tasks::new(),
+            drain: Tasks::new(),
+            writer: Tasks::new(),
+            queue: None,
+            database: None,
+            mongo: None,
+        }
+    }
+
+    fn record(id: &str) -> RunRecord {
+        let (error, usage) = ("it failed".into(), Usage::default());
+        RunRecord {
+            id: id.into(),
+            request_id: "req".into(),
+            user_id: None,
+            job_id: None,
+            started_at: SystemTime::UNIX_EPOCH,
+            finished_at: SystemTime::UNIX_EPOCH,
+            outcome: RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal },
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_a_forced_end_runs_are_cut_off_and_what_has_ended_is_written() {
+        let store = Arc::new(Late::default());
+        let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
+        let running = running();
+        let until = running.drain.stopping();
+        running.drain.spawn("run-recorder", async move { flusher.run(until).await });
+        running.runs.spawn("run", pending());
+        running.workers.spawn("worker", pending());
+        behind.append("run_1", Epoch::UNCLAIMED, 0, &[Event::Cancelled]).await.unwrap();
+        behind.end(record("run_1"));
+
+        let forced = CancellationToken::new();
+        forced.cancel();
+        let began = Instant::now();
+        running.close(&forced).await;
+        assert_eq!(store.0.records(), [record("run_1")]);
+        assert_eq!(store.0.events("run_1"), [Event::Cancelled]);
+        // Within what the server leaves for it, and nothing but the store was waited for.
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+}

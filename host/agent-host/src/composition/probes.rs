@@ -175,7 +175,62 @@ fn say_publicly(error: &ModelError) -> &'static str {
         ModelError::Unreachable { .. } => "the model provider could not be reached",
         ModelError::Unavailable { .. } => "the model provider is unavailable",
         ModelError::RateLimited { .. } => "the model provider limits our rate",
-        ModelError::Refused { .. } => "the model provider refused the request",
+        ModelError::Refused { .. } | ModelError::RefusedFunctions { .. } => {
+            "the model provider refused the request"
+        }
         ModelError::Malformed { .. } => "the model provider sent a reply that cannot be read",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    /// A store whose check takes a moment.
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    #[async_trait]
+    impl Probe for Counted {
+        fn name(&self) -> &'static str {
+            "database"
+        }
+
+        async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+            sleep(Duration::from_millis(20)).await;
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(None)
+        }
+    }
+
+    /// However many ask, a store is asked by one of them; in Variant B not again within a second.
+    #[tokio::test(start_paused = true)]
+    async fn a_check_is_shared_and_kept_as_its_variant_has_it() {
+        for (kept, of_later_ones) in [(KEPT_IN_A, [2, 3]), (KEPT_IN_B, [1, 2])] {
+            let store = Arc::new(Counted::default());
+            let mut checks = SharedChecks::default();
+            let shared = checks.share(store.clone(), kept);
+            let asking = async {
+                let together = join_all((0..50).map(|_| shared.check())).await;
+                assert!(together.iter().all(Result::is_ok));
+                assert_eq!(store.0.load(Ordering::SeqCst), 1, "kept for {kept:?}");
+                for (pause, checks) in
+                    [Duration::from_millis(900), Duration::from_millis(101)].into_iter().zip(of_later_ones)
+                {
+                    advance(pause).await;
+                    shared.check().await.unwrap();
+                    assert_eq!(store.0.load(Ordering::SeqCst), checks, "kept for {kept:?}, {pause:?} later");
+                }
+            };
+            tokio::select! {
+                () = checks.run() => panic!("checks are made for ever"),
+                () = asking => {}
+            }
+            assert_eq!(shared.name(), "database");
+        }
     }
 }

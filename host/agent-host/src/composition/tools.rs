@@ -1,6 +1,7 @@
 //! The tool host over the tools folder.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::agent_loop::most_catalog_tokens;
 use agent_core::ports::{KeyValueStore, ToolAdmin, ToolVersions};
@@ -89,6 +90,7 @@ pub fn tool_host_config(start: ToolsStart<'_>) -> tool_host::Config {
         // This very program, even if another version was installed since it started.
         compiler: Compiler::new("/proc/self/exe", &["compile"]),
         launcher: Launcher::new("/proc/self/exe", &["launch"]),
+        mcp_look_limit: Duration::from_secs(15),
         limits: Limits {
             timeout: config.timeout,
             memory_bytes: config.memory_bytes,
@@ -133,5 +135,9 @@ impl Observer for Counted {
 
     fn version_withdrawn(&self, component: &str) {
         self.0.version_withdrawn(component);
+    }
+
+    fn secrets_met(&self, component: &str, times: u64) {
+        self.0.secrets_met(component, times);
     }
 }

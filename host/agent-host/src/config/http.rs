@@ -39,8 +39,9 @@ settings! {
     RATE_LIMIT_USER_WINDOW_S = number(1, 86_400).or_number(|| RateLimits::default().user.period.as_secs());
     /// How long connections are still accepted after a signal to stop, while readiness is already denied.
     SHUTDOWN_DRAIN_MS = milliseconds(0, 29_000).or_number(|| 0);
-    /// How long after a signal to stop the process ends, whatever is still under way. Give the deployment's
-    /// own grace period some seconds more. At least a second more than SHUTDOWN_DRAIN_MS.
+    /// How long after a signal to stop the process ends, whatever is still under way. Connections are cut off
+    /// 2 s before. Give the deployment's own grace period some seconds more. At least a second more than
+    /// SHUTDOWN_DRAIN_MS.
     SHUTDOWN_TIMEOUT_MS = milliseconds(1_000, HOUR).or_number(|| millis(Timeouts::default().force));
     /// How long a connection is kept open after an answer for the next request. Longer than what stands in
     /// front keeps it.

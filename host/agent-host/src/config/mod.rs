@@ -57,6 +57,8 @@ pub use value_type::{Kind, Unit};
 pub use variant_b::VariantB;
 pub use webhooks::Webhooks;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use reader::{Reader, Reported};
 
 /// Everything an operator can set.
@@ -84,6 +86,8 @@ pub struct Config {
     pub variant_b: Option<VariantB>,
     /// What an operator should know, to be logged at start-up.
     pub warnings: Vec<String>,
+    /// Warnings of variables that look like settings and are none, by their names.
+    pub unknown: BTreeMap<String, String>,
 }
 
 impl Config {
@@ -105,9 +109,6 @@ impl Config {
         let (jwt_secret, openai) = (VariantB::read_secret(reader), VariantB::read_openai(reader));
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
-        for warning in unknown::warnings(&reader.names()) {
-            reader.warn(&warning);
-        }
         if !reader.is_set(&model::LLM_TIMEOUT_MS) {
             // Whoever gives runs more time has a slow model.
             models.timeout = models.timeout.max(agent.timeout);
@@ -124,6 +125,15 @@ impl Config {
             retention: retention?,
             webhooks: webhooks?,
             warnings: reader.take_warnings(),
+            unknown: unknown::warnings(&reader.names()),
         })
+    }
+
+    /// All that an operator should know. Variables that the policy of tools reads secrets from may be named
+    /// as the operator likes. Blocks: it reads the policy.
+    pub fn all_warnings(&self) -> Vec<&str> {
+        let of_policy = if self.unknown.is_empty() { BTreeSet::new() } else { self.tools.policy.variables() };
+        let unknown = self.unknown.iter().filter(|(name, _)| !of_policy.contains(*name));
+        self.warnings.iter().chain(unknown.map(|(_, warning)| warning)).map(String::as_str).collect()
     }
 }

@@ -124,8 +124,8 @@ fn read_first(reader: &mut Reader<'_>) -> Result<ModelAccess, Reported> {
 /// The second provider is there as soon as a model is named for it.
 ///
 /// A key alone is no mistake: the interface has `ALT_LLM_API_KEY` and no other variable for the second
-/// provider, so a deployment that was written for it must start. Its operator is told that nothing will be
-/// asked with that key.
+/// provider (host/docs/interface/errors-and-limits.md#configuration), so a deployment that was written for it
+/// must start. Its operator is told that nothing will be asked with that key.
 fn read_second(reader: &mut Reader<'_>) -> Result<Option<ModelAccess>, Reported> {
     let wanted = reader.is_set(&ALT_LLM_MODEL) || reader.is_set(&ALT_LLM_BASE_URL);
     if wanted {

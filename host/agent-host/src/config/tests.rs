@@ -1,6 +1,7 @@
 //! One table per rule. A row says what is set beside the least that must be.
 
 mod every_setting;
+mod models;
 mod properties;
 mod servers;
 
@@ -277,53 +278,6 @@ fn clients_of_openai_are_answered_where_there_are_tokens() {
 }
 
 #[test]
-fn the_demo_model_is_refused_in_production() {
-    for (environment, model, expected) in [
-        ("development", "demo/any", &[][..]),
-        ("test", "demo/any", &[]),
-        ("production", "demo/any", &["LLM_MODEL"]),
-        ("production", "gpt-5", &[]),
-        ("sandbox", "demo/any", &["NODE_ENV"]),
-    ] {
-        check("a", &[("NODE_ENV", environment), ("LLM_MODEL", model)], expected);
-    }
-    let second = [("NODE_ENV", "production"), ("ALT_LLM_MODEL", "demo/any"), ("ALT_LLM_API_KEY", "k")];
-    check("a", &second, &["ALT_LLM_MODEL"]);
-}
-
-#[test]
-fn the_demo_model_needs_no_key() {
-    let demo = BTreeMap::from([("LLM_MODEL", "demo/rules")]);
-    let config = Config::from_vars(&demo).unwrap();
-    assert_eq!(config.models.first.id.to_string(), "demo/rules");
-    assert_eq!(faults(&BTreeMap::from([("LLM_MODEL", "openai/gpt-5")])), ["LLM_API_KEY"]);
-}
-
-#[test]
-fn the_second_provider_is_whole_or_absent() {
-    const KEY: (&str, &str) = ("ALT_LLM_API_KEY", "sk-2");
-    const MODEL: (&str, &str) = ("ALT_LLM_MODEL", "claude-x");
-    const BASE: (&str, &str) = ("ALT_LLM_BASE_URL", "http://localhost:1");
-    for (set, expected) in [
-        (&[][..], &[][..]),
-        (&[KEY], &[]),
-        (&[MODEL], &["ALT_LLM_API_KEY"]),
-        (&[BASE], &["ALT_LLM_API_KEY", "ALT_LLM_MODEL"]),
-        (&[KEY, MODEL], &[]),
-        (&[KEY, BASE], &["ALT_LLM_MODEL"]),
-        (&[MODEL, BASE], &["ALT_LLM_API_KEY"]),
-        (&[KEY, MODEL, BASE], &[]),
-        (&[("ALT_LLM_MODEL", "llama")], &["ALT_LLM_API_KEY", "ALT_LLM_MODEL"]),
-    ] {
-        check("a", set, expected);
-    }
-    let second = read("a", &[KEY, MODEL, BASE]).models.second.unwrap();
-    assert_eq!(second.id.to_string(), "anthropic/claude-x");
-    assert_eq!(second.api_key.expose(), "sk-2");
-    assert_eq!(second.base_url.unwrap().as_url().as_str(), "http://localhost:1/");
-}
-
-#[test]
 fn what_an_operator_should_know_is_a_warning() {
     for (variant, set, expected) in [
         ("a", &[][..], &[][..]),
@@ -352,8 +306,28 @@ fn what_an_operator_should_know_is_a_warning() {
         ),
         ("a", &[("DATABASE_URL", "postgres://p/d"), ("DATABASE_DIRECT_URL", "postgres://h/d")], &[]),
     ] {
-        assert_eq!(read(variant, set).warnings, expected, "{variant} {set:?}");
+        assert_eq!(read(variant, set).all_warnings(), expected, "{variant} {set:?}");
     }
+}
+
+#[test]
+fn variables_that_the_policy_reads_secrets_from_are_named_as_the_operator_likes() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.toml");
+    let server = "[[mcp]]\nname = \"wiki\"\nurl = \"https://wiki.test/mcp\"\nallow = [\"search\"]\n";
+    let secret = "[[mcp.secret]]\nname = \"key\"\nenv = \"TOOLS_WIKI_KEY\"\nheader = \"Authorization\"\n";
+    let policy_file = policy.to_str().unwrap();
+    let set = [("TOOLS_POLICY", policy_file), ("TOOLS_WIKI_KEY", "k"), ("AGENT_OTHER_KEY", "k")];
+    let warned = |text: &str| {
+        std::fs::write(&policy, text).unwrap();
+        let config = read("a", &set);
+        let names = config.all_warnings().into_iter().map(|text| text.split(' ').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&format!("{server}{secret}")), ["AGENT_OTHER_KEY"]);
+    assert_eq!(warned(server), ["AGENT_OTHER_KEY", "TOOLS_WIKI_KEY"]);
+    // The start ends, and says why.
+    assert_eq!(warned("[[mcp"), ["AGENT_OTHER_KEY", "TOOLS_WIKI_KEY"]);
 }
 
 #[test]

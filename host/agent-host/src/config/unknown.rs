@@ -1,5 +1,7 @@
 //! Variables that look like settings and are none: misspelt, or of another version.
 
+use std::collections::BTreeMap;
+
 use agent_core::nearest_word::{is_slip, nearest_word};
 
 use super::all_settings;
@@ -20,17 +22,16 @@ const PREFIXES: [&str; 11] = [
     "WEBHOOK_",
 ];
 
-/// What an operator should know of the variables of these names: those that begin like settings, or differ by
-/// one letter from one.
-pub(super) fn warnings(names: &[String]) -> Vec<String> {
+/// What an operator should know of the variables of these names, by name: of those that begin like settings,
+/// or differ by one letter from one.
+pub(super) fn warnings(names: &[String]) -> BTreeMap<String, String> {
     let known: Vec<_> = all_settings::all().map(|setting| setting.name).collect();
-    let mut unknown: Vec<_> = names
+    names
         .iter()
         .map(String::as_str)
         .filter(|name| !known.contains(name) && !is_of_kubernetes(name) && looks_like_ours(name, &known))
-        .collect();
-    unknown.sort_unstable();
-    unknown.into_iter().map(|name| warning(name, &known)).collect()
+        .map(|name| (name.to_owned(), warning(name, &known)))
+        .collect()
 }
 
 fn looks_like_ours(name: &str, known: &[&str]) -> bool {
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     fn of(name: &str) -> Option<String> {
-        warnings(&[name.to_owned()]).pop()
+        warnings(&[name.to_owned()]).remove(name)
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The three series of the interface, and the `Invoke` that feeds them.
+//! The three series of the interface (host/docs/interface/errors-and-limits.md#metrics), and the `Invoke`
+//! that feeds them.
 
 use std::time::Instant;
 

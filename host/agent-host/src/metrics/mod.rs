@@ -1,7 +1,7 @@
 //! What is counted, in Prometheus' text exposition format, and with exemplars in OpenMetrics' (`open_metrics`).
 //!
-//! - `invocations`: the three series of the interface. `outcomes`: what runs came to. `models`, `tools`: what a run
-//!   spends its time on.
+//! - `invocations`: the three series of the interface (host/docs/interface/errors-and-limits.md#metrics).
+//!   `outcomes`: what runs came to. `models`, `tools`: what a run spends its time on.
 //! - `http`: requests by route and status, and connections. `service`, `queue`: what stands around a run.
 //!   `retention`: what is removed of what has ended.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.

@@ -290,6 +290,18 @@ async fn versions_that_were_withdrawn_are_counted_from_zero() {
 }
 
 #[tokio::test]
+async fn secrets_that_were_met_where_they_are_not_used_are_counted_from_zero() {
+    let metrics = metrics("agent_");
+    let tools = metrics.tools();
+    let met = || lines(&metrics, "agent_tool_secrets_met_total{");
+    tools.set_changed(&[ADD], &[]);
+    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 0\n");
+    tools.secrets_met("calculator", 3);
+    tools.secrets_met("elsewhere", 3);
+    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 3\n");
+}
+
+#[tokio::test]
 async fn a_call_that_ends_after_its_tool_has_gone_is_counted() {
     let metrics = metrics("agent_");
     let tools = metrics.tools();

@@ -72,6 +72,7 @@ pub struct ToolMetrics {
     swapped: IntCounter,
     failed: IntCounter,
     withdrawn: IntCounterVec,
+    secrets_met: IntCounterVec,
     /// Held while a change is taken in, so that two changes cannot overwrite one another.
     changing: Mutex<()>,
 }
@@ -113,9 +114,15 @@ impl ToolMetrics {
             "Versions that served and were withdrawn by the host because their calls trapped",
         );
         let withdrawn = IntCounterVec::new(withdrawn, &["component"])?;
+        let secrets_met = Opts::new(
+            "agent_tool_secrets_met_total",
+            "Values of secrets that calls wrote themselves, or were answered by hosts that did not get them",
+        );
+        let secrets_met = IntCounterVec::new(secrets_met, &["component"])?;
         let set = Arc::default();
         registry.register(Box::new(swaps.clone()))?;
         registry.register(Box::new(withdrawn.clone()))?;
+        registry.register(Box::new(secrets_met.clone()))?;
         registry.register(Box::new(ToolSetCollector::new(Arc::clone(&set))?))?;
         let series = Series::register(registry)?;
         Ok(Self {
@@ -127,6 +134,7 @@ impl ToolMetrics {
             swapped: swaps.with_label_values(&["swapped"]),
             failed: swaps.with_label_values(&["failed"]),
             withdrawn,
+            secrets_met,
             changing: Mutex::new(()),
         })
     }
@@ -177,11 +185,20 @@ impl ToolMetrics {
         self.withdrawn.with_label_values(&[component]).inc();
     }
 
+    /// Counts values of secrets that a call met where they are not used.
+    pub fn secrets_met(&self, component: &str, times: u64) {
+        // A component that has gone has no series that anybody looks at, and no call makes one.
+        if self.known.load().values().flatten().any(|(known, _)| known == component) {
+            self.secrets_met.with_label_values(&[component]).inc_by(times);
+        }
+    }
+
     fn learn(&self, loaded: &[(&str, &str, &str)]) -> Known {
         let mut known = Known::clone(&self.known.load());
         for &(tool, component, _) in loaded {
             // At zero, so that the first one is an increase.
             self.withdrawn.with_label_values(&[component]);
+            self.secrets_met.with_label_values(&[component]);
             let components = known.entry(tool.to_owned()).or_default();
             if components.iter().all(|(known, _)| known != component) {
                 let counters = self.series.counters(tool, component);

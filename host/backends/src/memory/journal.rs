@@ -61,9 +61,17 @@ impl Journal for MemoryJournal {
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        let events = self.runs.lock().events.get(run_id).cloned().unwrap_or_default();
-        let events = (0..).zip(&events).filter(|(sequence, _)| *sequence >= from);
-        events.map(|(sequence, event)| decode(run_id, sequence, event)).collect()
+        self.read_page(run_id, from, u32::MAX).await
+    }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        let first = usize::try_from(from).unwrap_or(usize::MAX);
+        let events: Vec<Box<str>> = {
+            let runs = self.runs.lock();
+            let kept = runs.events.get(run_id).and_then(|kept| kept.get(first..)).unwrap_or_default();
+            kept.iter().take(most as usize).cloned().collect()
+        };
+        (from..).zip(&events).map(|(sequence, event)| decode(run_id, sequence, event)).collect()
     }
 }
 

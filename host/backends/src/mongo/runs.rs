@@ -64,16 +64,6 @@ impl Journal for MongoRuns {
         };
         consecutive(&answer(reading).await?, from)
     }
-}
-
-#[async_trait]
-impl RunStore for MongoRuns {
-    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
-        let key = doc! { "_id": &record.id };
-        let document = RecordDocument::from(record);
-        answer(self.records.replace_one(key, document).upsert(true).into_future()).await?;
-        Ok(())
-    }
 
     async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
         if most == 0 {
@@ -85,6 +75,16 @@ impl RunStore for MongoRuns {
             found.limit(i64::from(most)).await?.try_collect::<Vec<_>>().await
         };
         consecutive(&answer(reading).await?, from)
+    }
+}
+
+#[async_trait]
+impl RunStore for MongoRuns {
+    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+        let key = doc! { "_id": &record.id };
+        let document = RecordDocument::from(record);
+        answer(self.records.replace_one(key, document).upsert(true).into_future()).await?;
+        Ok(())
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

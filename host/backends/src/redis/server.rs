@@ -21,7 +21,7 @@ use super::circuit_breaker::CircuitBreaker;
 use super::open::open;
 use super::sentinel::Sentinels;
 
-/// How long connecting may take. It is what the interface grants the database (Limits, "Database pool").
+/// How long connecting may take: as long as to a database (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a connection leads.

@@ -96,6 +96,10 @@ impl Journal for SqlRuns {
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         self.read_events(run_id, from, i64::MAX).await
     }
+
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+        self.read_events(run_id, from, i64::from(most)).await
+    }
 }
 
 #[async_trait]
@@ -116,10 +120,6 @@ impl RunStore for SqlRuns {
         }
         let entry = Entry::End(append_row(&record.id, epoch, first, events)?, record_row(record)?);
         self.write(&record.id, first, entry).await
-    }
-
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
-        self.read_events(run_id, from, i64::from(most)).await
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

@@ -30,6 +30,16 @@ const MOST_CONNECTIONS: u32 = 20;
 /// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a connection that reads is kept. The pool gives out the one that was idle the longest, so that
+/// one look a second keeps all connections that a rush has opened from ever being idle for [`IDLE_TIMEOUT`];
+/// each has a thread and a cache. Closed at this age, a connection is opened again only if another one is
+/// wanted.
+const READER_LIFETIME: Duration = Duration::from_secs(120);
+
+/// The cache of a connection that reads, in KiB (SQLite's own default is 2,000). It is void after each write
+/// of another connection, and the file's pages are in the cache of the system.
+const READER_CACHE_KIB: u32 = 512;
+
 /// How long getting a connection may take (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -78,13 +88,7 @@ impl Sqlite {
                 Box::pin(async move { Ok(is_usable) })
             })
             .connect_lazy_with(options.clone());
-        let readers = PoolOptions::new()
-            .max_connections(MOST_CONNECTIONS - 1)
-            .idle_timeout(IDLE_TIMEOUT)
-            .acquire_timeout(CONNECT_TIMEOUT)
-            .test_before_acquire(false)
-            .connect_lazy_with(options);
-        Self { readers, writer, lane: Arc::default() }
+        Self { readers: readers(options, READER_LIFETIME), writer, lane: Arc::default() }
     }
 
     /// Connections for what changes nothing.
@@ -159,10 +163,25 @@ impl Sqlite {
         .await
     }
 
+    /// Frees the pages that the writer keeps in memory. For whoever has written much that nobody reads soon.
+    pub(super) async fn shrink_memory(&self) -> Result<(), sqlx::Error> {
+        sqlx::query("PRAGMA shrink_memory").execute(&self.writer).await.map(drop)
+    }
+
     pub(super) async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+fn readers(options: SqliteConnectOptions, lifetime: Duration) -> SqlitePool {
+    PoolOptions::new()
+        .max_connections(MOST_CONNECTIONS - 1)
+        .idle_timeout(IDLE_TIMEOUT)
+        .max_lifetime(lifetime)
+        .acquire_timeout(CONNECT_TIMEOUT)
+        .test_before_acquire(false)
+        .connect_lazy_with(options.pragma("cache_size", format!("-{READER_CACHE_KIB}")))
 }
 
 impl Drop for Exchange {
@@ -300,6 +319,26 @@ mod tests {
         let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check");
         assert_eq!(check.fetch_one(pools.readers()).await.unwrap(), "ok");
     }
+
+    #[tokio::test]
+    async fn connections_of_a_rush_are_closed_though_somebody_looks_all_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let file =
+            SqliteConnectOptions::new().filename(folder.path().join("some.db")).create_if_missing(true);
+        let pool = readers(file, Duration::from_millis(300));
+        let rush = futures::future::join_all((0..8).map(|_| pool.acquire())).await;
+        assert_eq!((rush.iter().filter(|taken| taken.is_ok()).count(), pool.size()), (8, 8));
+        drop(rush);
+        let looks = async {
+            while pool.size() > 1 {
+                let cache: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(&pool).await.unwrap();
+                assert_eq!(cache, -512);
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), looks).await.expect("one is enough for one who looks");
+    }
+
     /// Otherwise nobody could write to the file any more.
     #[tokio::test]
     async fn an_exchange_that_fails_or_is_dropped_half_way_leaves_no_transaction_open() {

@@ -20,6 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Names of the keys of [`SPACE`].
 const VALUES: &str = "agent-host:tools:{5:notes:u1}:values";
+const ORDER: &str = "agent-host:tools:{5:notes:u1}:keys";
 const EXPIRIES: &str = "agent-host:tools:{5:notes:u1}:expiries";
 
 async fn open_values() -> Bench {
@@ -103,6 +104,25 @@ async fn every_byte_is_counted_and_an_empty_space_leaves_nothing() {
         // Were the last one to have expired, nobody had removed it yet.
         bench.store.delete(space, "k").await.unwrap();
     }
+    assert_eq!(other.ask::<u64>(&["DBSIZE"]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_kept_for_no_time_is_never_written() {
+    let server = test_servers::Redis::start().await;
+    let (store, mut other) = (open(&server), Other::connect(&server).await);
+    store.set(SPACE, "a", b"12", None).await.unwrap();
+    // The rest of a millisecond is none to Redis.
+    for no_time in [Duration::ZERO, Duration::from_micros(900)] {
+        store.set(SPACE, "b", b"123", Some(no_time)).await.unwrap();
+        // Asked by itself, so that no script of the store has removed it before.
+        assert_eq!(other.ask::<u64>(&["HEXISTS", VALUES, "b"]).await, 0, "{no_time:?}");
+        assert_eq!(other.ask::<Vec<String>>(&["ZRANGE", ORDER, "0", "-1"]).await, ["a"], "{no_time:?}");
+        assert_eq!(other.ask::<u64>(&["ZCARD", EXPIRIES]).await, 0, "{no_time:?}");
+        assert_eq!(other.counts().await, (3, 3), "{no_time:?}");
+    }
+    // A value for no time takes the place of what was there.
+    store.set(SPACE, "a", b"1", Some(Duration::ZERO)).await.unwrap();
     assert_eq!(other.ask::<u64>(&["DBSIZE"]).await, 0);
 }
 

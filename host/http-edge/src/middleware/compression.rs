@@ -27,3 +27,36 @@ pub(crate) fn layer() -> CompressionLayer<And<SizeAbove, IsText>> {
     };
     CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_text))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::Body;
+    use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+    use http::{Request, Response};
+    use tower::{Layer as _, ServiceExt as _, service_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn texts_are_compressed_and_images_and_streams_are_not() {
+        for (content_type, is_compressed) in [
+            ("application/json; charset=utf-8", true),
+            ("application/openmetrics-text; version=1.0.0", true),
+            ("image/svg+xml", true),
+            ("text/css", true),
+            ("image/png", false),
+            ("text/event-stream", false),
+        ] {
+            let answer = async |_: Request<Body>| {
+                let body = Body::from("a".repeat(4096));
+                let answer = Response::builder().header(CONTENT_TYPE, content_type).body(body).unwrap();
+                Ok::<_, Infallible>(answer)
+            };
+            let asked = Request::builder().header(ACCEPT_ENCODING, "gzip").body(Body::empty()).unwrap();
+            let answer = layer().layer(service_fn(answer)).oneshot(asked).await.unwrap();
+            assert_eq!(answer.headers().contains_key(CONTENT_ENCODING), is_compressed, "{content_type}");
+        }
+    }
+}

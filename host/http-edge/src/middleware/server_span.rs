@@ -74,12 +74,14 @@ fn read_context(headers: &HeaderMap) -> Option<TraceContext> {
     if second.is_some() { None } else { TraceContext::parse(first.to_str().ok()?) }
 }
 
-/// The name under which the service was called, without its port.
+/// The name under which the service was called, without its port, and an IPv6 address without its brackets.
 fn host<B>(request: &Request<B>) -> Option<&str> {
     let named = || request.headers().get(HOST)?.to_str().ok();
     let host = request.uri().authority().map(Authority::as_str).or_else(named)?;
     let end = host.rfind(':').filter(|colon| !host[*colon..].contains(']')).unwrap_or(host.len());
-    Some(&host[..end]).filter(|host| (1..=LONGEST_HOST).contains(&host.len()))
+    let host = &host[..end];
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    Some(host).filter(|host| (1..=LONGEST_HOST).contains(&host.len()))
 }
 
 /// Callers may make up methods, so that any other is the word of the conventions for it.
@@ -108,8 +110,8 @@ mod tests {
     fn the_host_is_what_the_caller_named_without_its_port() {
         for (uri, header, expected) in [
             ("/", Some("example.test:3000"), Some("example.test")),
-            ("/", Some("[::1]:3000"), Some("[::1]")),
-            ("/", Some("[::1]"), Some("[::1]")),
+            ("/", Some("[::1]:3000"), Some("::1")),
+            ("/", Some("[::1]"), Some("::1")),
             ("https://example.test/a:b", Some("other"), Some("example.test")),
             ("/", None, None),
         ] {

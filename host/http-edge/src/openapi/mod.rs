@@ -6,7 +6,7 @@
 //!
 //! - `routes`: the table. `operation`: what is said of one route. `refused`: what is said of an error.
 //! - `schemas`: the schemas by name. `document`: all of it as one JSON text.
-//! - `serve`: `GET /openapi.json` and `GET /docs`.
+//! - `serve`: `GET /openapi.json` and `GET /docs/api`.
 //!
 //! What a route does and what it refuses stands in the file of that route, in a function `describe`.
 

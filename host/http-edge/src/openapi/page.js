@@ -123,7 +123,7 @@ document.getElementById("filter").addEventListener("input", ({ target }) => {
   for (const link of document.querySelectorAll("#list a")) link.hidden = !link.textContent.toLowerCase().includes(wanted);
 });
 
-fetch("openapi.json")
+fetch("../openapi.json")
   .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(`it was answered with ${answer.status}`))))
   .then(show)
   .catch((error) => {

@@ -1,5 +1,5 @@
-//! `GET /openapi.json` and `GET /docs`: texts that are made once, for the first who asks, so that a start does not wait for
-//! them.
+//! `GET /openapi.json` and `GET /docs/api`: texts that are made once, for the first who asks, so that a start
+//! does not wait for them.
 //!
 //! The page is one file with its script and its style in it. Its Content-Security-Policy names the two by their digests
 //! and lets it read from this service only, so it works without any other network and runs nothing else.
@@ -32,7 +32,7 @@ pub(crate) fn serve(
     more: fn(Operation) -> Operation,
 ) -> Router {
     let own = Routes::<()>::new().get("/openapi.json", || async {}, describe_document()).get(
-        "/docs",
+        "/docs/api",
         || async {},
         describe_page(),
     );
@@ -49,7 +49,7 @@ pub(crate) fn serve(
     });
     Router::new()
         .route("/openapi.json", routing::get(show).with_state(document))
-        .route("/docs", routing::get(show).with_state(page))
+        .route("/docs/api", routing::get(show).with_state(page))
 }
 
 fn describe_document() -> Operation {

@@ -60,8 +60,7 @@ impl Error {
             | Self::Json(JsonError::Syntax { .. })
             | Self::Input(_)
             | Self::Invoke(InvokeError::UnknownTools { .. }) => (StatusCode::BAD_REQUEST, "Invalid input"),
-            // "500 | Variant A: agent throws" (host/docs/interface/errors-and-limits.md#errors), for whatever
-            // reason.
+            // Whatever the reason is (host/docs/interface/errors-and-limits.md#errors).
             Self::Invoke(
                 InvokeError::Run(_)
                 | InvokeError::TimedOut { .. }

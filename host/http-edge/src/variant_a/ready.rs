@@ -79,8 +79,7 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(checks: &'a [Check], stores: Vec<StoreWarning>, tools: Option<ToolsReport>) -> Self {
-        // "healthy is true exactly when no check has failed"
-        // (host/docs/interface/endpoints.md#readiness-of-variant-a).
+        // Exactly when no check has failed: host/docs/interface/endpoints.md#readiness-of-variant-a.
         let healthy = checks.iter().all(|check| check.outcome.is_ok());
         Self { healthy, status: if healthy { "healthy" } else { "unhealthy" }, checks, stores, tools }
     }

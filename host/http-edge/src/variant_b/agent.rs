@@ -74,8 +74,8 @@ fn ask_of(caller: &Caller, request_id: &RequestId, query: String, options: Optio
     Ask { principal: caller.principal(), options, ..Ask::new(request_id.to_string(), query) }
 }
 
-/// "The response body is the agent result object itself", with `cached` beside its fields when results are
-/// kept (host/docs/interface/endpoints.md#answer-of-variant-b).
+/// The body is the agent's result itself, with `cached` beside its fields when results are kept
+/// (host/docs/interface/endpoints.md#answer-of-variant-b).
 pub(super) fn show(answer: &JsonAnswer) -> Response {
     match answer {
         JsonAnswer::Parsed(answer) => answer::json(StatusCode::OK, &Success::from(answer)),

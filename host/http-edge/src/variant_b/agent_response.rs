@@ -1,5 +1,5 @@
-//! The body of Variant B's answers. "The response body is the agent result object itself", with `cached`
-//! beside its fields when results are kept (host/docs/interface/endpoints.md#answer-of-variant-b).
+//! The body of Variant B's answers: the agent's result itself, with `cached` beside its fields when results
+//! are kept (host/docs/interface/endpoints.md#answer-of-variant-b).
 
 use agent_core::layers::Answer;
 use agent_core::words::CanonicalResult;

@@ -1,9 +1,10 @@
 //! Variant B's error table: what a client is told of what goes wrong.
 //!
-//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows whether this is
-//! production. Two rows of the interface are missing, because nothing here raises what they name: `UnauthorizedError`
-//! (a missing token is the 401 with an empty body) and, beside the body that is not JSON, `ValidationError` (the
-//! schema's 400 has a list). What only the admin API refuses has its texts in `admin/refusal.rs`.
+//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows
+//! whether this is production. Two errors of the interface (host/docs/interface/errors-and-limits.md#errors)
+//! are missing, because nothing here raises them: `UnauthorizedError` (a missing token is the 401 with an
+//! empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list). What
+//! only the admin API refuses has its texts in `admin/refusal.rs`.
 
 mod answer;
 #[cfg(test)]
@@ -240,6 +241,15 @@ impl Error {
         let ErrorAnswer { status, body, .. } = self.answer(production);
         let (status, text): (_, Cow<'_, str>) = match (self, body) {
             (Self::OpenAi(problem), _) => return (status, problem.body()),
+            (
+                Self::Invoke(InvokeError::Run(RunError::Model(ModelError::RefusedFunctions {
+                    functions,
+                    ..
+                }))),
+                _,
+            ) => {
+                return (status, Problem::refused_functions(functions).body());
+            }
             (Self::NoToken, _) => (
                 StatusCode::UNAUTHORIZED,
                 "There is no token: send it as API key, in the header 'Authorization: Bearer …'".into(),
@@ -310,6 +320,11 @@ impl Error {
         match error {
             InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
                 ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+            }
+            // Only clients of OpenAI bring functions along.
+            InvokeError::Run(RunError::Model(ModelError::RefusedFunctions { functions, .. })) => {
+                let problem = Problem::refused_functions(functions);
+                ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().to_owned().into()))
             }
             InvokeError::Run(
                 RunError::Model(

@@ -5,7 +5,9 @@ use agent_core::words::MOST_CHOSEN_TOOLS;
 use serde_json::{Value, json};
 
 use super::conversations;
-use super::schema::{HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, OF_A_REQUEST, TEMPERATURE};
+use super::schema::{
+    HIGH, LONGEST_URL, MAX_TOKENS, MOST_CHARACTERS, OF_A_CONVERSATION, OF_A_REQUEST, TEMPERATURE,
+};
 use crate::history;
 
 /// The body of `POST /api/agent`.
@@ -43,7 +45,7 @@ pub(super) fn agent_request() -> (&'static str, Value) {
 pub(super) fn query_request() -> (&'static str, Value) {
     let schema = json!({
         "type": "object", "required": ["query"], "description": "What the agent is asked.",
-        "properties": { "query": query(), "options": options(&json!({}), &json!({})) },
+        "properties": { "query": query(), "options": options_without_conversation() },
     });
     ("QueryRequest", schema)
 }
@@ -58,7 +60,7 @@ pub(super) fn job_request() -> (&'static str, Value) {
         }, "webhookUrl": {
             "type": "string", "format": "uri", "maxLength": LONGEST_URL, "examples": ["https://example.com/hook"],
             "description": "Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.",
-        }, "options": options(&json!({ "conversationId": conversation_id() }), &json!({ "conversationId": "trip-to-rome" })) },
+        }, "options": options_of_job() },
     });
     ("JobRequest", schema)
 }
@@ -68,7 +70,7 @@ pub(super) fn gateway_request() -> (&'static str, Value) {
     let schema = json!({
         "type": "object", "required": ["query"], "description": "What the agent is asked, and how urgent that is.",
         "properties": {
-            "query": query(), "options": options(&json!({}), &json!({})),
+            "query": query(), "options": options_without_conversation(),
             // Without a type: any other value, of whatever kind, is not urgent.
             "priority": {
                 "description": format!("`{HIGH}` for the dedicated cluster, if there is one. Anything else is worked here."),
@@ -80,13 +82,30 @@ pub(super) fn gateway_request() -> (&'static str, Value) {
 }
 
 /// Options without those that only `POST /api/agent` takes. Whatever is no object is not looked at.
-fn options(properties: &Value, example: &Value) -> Value {
-    let description =
-        format!("Wishes for the run. Only `POST /api/agent` takes `{}`.", OF_A_REQUEST.join("`, `"));
-    let refused = OF_A_REQUEST.map(|name| json!({ "type": "object", "required": [name] }));
+fn options_of_job() -> Value {
     json!({
-        "description": description, "properties": properties, "not": { "anyOf": refused }, "examples": [example],
+        "description": of_a_request(), "properties": { OF_A_CONVERSATION: conversation_id() },
+        "not": { "anyOf": naming(&OF_A_REQUEST) }, "examples": [{ OF_A_CONVERSATION: "trip-to-rome" }],
     })
+}
+
+/// Options of routes that have no conversations: what any other route knows is refused.
+fn options_without_conversation() -> Value {
+    let description =
+        format!("{} Only it and `POST /api/agent/async` take `{OF_A_CONVERSATION}`.", of_a_request());
+    let refused = [&OF_A_REQUEST[..], &[OF_A_CONVERSATION]].concat();
+    json!({
+        "description": description, "properties": {}, "not": { "anyOf": naming(&refused) }, "examples": [{}],
+    })
+}
+
+fn of_a_request() -> String {
+    format!("Wishes for the run. Only `POST /api/agent` takes `{}`.", OF_A_REQUEST.join("`, `"))
+}
+
+/// Objects with a field of one of these names.
+fn naming(names: &[&str]) -> Vec<Value> {
+    names.iter().map(|name| json!({ "type": "object", "required": [name] })).collect()
 }
 
 fn conversation_id() -> Value {

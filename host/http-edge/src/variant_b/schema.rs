@@ -29,6 +29,9 @@ pub(super) const TEMPERATURE: [u32; 2] = [0, 2];
 /// The options that only `POST /api/agent` has.
 pub(super) const OF_A_REQUEST: [&str; 4] = ["maxTokens", "temperature", "tools", "history"];
 
+/// The option that `POST /api/agent` and `POST /api/agent/async` have.
+pub(super) const OF_A_CONVERSATION: &str = "conversationId";
+
 /// The priority that the dedicated cluster is for (host/docs/interface/endpoints.md#gateway-request).
 pub(super) const HIGH: &str = "high";
 
@@ -84,6 +87,7 @@ pub(super) fn read_query(body: Value) -> Result<String, Issues> {
     let mut issues = Issues::default();
     let query = issues.check(take_query(&mut fields, Some(MOST_CHARACTERS)));
     refuse_options(fields.get("options"), &mut issues);
+    refuse_conversation(fields.get("options"), &mut issues);
     query.filter(|_| issues.0.is_empty()).ok_or(issues)
 }
 
@@ -146,8 +150,19 @@ fn take_webhook_url(fields: &mut Map<String, Value>) -> Result<Option<String>, I
 /// Refuses the wishes for a run that only `POST /api/agent` has: a run without a restriction that its caller
 /// asked for is not what the caller wants. Keys that no route knows are ignored.
 fn refuse_options(options: Option<&Value>, issues: &mut Issues) {
-    let given = |name: &&str| options.is_some_and(|options| options.get(*name).is_some());
-    issues.0.extend(OF_A_REQUEST.into_iter().filter(given).map(Issue::option_of_a_request));
+    let given = OF_A_REQUEST.into_iter().filter(|name| is_given(options, name));
+    issues.0.extend(given.map(Issue::option_of_a_request));
+}
+
+/// Refuses a conversation where there is none: the run would not know what was said in it, nor be kept.
+fn refuse_conversation(options: Option<&Value>, issues: &mut Issues) {
+    if is_given(options, OF_A_CONVERSATION) {
+        issues.0.push(Issue::option_of_a_conversation(OF_A_CONVERSATION));
+    }
+}
+
+fn is_given(options: Option<&Value>, name: &str) -> bool {
+    options.is_some_and(|options| options.get(name).is_some())
 }
 
 fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
@@ -167,7 +182,7 @@ fn read_options(options: Option<Value>, issues: &mut Issues) -> Options {
 
 /// What else there may be of the options is looked at by others.
 fn read_conversation_id(options: Option<&Value>) -> Result<Option<String>, Issue> {
-    let Some(id) = options.and_then(|options| options.get("conversationId")) else { return Ok(None) };
+    let Some(id) = options.and_then(|options| options.get(OF_A_CONVERSATION)) else { return Ok(None) };
     match id.as_str() {
         Some(id) if is_conversation_id(id) => Ok(Some(id.to_owned())),
         Some("") => Err(Issue::too_short(1, CONVERSATION_ID)),

@@ -165,6 +165,13 @@ impl Issue {
         Self::UnrecognizedKeys { keys: [name.to_owned()], path: OPTIONS.into(), message }
     }
 
+    /// An option of runs that can be part of a conversation.
+    pub(super) fn option_of_a_conversation(name: &str) -> Self {
+        let takers = "only POST /api/agent and POST /api/agent/async take this option";
+        let message = format!("Unrecognized key '{name}': {takers}");
+        Self::UnrecognizedKeys { keys: [name.to_owned()], path: OPTIONS.into(), message }
+    }
+
     /// What none of the other issues says.
     pub(super) fn custom(message: &'static str, path: Path) -> Self {
         Self::Custom { message, path: path.into() }

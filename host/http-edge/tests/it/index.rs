@@ -22,10 +22,11 @@ async fn the_front_page_names_the_endpoints_of_the_variants_that_are_served() {
         (&json!("agent-host"), &json!(env!("CARGO_PKG_VERSION")))
     );
     let runs = ["/agent/runs/{runId}/events", "/agent/runs/{runId}/cancel"];
-    let docs = ["/openapi.json", "/docs"];
+    let docs = ["/openapi.json", "/docs", "/docs/api", "/llms.txt"];
     assert_eq!(
         paths(&page),
-        ["/agent/invoke", runs[0], runs[1], "/health/live", "/health/ready", "/metrics", docs[0], docs[1]]
+        [&["/agent/invoke", runs[0], runs[1], "/health/live", "/health/ready", "/metrics"][..], &docs]
+            .concat()
     );
 
     let page = Fakes::with_invoke(Answers).service.get("/").await.json();
@@ -72,8 +73,8 @@ async fn every_endpoint_that_is_described_is_named() {
         };
         let document = service.get("/openapi.json").await.json();
         for (path, methods) in document["paths"].as_object().unwrap() {
-            // The page itself, and the files of the console.
-            if path == "/" || path == "/console/{file}" {
+            // The page itself, the files of the console, and what the index of the documentation lists.
+            if path == "/" || path == "/console/{file}" || path.starts_with("/docs/{") {
                 continue;
             }
             for method in methods.as_object().unwrap().keys() {

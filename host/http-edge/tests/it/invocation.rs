@@ -132,7 +132,7 @@ async fn an_agent_that_takes_too_long_is_a_500_as_well() {
     assert_eq!(answer.to_string(), FAILURE);
 }
 
-/// "500 | Variant A: agent throws" (host/docs/interface/errors-and-limits.md#errors).
+/// The agent fails, for whatever reason (host/docs/interface/errors-and-limits.md#errors).
 const FAILURE: &str = r#"500 Internal Server Error
 content-type: application/json; charset=utf-8
 {"error":"Internal server error"}"#;

@@ -11,6 +11,8 @@ mod codings;
 mod compression;
 mod console;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod health;

@@ -1,4 +1,5 @@
-//! A body that is not the interface's request is a 400, and no body whatever is anything worse.
+//! A body that is no request of the interface (host/docs/interface/decisions-http.md#bodies) is a 400, and no
+//! body whatever is anything worse.
 
 use http::StatusCode;
 use insta::assert_snapshot;

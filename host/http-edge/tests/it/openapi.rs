@@ -1,4 +1,4 @@
-//! `/openapi.json` says everything that is served, as it is; `/docs` shows it.
+//! `/openapi.json` says everything that is served, as it is; `/docs/api` shows it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,8 +87,12 @@ async fn each_variant_has_its_part_of_the_document_and_no_more() {
             "/agent/runs/{runId}/cancel",
             "/agent/runs/{runId}/events",
             "/docs",
+            "/docs/api",
+            "/docs/{folder}/{page}",
+            "/docs/{page}",
             "/health/live",
             "/health/ready",
+            "/llms.txt",
             "/metrics",
             "/openapi.json"
         ]
@@ -239,6 +243,31 @@ async fn real_answers_are_what_the_document_says() {
 }
 
 #[tokio::test]
+async fn pages_are_what_the_document_says() {
+    let service = both().service;
+    let document = document(&service).await;
+    for (path, real) in [
+        ("/docs", "/docs"),
+        ("/docs/api", "/docs/api"),
+        ("/docs/{page}", "/docs/ARCHITECTURE"),
+        ("/docs/{page}", "/docs/ARCHITECTURE.md"),
+        ("/docs/{page}", "/docs/tools"),
+        ("/docs/{page}", "/docs/style.css"),
+        ("/docs/{page}", "/docs/search.js"),
+        ("/docs/{page}", "/docs/icon.svg"),
+        ("/docs/{page}", "/docs/search.json"),
+        ("/docs/{page}", "/docs/nope"),
+        ("/docs/{folder}/{page}", "/docs/api/streams"),
+        ("/docs/{folder}/{page}", "/docs/api/streams.md"),
+        ("/docs/{folder}/{page}", "/docs/images/soak-60-minutes.svg"),
+        ("/docs/{folder}/{page}", "/docs/wit/tool.wit"),
+        ("/llms.txt", "/llms.txt"),
+    ] {
+        is_told(&document, "GET", path, &service.get(real).await);
+    }
+}
+
+#[tokio::test]
 async fn real_answers_to_clients_of_openai_are_what_the_document_says() {
     let fakes = both();
     let document = document(&fakes.service).await;
@@ -369,7 +398,7 @@ fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
 #[tokio::test]
 async fn a_copy_that_is_the_newest_is_not_sent_again() {
     let service = Service::with_invoke(Answers);
-    for path in ["/openapi.json", "/docs"] {
+    for path in ["/openapi.json", "/docs", "/docs/api", "/docs/api/streams.md", "/llms.txt"] {
         let first = service.get(path).await;
         let tag = first.header("etag").unwrap().to_owned();
         assert_eq!(first.header("cache-control"), Some("no-cache"), "{path}");
@@ -395,7 +424,7 @@ async fn a_copy_that_is_the_newest_is_not_sent_again() {
 
 #[tokio::test]
 async fn the_page_runs_its_own_script_only_and_needs_no_other_network() {
-    let answer = Service::with_invoke(Answers).get("/docs").await;
+    let answer = Service::with_invoke(Answers).get("/docs/api").await;
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
     let between = |from: &str, to: &str| {
         let rest = answer.body.split_once(from).unwrap().1;
@@ -420,7 +449,7 @@ async fn the_page_runs_its_own_script_only_and_needs_no_other_network() {
 #[tokio::test]
 async fn the_document_needs_no_token_and_counts_in_no_window() {
     let fakes = Fakes::with_invoke(Answers);
-    for path in ["/openapi.json", "/docs"] {
+    for path in ["/openapi.json", "/docs", "/docs/api", "/docs/api/streams", "/llms.txt"] {
         let answer = fakes.service.get(path).await;
         assert_eq!((answer.status, answer.header("ratelimit-limit")), (StatusCode::OK, None), "{path}");
     }

@@ -60,6 +60,15 @@ impl Faults {
         ModelError::Refused { provider: self.model.clone(), detail: self.quote(detail) }
     }
 
+    /// The error for a request that was only refused for these functions of its caller.
+    pub(crate) fn refused_functions(&self, functions: &[&str], detail: &str) -> ModelError {
+        ModelError::RefusedFunctions {
+            provider: self.model.clone(),
+            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+            detail: self.quote(detail),
+        }
+    }
+
     /// The error for a `status` that is no success: the response's own, or one that a gateway put into the body of a
     /// 200. `now` is subtracted from a `Retry-After` that is a date.
     pub(crate) fn status(

@@ -1,7 +1,8 @@
 //! One call, until the provider accepts the form of its request: with other parameters, or with fewer tools.
 //!
 //! This is no retry: each request differs from the one before. Nothing is kept for later calls before a request was
-//! accepted, so that no text which a refusal quotes can change how others are served.
+//! accepted, so that no text which a refusal quotes can change how others are served. A function that the
+//! caller has brought along is not left out, because the caller counts on it: its refusal ends the call.
 //!
 //! - [`correction`]: what a refusal of a parameter says. [`refused_tools`]: which tool a provider refuses.
 //! - [`profile_cache`]: what was learnt, for ten minutes.
@@ -69,7 +70,7 @@ impl<'a> Negotiation<'a> {
 
     /// Whether the next request is a probe: only whether it is accepted matters, not its reply.
     pub(crate) fn is_probe(&self) -> bool {
-        self.search.as_ref().is_some_and(RefusedToolSearch::is_probe)
+        self.search.as_ref().is_some_and(RefusedToolSearch::is_probe) || !self.refused_functions().is_empty()
     }
 
     /// The provider accepted. Gives the reply, unless another request has to be sent.
@@ -117,6 +118,13 @@ impl<'a> Negotiation<'a> {
     /// The tools that later requests should be sent without, if this call has found any.
     pub(crate) fn refused_tools(&self) -> Vec<&'a str> {
         self.search.as_ref().map(RefusedToolSearch::refused).unwrap_or_default()
+    }
+
+    /// Functions among them that the caller has brought along. With any, an accepted request is no answer.
+    pub(crate) fn refused_functions(&self) -> Vec<&'a str> {
+        let tools = self.request.tools;
+        let is_function = |name: &&str| tools.shared(name).is_some_and(|tool| !tools.is_own(tool));
+        self.refused_tools().into_iter().filter(is_function).collect()
     }
 
     /// The provider's text about them, not redacted.

@@ -13,10 +13,8 @@ use crate::protocol::provider_profile::ProviderProfile;
 /// How long an entry holds. Learning it again costs one refused request.
 const TIME_TO_LIVE: Duration = Duration::from_secs(600);
 
-/// Most functions of callers that are remembered as refused. Callers name them; the oldest are shown again.
-const MOST_FUNCTIONS: usize = 256;
-
-/// The profile of one model of one provider, and the tools that it refuses.
+/// The profile of one model of one provider, and those of the service's own tools that it refuses. Functions
+/// of callers are not kept: callers name them, so there is no end of them.
 #[derive(Debug)]
 pub(crate) struct ProfileCache {
     /// What holds as long as nothing was learnt.
@@ -37,8 +35,6 @@ struct RefusedTool {
     /// A hash of its description and schema: another version of the tool is shown again.
     version: u64,
     until: Instant,
-    /// Whether a caller has added it, as one of the functions that the caller carries out.
-    is_function: bool,
 }
 
 impl ProfileCache {
@@ -74,26 +70,17 @@ impl ProfileCache {
     /// Keeps that these tools are refused.
     pub(crate) fn refuse(&self, names: &[&str], tools: &Catalog) {
         let now = Instant::now();
-        let new = names.iter().filter_map(|name| tools.shared(name)).map(|tool| RefusedTool {
+        let own = names.iter().filter_map(|name| tools.shared(name)).filter(|tool| tools.is_own(tool));
+        let new = own.map(|tool| RefusedTool {
             name: tool.name.clone(),
             version: version(tool),
             until: now + TIME_TO_LIVE,
-            is_function: !tools.is_own(tool),
         });
         let new: Vec<_> = new.collect();
         self.learnt.rcu(|learnt| {
             let known =
                 learnt.refused.iter().filter(|known| now < known.until && !names.contains(&&*known.name));
-            let all: Vec<_> = known.chain(&new).collect();
-            let functions = all.iter().filter(|known| known.is_function).count();
-            let mut excess = functions.saturating_sub(MOST_FUNCTIONS);
-            let is_kept = |known: &&RefusedTool| {
-                let is_dropped = known.is_function && excess > 0;
-                excess -= usize::from(is_dropped);
-                !is_dropped
-            };
-            let refused = all.into_iter().filter(is_kept).cloned().collect();
-            Learnt { refused, ..Learnt::clone(learnt) }
+            Learnt { refused: known.chain(&new).cloned().collect(), ..Learnt::clone(learnt) }
         });
     }
 
@@ -146,21 +133,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn functions_of_callers_push_out_each_other_and_no_tool() {
+    async fn functions_of_callers_are_not_kept() {
         let cache = ProfileCache::new(ProviderProfile::OTHER);
         let own = Arc::new(catalog("d"));
-        cache.refuse(&["a"], &own);
-        let function = |n: usize| Arc::new(ToolSpec { name: format!("f{n:04}"), ..ToolSpec::default() });
-        let added = (0..2 * MOST_FUNCTIONS).map(function);
-        let tools: Vec<_> = own.tools().iter().cloned().chain(added).collect();
+        let function = Arc::new(ToolSpec { name: "f".into(), ..ToolSpec::default() });
+        let tools = own.tools().iter().cloned().chain([function]).collect();
         let derived = Catalog::derived(&own, tools, "e".into());
-        for n in 0..2 * MOST_FUNCTIONS {
-            cache.refuse(&[&format!("f{n:04}")], &derived);
-        }
-        let refused = cache.refused(&derived);
-        assert_eq!(refused.len(), 1 + MOST_FUNCTIONS);
-        assert!(refused.contains(&"a".into()) && refused.contains(&"f0511".into()));
-        assert!(!refused.contains(&"f0000".into()));
+        cache.refuse(&["a", "f"], &derived);
+        assert_eq!((cache.refused(&derived), cache.count_refused()), (vec!["a".to_owned()], 1));
     }
 
     #[tokio::test]

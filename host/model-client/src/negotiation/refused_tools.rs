@@ -134,8 +134,12 @@ impl<'a> RefusedToolSearch<'a> {
         }
     }
 
-    /// The tools that requests are to be sent without, once the search has ended.
+    /// The tools that the next request is sent without for good: once the search has ended, those that the
+    /// provider refuses.
     pub(crate) fn refused(&self) -> Vec<&'a str> {
+        if self.phase == Phase::GiveUp {
+            return self.shown.clone();
+        }
         self.refused.iter().filter_map(|index| self.shown.get(*index).copied()).collect()
     }
 

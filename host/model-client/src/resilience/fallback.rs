@@ -67,7 +67,7 @@ impl<P: Model, S: Model> Fallback<P, S> {
 /// Whether a reply counts as a failure for the circuit.
 fn verdict(reply: &Result<ModelReply, ModelError>) -> Verdict {
     match reply {
-        Ok(_) | Err(ModelError::Refused { .. }) => Verdict::Success,
+        Ok(_) | Err(ModelError::Refused { .. } | ModelError::RefusedFunctions { .. }) => Verdict::Success,
         Err(
             ModelError::Timeout { .. }
             | ModelError::Unreachable { .. }

@@ -95,7 +95,9 @@ enum FaultKind {
 
 fn classify(error: &ModelError) -> FaultKind {
     match error {
-        ModelError::Refused { .. } | ModelError::Malformed { .. } => FaultKind::Permanent,
+        ModelError::Refused { .. } | ModelError::RefusedFunctions { .. } | ModelError::Malformed { .. } => {
+            FaultKind::Permanent
+        }
         ModelError::Timeout { .. } | ModelError::Unreachable { .. } => {
             FaultKind::Transient { retry_after: None }
         }

@@ -74,6 +74,15 @@ async fn every_answer_comes_back_as_it_is() {
     }
 }
 
+/// Whoever has to wait for the cluster is told for how long: seconds or a date, as the cluster wrote it.
+#[tokio::test]
+async fn when_to_come_back_comes_back_with_the_answer() {
+    for (status, again) in [(429, "3"), (503, "Fri, 27 Nov 2026 12:00:00 GMT")] {
+        let answer = forward(Answer::text(status, "later").with("retry-after", again)).await.0.unwrap();
+        assert_eq!((answer.status, answer.retry_after.as_deref()), (status, Some(again.as_bytes())));
+    }
+}
+
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let (answer, _) = forward(Answer::status(307).with("location", "http://127.0.0.1:9/")).await;

@@ -1,5 +1,7 @@
 //! Providers that refuse a tool, or the conversation.
 
+use std::sync::Arc;
+
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::{Catalog, Finish, ToolSpec, Usage};
 use serde_json::{Value, json};
@@ -83,6 +85,62 @@ async fn a_probe_that_is_cut_off_with_an_error_is_not_the_answer() {
     let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
     assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
+}
+
+/// A catalog with functions of a caller beside the tools.
+fn with_functions(own: &Arc<Catalog>, names: &[String]) -> Catalog {
+    let function = |name: &String| Arc::new(ToolSpec { name: name.clone(), ..ToolSpec::default() });
+    let tools = own.tools().iter().cloned().chain(names.iter().map(function)).collect();
+    Catalog::derived(own, tools, names.concat())
+}
+
+/// Callers name their functions, so what was learnt of them would grow with each new name.
+#[tokio::test]
+async fn a_refused_function_of_a_caller_ends_the_call_by_name_and_is_not_remembered() {
+    let own = Arc::new(catalog("d"));
+    for protocol in both() {
+        for number in 0..3 {
+            let name = format!("renamed_{number}");
+            let tools = with_functions(&own, std::slice::from_ref(&name));
+            let refusal = Answer::error(400, &format!("Invalid schema for function '{name}': no items."));
+            let reply = Answer::reply(protocol, "3");
+            let provider = ScriptedProvider::start(protocol, [refusal, reply.clone(), reply]).await;
+            let model = model(protocol, &provider);
+            let error = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap_err();
+            let ModelError::RefusedFunctions { functions, detail, .. } = &error else { panic!("{error}") };
+            assert_eq!(*functions, [name]);
+            assert!(detail.contains("no items"), "{detail}");
+            assert_eq!(model.refused_tools(), 0);
+            // Others are served with all tools.
+            model.complete(ModelRequest { tools: &own, ..request() }).await.unwrap();
+            let requests = provider.requests();
+            assert_eq!(requests.iter().map(|request| shown(request).len()).collect::<Vec<_>>(), [5, 4, 4]);
+            // The reply to the request without it is thrown away, so it is short.
+            assert_eq!(requests[1].body["max_tokens"], 16);
+        }
+    }
+}
+
+/// A search that gives up takes all tools for refused, which is right for no caller but this one.
+#[tokio::test]
+async fn functions_without_end_that_are_refused_take_no_tool_from_others() {
+    let own = Arc::new(catalog("d"));
+    let names: Vec<_> = (0..40).map(|number| format!("bad_{number:02}")).collect();
+    let tools = with_functions(&own, &names);
+    let refusals = names
+        .iter()
+        .take(13)
+        .map(|name| Answer::error(400, &format!("Invalid schema for function '{name}'")));
+    let reply = Answer::reply(openai(), "3");
+    let script: Vec<_> = refusals.chain([reply.clone(), reply]).collect();
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
+    let error = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap_err();
+    let ModelError::RefusedFunctions { functions, .. } = &error else { panic!("{error}") };
+    assert!(functions.contains(&"bad_00".into()) && !functions.contains(&"add".into()), "{error}");
+    assert_eq!(model.refused_tools(), 0);
+    model.complete(ModelRequest { tools: &own, ..request() }).await.unwrap();
+    assert_eq!(shown(provider.requests().last().unwrap()).len(), 4);
 }
 
 #[tokio::test]

@@ -113,6 +113,7 @@ fn config(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> Config {
         cache: None,
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
+        mcp_look_limit: Duration::from_secs(15),
         limits: Limits::default(),
         // Enough for fifty tools, which a model would not be shown at once.
         catalog_tokens: 1_000_000,

@@ -187,7 +187,13 @@ impl Fault {
                 error.root_cause()
             ));
         }
-        let log = detail(error);
+        let mut log = detail(error);
+        if trap == Some(&Trap::UnreachableCodeReached) {
+            log.insert_str(
+                0,
+                "it panicked or aborted, and what it printed stands in the log: have it return a failure instead; ",
+            );
+        }
         Self::new(ToolOutcome::Trapped, "Error: the tool crashed.".into(), log)
     }
 

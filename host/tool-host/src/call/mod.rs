@@ -206,8 +206,11 @@ impl Call<'_> {
             deadline,
             progress: progress.clone(),
             log_rate: component.bulkhead.log_rate.clone(),
-            requests: attempts
-                .requests(runtime, CallKey { run_id: request.run_id, call_id: request.call_id }),
+            requests: attempts.requests(
+                runtime,
+                &component.name,
+                CallKey { run_id: request.run_id, call_id: request.call_id },
+            ),
             key_value: runtime.key_value_of(
                 (&component.name, tool.is_shadow()),
                 request.principal,

@@ -13,6 +13,7 @@ use super::retry;
 use super::tool::Tool;
 use crate::egress::{self, CallKey};
 use crate::grants::granted::Granted;
+use crate::observer::Observer;
 use crate::policy::Want;
 use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
@@ -24,13 +25,30 @@ pub(super) struct Attempts {
     deadline: Option<Instant>,
     granted: Option<Arc<Granted>>,
     /// The requests of all attempts under the same grants: they share one budget and one receipt.
-    requests: Option<(Arc<Granted>, Arc<egress::Call>)>,
+    requests: Option<Requests>,
     /// Operations on kept values, of all attempts.
     operations: Arc<AtomicU32>,
     /// The call, if its answer may be kept or was.
     pure: Option<PureCall>,
     is_cached: bool,
     ended: Option<Result<String, Fault>>,
+}
+
+/// Requests under the same grants. When they are over, the observer is told of the secrets that were met.
+struct Requests {
+    granted: Arc<Granted>,
+    call: Arc<egress::Call>,
+    component: Arc<str>,
+    observer: Arc<dyn Observer>,
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        let met = self.call.receipt().secrets_met;
+        if met > 0 {
+            self.observer.secrets_met(&self.component, met);
+        }
+    }
 }
 
 impl Attempts {
@@ -62,16 +80,26 @@ impl Attempts {
     }
 
     /// What it may send requests with.
-    pub(super) fn requests(&mut self, runtime: &Runtime, call: CallKey<'_>) -> Option<Arc<egress::Call>> {
+    pub(super) fn requests(
+        &mut self,
+        runtime: &Runtime,
+        component: &Arc<str>,
+        call: CallKey<'_>,
+    ) -> Option<Arc<egress::Call>> {
         let granted = self.granted.as_ref()?;
-        if let Some((before, requests)) = &self.requests
-            && Arc::ptr_eq(before, granted)
+        if let Some(requests) = &self.requests
+            && Arc::ptr_eq(&requests.granted, granted)
         {
-            return Some(requests.clone());
+            return Some(requests.call.clone());
         }
-        let requests = Arc::new(runtime.grants.begin(call, granted, self.deadline?)?);
-        self.requests = Some((granted.clone(), requests.clone()));
-        Some(requests)
+        let call = Arc::new(runtime.grants.begin(call, granted, self.deadline?)?);
+        self.requests = Some(Requests {
+            granted: granted.clone(),
+            call: call.clone(),
+            component: component.clone(),
+            observer: runtime.observer.clone(),
+        });
+        Some(call)
     }
 
     /// Where its operations on kept values are counted.
@@ -150,8 +178,8 @@ impl Attempts {
             cached: self.is_cached,
             ..ReceiptDetail::default()
         };
-        if let Some((_, requests)) = &self.requests {
-            requests.receipt().describe(&mut detail);
+        if let Some(requests) = &self.requests {
+            requests.call.receipt().describe(&mut detail);
         }
         detail
     }

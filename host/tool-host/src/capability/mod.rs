@@ -18,6 +18,7 @@ pub(crate) mod toolbox;
 mod types;
 pub(crate) mod wasi;
 pub(crate) mod wasi_http;
+mod wasi_link;
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ const ALL: &[Capability] = &[
         imports: progress::IMPORTS,
         link: |linker| progress::link(linker, |call| &mut call.active().report),
     },
-    Capability { imports: wasi::IMPORTS, link: wasi::link },
+    Capability { imports: wasi::IMPORTS, link: wasi_link::link },
     Capability {
         imports: config::IMPORTS,
         link: |linker| config::link(linker, |call| &mut call.active().config),

@@ -16,7 +16,7 @@ const FIXED_REMAINING: Duration = Duration::from_secs(1);
 pub(crate) enum Nondeterminism {
     /// From the machine.
     Live,
-    /// From constants: clocks stand still, and random numbers are the same every time.
+    /// From constants: clocks stand still, timers are over at once, and random numbers are the same every time.
     Fixed,
 }
 
@@ -34,6 +34,14 @@ impl Nondeterminism {
         match self {
             Self::Live => deadline.saturating_duration_since(Instant::now()),
             Self::Fixed => FIXED_REMAINING,
+        }
+    }
+
+    /// How long, or until when, a timer of the monotonic clock runs: not at all when that stands still.
+    pub(super) fn timer(self, asked: u64) -> u64 {
+        match self {
+            Self::Live => asked,
+            Self::Fixed => 0,
         }
     }
 

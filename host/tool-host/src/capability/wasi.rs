@@ -2,8 +2,7 @@
 //! several languages import it always, and get nothing from it but clocks and random numbers. What a guest prints goes to
 //! its log (`printed.rs`).
 
-use wasmtime::component::Linker;
-use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView};
 
 use super::imports::Imports;
 use super::log::LogState;
@@ -30,14 +29,15 @@ pub(crate) struct WasiState {
     made: Option<Box<(WasiCtx, ResourceTable)>>,
 }
 
-pub(super) fn link<T: WasiView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)
-}
-
 impl WasiState {
     /// Nothing is made until it is asked for. What the guest prints goes to `log`.
     pub(crate) fn new(log: LogState, nondeterminism: Nondeterminism) -> Self {
         Self { log, nondeterminism, made: None }
+    }
+
+    /// How long a timer takes that the guest asked for, or when it ends: with a clock that stands still it is over.
+    pub(super) fn timer(&self, asked: u64) -> u64 {
+        self.nondeterminism.timer(asked)
     }
 
     pub(crate) fn view(&mut self) -> WasiCtxView<'_> {

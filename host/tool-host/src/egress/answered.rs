@@ -102,9 +102,9 @@ fn respond(
     accounts.spend_received(headers::bytes_of(&fields))?;
     headers::check_coding(&fields, host, scanner)?;
     accounts.spend_received(body.len())?;
-    let (scanned, matches) = headers::for_response(&fields, scanner, cut || !scanner.is_empty());
+    let (scanned, replaced) = headers::for_response(&fields, (scanner, &[]), cut || !scanner.is_empty());
     let (body, found) = scanner.scan_bytes(&body);
-    call.ledger.redacted(matches + found);
+    call.ledger.redacted(replaced.all + found);
     // One for each: the body, and the error after one that is cut.
     let (chunks, waiting) = mpsc::channel(2);
     if !body.is_empty() {

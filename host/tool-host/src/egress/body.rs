@@ -64,6 +64,12 @@ pub(crate) struct ResponseBody {
 }
 
 impl Accounts {
+    /// Counts values of secrets where they are not used.
+    pub(super) fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
+        self.ledger.met(matches);
+        self.budget.meet_secrets(matches)
+    }
+
     /// Counts bytes before they are sent.
     pub(super) fn spend_sent(&self, bytes: usize) -> Result<(), EgressError> {
         self.budget.spend(bytes)?;
@@ -136,7 +142,7 @@ impl RequestBody {
         match self.scan.first_match() {
             Some(name) => {
                 // silent-ok: it is refused already, and the next request for the number of secrets.
-                let _ = self.accounts.budget.meet_secrets(1);
+                let _ = self.accounts.meet_secrets(1);
                 Err(EgressError::SecretInRequest { name: name.to_owned(), place: Place::Body })
             }
             None => Ok(()),

@@ -81,8 +81,8 @@ impl CallBudget {
         if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
     }
 
-    /// Counts values of secrets in what the guest wrote, or in an answer of a host that no secret was sent
-    /// to. After too many of them the call makes no more requests.
+    /// Counts values of secrets in what the guest wrote, or in an answer to a request that did not have that
+    /// secret. After too many of them the call makes no more requests.
     pub(crate) fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
         let matches = u32::try_from(matches).unwrap_or(u32::MAX);
         let fewer = |left: u32| Some(left.saturating_sub(matches));

@@ -35,8 +35,8 @@ struct Exchange {
     call: Arc<CallState>,
     to: Destination,
     times: Times,
-    /// Whether the request has a secret of the operator's in it, which the server may repeat.
-    has_secret: bool,
+    /// Names of the secrets in the request, which the server may repeat.
+    secrets: Vec<String>,
     accounts: Accounts,
     /// When the time of the whole exchange is over.
     until: Instant,
@@ -100,7 +100,7 @@ where
             reach: prepared.reach,
         },
         times: prepared.times,
-        has_secret: !prepared.secrets.is_empty(),
+        secrets: prepared.secrets,
         accounts,
         recording,
         until: call.budget.deadline().min(Instant::now() + prepared.times.total),
@@ -111,7 +111,7 @@ where
     *request.uri_mut() = prepared.uri;
     *request.headers_mut() = prepared.headers;
     *request.version_mut() = Version::HTTP_11;
-    call.ledger.injected(&prepared.secrets);
+    call.ledger.injected(&exchange.secrets);
 
     let (head, response) = oneshot::channel();
     let (chunks, waiting_chunks) = mpsc::channel(WAITING_CHUNKS);
@@ -287,9 +287,9 @@ impl Exchange {
         headers::check_coding(fields, self.to.origin.host.as_str(), scanner)?;
         self.accounts.budget.expect(response.body().size_hint().lower())?;
         let rewritten = !scanner.is_empty() && !response.body().is_end_stream();
-        let (scanned, matches) = headers::for_response(fields, scanner, rewritten);
-        self.call.ledger.redacted(matches);
-        self.meet_secrets(matches)?;
+        let (scanned, replaced) = headers::for_response(fields, (scanner, &self.secrets), rewritten);
+        self.call.ledger.redacted(replaced.all);
+        self.accounts.meet_secrets(replaced.unused)?;
         let mut head = Response::new(());
         *head.status_mut() = response.status();
         *head.headers_mut() = scanned;
@@ -324,9 +324,10 @@ impl Exchange {
             // Trailers are not handed on.
             let Ok(data) = frame.into_data() else { continue };
             self.accounts.spend_received(data.len()).map_err(Unread::Failed)?;
-            let before = scan.matches();
+            let before = scan.matches_beside(&self.secrets);
             let scanned = scan.push(data);
-            self.meet_secrets(scan.matches() - before).map_err(Unread::Failed)?;
+            let met = scan.matches_beside(&self.secrets) - before;
+            self.accounts.meet_secrets(met).map_err(Unread::Failed)?;
             if let Some(recording) = &self.recording {
                 recording.received(&scanned);
             }
@@ -344,10 +345,10 @@ impl Exchange {
         chunks: Chunks,
         whole: &AtomicBool,
     ) {
-        let before = scan.matches();
+        let before = scan.matches_beside(&self.secrets);
         let rest = scan.finish();
         self.call.ledger.redacted(scan.matches());
-        if let Err(error) = self.meet_secrets(scan.matches() - before) {
+        if let Err(error) = self.accounts.meet_secrets(scan.matches_beside(&self.secrets) - before) {
             self.count(&error);
             drop(self);
             // silent-ok: whoever reads has gone.
@@ -366,11 +367,6 @@ impl Exchange {
             // silent-ok: whoever reads has gone.
             let _ = chunks.send(Ok(rest)).await;
         }
-    }
-
-    /// Counts secrets in what a server answered that got none.
-    fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
-        if self.has_secret { Ok(()) } else { self.accounts.budget.meet_secrets(matches) }
     }
 
     fn host(&self) -> String {

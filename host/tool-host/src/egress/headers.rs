@@ -112,23 +112,39 @@ pub(super) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -
     Ok(())
 }
 
-/// The headers that a guest gets for those of a response, and how many values of secrets were replaced in them.
-/// `rewritten` says that the body may become longer or shorter.
-pub(super) fn for_response(headers: &HeaderMap, scanner: &Scanner, rewritten: bool) -> (HeaderMap, u64) {
-    let (mut scanned, mut matches) = (HeaderMap::with_capacity(headers.len()), 0);
+/// How many values of secrets were replaced in what a server answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Replaced {
+    pub(super) all: u64,
+    /// Those of secrets that its request did not have.
+    pub(super) unused: u64,
+}
+
+/// The headers that a guest gets for those of a response, and what was replaced in them. `used` names the
+/// secrets of the request, `rewritten` says that the body may become longer or shorter.
+pub(super) fn for_response(
+    headers: &HeaderMap,
+    (scanner, used): (&Scanner, &[String]),
+    rewritten: bool,
+) -> (HeaderMap, Replaced) {
+    let (mut scanned, mut replaced) = (HeaderMap::with_capacity(headers.len()), Replaced::default());
     for (name, value) in headers {
         let framing = rewritten && *name == CONTENT_LENGTH;
         if framing || HOP_BY_HOP.contains(name) || scanner.find(name.as_str().as_bytes()).is_some() {
             continue;
         }
-        let (bytes, found) = scanner.scan_bytes(value.as_bytes());
-        matches += found;
+        let (bytes, found) = scanner.scan_whole(value.as_bytes());
+        let is_as_it_was = found.is_none();
+        if let Some(found) = found {
+            replaced.all += found.matches();
+            replaced.unused += found.matches_beside(used);
+        }
         // The mark holds characters of a name from the policy: one that no header takes leaves the header away.
-        if let Ok(value) = if found == 0 { Ok(value.clone()) } else { HeaderValue::from_bytes(&bytes) } {
+        if let Ok(value) = if is_as_it_was { Ok(value.clone()) } else { HeaderValue::from_bytes(&bytes) } {
             scanned.append(name.clone(), value);
         }
     }
-    (scanned, matches)
+    (scanned, replaced)
 }
 
 /// What headers take in a message, about.

@@ -44,6 +44,7 @@ pub(super) fn prepare<B: Body>(
     // First, so that no error repeats a secret.
     inject::refuse_secrets(&request, &call.grant.scanner).inspect_err(|_| {
         // silent-ok: it is refused already, and the next request for the number of secrets.
+        call.ledger.met(1);
         let _ = call.budget.meet_secrets(1);
     })?;
     let (head, body) = request.into_parts();

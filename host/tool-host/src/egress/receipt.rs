@@ -31,6 +31,8 @@ pub(crate) struct Receipt {
     pub(crate) secrets: Vec<String>,
     /// How many values of secrets were found in answers and replaced.
     pub(crate) redactions: u64,
+    /// How many values of secrets the guest wrote itself, or were in answers to requests without that secret.
+    pub(crate) secrets_met: u64,
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) unlisted_refusals: u32,
 }
@@ -143,6 +145,11 @@ impl Ledger {
     pub(super) fn redacted(&self, matches: u64) {
         let mut receipt = self.0.lock();
         receipt.redactions = receipt.redactions.saturating_add(matches);
+    }
+
+    pub(super) fn met(&self, matches: u64) {
+        let mut receipt = self.0.lock();
+        receipt.secrets_met = receipt.secrets_met.saturating_add(matches);
     }
 
     pub(super) fn failed(&self, row: HostRow) {

@@ -55,11 +55,12 @@ impl Inventory {
         let (rollout, known) =
             (agreement.rollout.clone(), agreement.records.as_ref().map(|known| known.revision));
         let prunes = self.runtime.remembers && agreement.syncs.is_multiple_of(PRUNED_EVERY);
+        let runtime = self.runtime.clone();
         let sync = async move {
             if prunes {
                 rollout.prune().await;
             }
-            rollout.sync(known).await
+            rollout.sync(known, &runtime.recent_users).await
         };
         agreement.sync = Some(sync.boxed());
     }
@@ -137,9 +138,8 @@ impl Inventory {
         if !counts {
             return;
         }
-        let users = self.runtime.recent_users.list(std::time::Instant::now());
         for (name, found) in &records.components {
-            let Some(first_calls) = FirstCalls::of(name, &found.record, &users) else { continue };
+            let Some(first_calls) = FirstCalls::of(name, &found.record) else { continue };
             let id = first_calls.id().to_owned();
             let first_calls = known.remove(&id).unwrap_or_else(|| Arc::new(first_calls));
             agreement.first_calls.insert(id, first_calls);
@@ -225,7 +225,9 @@ impl Inventory {
             let work = async move {
                 let loaded = async {
                     let approved = approved.ok_or(LoadError::NotAgreed)?;
-                    let component = load::load_from(runtime.clone(), &tried, &source).await?;
+                    let memory = &runtime.loaded_content;
+                    let content = load::read_counted(&runtime, memory, &tried, &source).await?;
+                    let (component, _) = load::load(runtime.clone(), &tried, &source, content).await?;
                     approved::hold(&runtime, rollout.as_deref(), &approved, &component).await?;
                     Ok(Arc::new(component))
                 };

@@ -137,7 +137,7 @@ impl Memory {
             Some(signature) => Some(signature),
             None => read_if_there(&path.with_extension(SIGNATURE))?,
         };
-        Ok(Content { bytes: Arc::new(bytes), digest: digest.to_owned(), signature })
+        Ok(Content { bytes: Arc::new(bytes), digest: digest.to_owned(), signature, permit: None })
     }
 
     /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn content(bytes: &[u8]) -> Content {
-        Content { bytes: Arc::new(bytes.to_vec()), digest: digest(bytes), signature: None }
+        Content { bytes: Arc::new(bytes.to_vec()), digest: digest(bytes), signature: None, permit: None }
     }
 
     fn kept(name: &str) -> Remembered {

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::ports::{Preparing, Records, ToolFault, VersionsError};
+use agent_core::words::FoundDescription;
 use futures::future::{Aborted, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -60,6 +61,8 @@ pub(crate) struct Settled {
     pub(crate) components: Vec<Arc<Component>>,
     /// The files that cannot serve as they are.
     pub(crate) faults: Vec<ToolFault>,
+    /// How the versions describe themselves that are refused for it, by component.
+    pub(crate) described: BTreeMap<String, FoundDescription>,
     /// The files that are being loaded.
     pub(crate) preparing: Preparing,
     /// The versions whose calls are counted.
@@ -382,6 +385,7 @@ impl Inventory {
             components,
             has_no_folder: self.is_absent == Some(true),
             faults: self.faults(refusals),
+            described: self.described(),
             counted: self.agreement.as_ref().map(Agreement::counted).unwrap_or_default(),
             revision: self.revision().filter(|_| self.is_idle()),
         }
@@ -406,6 +410,14 @@ impl Inventory {
         faults.extend(refusals.into_iter().map(|(file, error)| (file, error.to_string())));
         let faults = faults.into_iter().map(|(file, error)| ToolFault { file: self.shown(file), error });
         self.unreadable.iter().cloned().chain(faults).collect()
+    }
+
+    fn described(&self) -> BTreeMap<String, FoundDescription> {
+        let described = self.state.files().filter_map(|(_, state)| match &**state.error()? {
+            LoadError::DescribedOtherwise { name, found, .. } => Some((name.clone(), (**found).clone())),
+            _ => None,
+        });
+        described.collect()
     }
 
     /// A file as it is called before others: the list of an MCP server is none.

@@ -184,7 +184,9 @@ impl Proposer {
 
     async fn propose(self, file: &str) -> Result<Proposed, LoadError> {
         let name = component_name(file).ok_or(LoadError::BadFileName)?;
-        let content = self.folder.read(file).await?;
+        let source = Source::File(self.folder.clone(), file.to_owned());
+        let memory = &self.runtime.proposed_content;
+        let content = load::read_counted(&self.runtime, memory, name, &source).await?;
         let store = self.rollout.store();
         let found = store.record(name).await.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
         if found.as_ref().is_some_and(|found| says_nothing_new(&found.record, &content.digest)) {
@@ -192,7 +194,6 @@ impl Proposer {
         }
         let known = found.map(|found| self.known_before(found.record)).unwrap_or_default();
         self.check_room(name, &content).await?;
-        let source = Source::File(self.folder.clone(), file.to_owned());
         let (component, content) = load::load(self.runtime.clone(), name, &source, content).await?;
         let is_in_policy = self.runtime.grants.names(component.identity());
         let proposal = Proposal {

@@ -45,8 +45,11 @@ impl Inventory {
             return;
         }
         let source = self.source(file, &looks);
-        let plain = component_name(file).is_some();
-        let read = async move { if plain { source.read().await } else { Err(LoadError::BadFileName) } };
+        let (runtime, name) = (self.runtime.clone(), component_name(file).map(str::to_owned));
+        let read = async move {
+            let name = name.ok_or(LoadError::BadFileName)?;
+            load::read_counted(&runtime, &runtime.loaded_content, &name, &source).await
+        };
         let (ticket, abort) = self.begin(file, None, read.map(Part::Read));
         if let Some(loads) = self.file_loads.get_mut(file) {
             loads.newest.under_way = Some(Load::new(ticket, Some(looks), abort));
@@ -227,7 +230,8 @@ impl Inventory {
         let approved = self.recorded(file, &digest).unwrap_or_else(|| self.remembered_as(file, &digest));
         let source = Source::Original { memory, name: name.clone(), digest };
         let work = async move {
-            let component = load::load_from(runtime, &name, &source).await?;
+            let content = load::read_counted(&runtime, &runtime.loaded_content, &name, &source).await?;
+            let (component, _) = load::load(runtime, &name, &source, content).await?;
             approved.check(&component)?;
             Ok(Arc::new(component))
         };

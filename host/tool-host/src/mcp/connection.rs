@@ -66,11 +66,7 @@ impl Connection {
     }
 
     async fn shake_hands(&mut self, means: Means<'_>) -> Result<(), McpError> {
-        let answer = self.request(means, "initialize", &message::initialize()).await?;
-        let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
-        let Some(version) = VERSIONS.into_iter().find(|own| *own == version) else {
-            return Err(McpError::protocol("it speaks no version of it that this host does"));
-        };
+        let version = self.agree_on_version(means).await?;
         let initialized = message::notification("notifications/initialized");
         match &mut self.transport {
             Transport::Http(session) => {
@@ -79,6 +75,15 @@ impl Connection {
             }
             Transport::Child(child) => child.send(means.granted.scanner(), &initialized).await,
         }
+    }
+
+    /// The version that both speak. The rest of the server's answer is dropped here: it may take much memory,
+    /// and how long the next message takes is the server's choice.
+    async fn agree_on_version(&mut self, means: Means<'_>) -> Result<&'static str, McpError> {
+        let answer = self.request(means, "initialize", &message::initialize()).await?;
+        let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let own = VERSIONS.into_iter().find(|own| *own == version);
+        own.ok_or_else(|| McpError::protocol("it speaks no version of it that this host does"))
     }
 
     /// Makes a request.

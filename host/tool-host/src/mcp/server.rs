@@ -22,9 +22,6 @@ use crate::grants::granted::Granted;
 use crate::policy::Want;
 use crate::policy::model::{McpEndpoint, McpTransport};
 
-/// Longest a server may take to list its tools, its start included.
-const LOOK_LIMIT: Duration = Duration::from_secs(15);
-
 /// How often its tools are looked at though it says nothing. A child process is started for it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const LOOK_AT_CHILD_EVERY: Duration = Duration::from_secs(600);
@@ -51,6 +48,8 @@ pub(crate) struct Server {
     may_start: bool,
     grants: Arc<Grants>,
     launcher: Launcher,
+    /// Longest it may take to list its tools, its start included.
+    look_limit: Duration,
     /// Held for a few instructions, like `looks`.
     idle: Mutex<Waiting>,
     looks: Mutex<Looks>,
@@ -91,7 +90,7 @@ impl Server {
         (name, endpoint): (&str, McpEndpoint),
         may_start: bool,
         grants: Arc<Grants>,
-        launcher: Launcher,
+        (launcher, look_limit): (Launcher, Duration),
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -99,6 +98,7 @@ impl Server {
             may_start,
             grants,
             launcher,
+            look_limit,
             idle: Mutex::default(),
             looks: Mutex::default(),
             has_answered: AtomicBool::new(false),
@@ -174,20 +174,21 @@ impl Server {
         drop(closed);
     }
 
-    /// Looks at its tools: the canonical text of those that the policy allows. Ends within [`LOOK_LIMIT`].
+    /// Looks at its tools: the canonical text of those that the policy allows. Ends within the limit for
+    /// that.
     pub(crate) async fn look(&self) -> Result<Vec<u8>, LoadError> {
         {
             let mut looks = self.looks.lock();
             (looks.last, looks.is_asked_for) = (Some(Instant::now()), false);
         }
-        let (kind, detail) = match tokio::time::timeout(LOOK_LIMIT, self.list()).await {
+        let (kind, detail) = match tokio::time::timeout(self.look_limit, self.list()).await {
             Ok(Ok((tools, allow))) => {
                 self.has_answered.store(true, Ordering::Relaxed);
                 return tool_list::write(&tools, &allow).map_err(LoadError::McpTools);
             }
             Ok(Err(error)) => (error.kind(), error.to_string()),
             Err(_elapsed) => {
-                ("does not answer", format!("no list of tools within {} s", LOOK_LIMIT.as_secs()))
+                ("does not answer", format!("no list of tools within {} s", self.look_limit.as_secs_f64()))
             }
         };
         // Whoever asked for this look asks again by itself.
@@ -232,7 +233,7 @@ impl Server {
         }
         let granted = self.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
         let key = CallKey { run_id: "", call_id: "mcp" };
-        let requests = self.grants.begin(key, &granted, Instant::now() + LOOK_LIMIT);
+        let requests = self.grants.begin(key, &granted, Instant::now() + self.look_limit);
         let means = Means { granted: &granted, requests: requests.as_ref(), progress: None };
         let (mut tools, mut names, mut listed, mut params) = (vec![], BTreeSet::new(), 0, json!({}));
         for _ in 0..MOST_PAGES {

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -16,6 +17,7 @@ use crate::policy::model::{McpEndpoint, McpTransport};
 pub(crate) struct McpServers {
     grants: Arc<Grants>,
     launcher: Launcher,
+    look_limit: Duration,
     /// Whether any is asked at all.
     is_on: bool,
     /// How servers were reached by the policy that the service started with.
@@ -27,7 +29,7 @@ pub(crate) struct McpServers {
 impl McpServers {
     /// Those of the policy in force. Commands are those that it has now, whatever it says later: whoever can change the file
     /// while the service runs cannot make it start programs, nor change what they execute through their variables.
-    pub(crate) fn new(grants: Arc<Grants>, launcher: Launcher, is_on: bool) -> Self {
+    pub(crate) fn new(grants: Arc<Grants>, launcher: Launcher, look_limit: Duration, is_on: bool) -> Self {
         let policy = grants.current();
         let endpoint = |name: &str| policy.mcp(name)?.mcp_endpoint();
         let names = policy.entries().iter().map(|entry| entry.name.clone());
@@ -36,7 +38,7 @@ impl McpServers {
         if is_on && at_start.values().any(is_command) {
             close_to_children();
         }
-        Self { grants, launcher, is_on, at_start, servers: Mutex::default() }
+        Self { grants, launcher, look_limit, is_on, at_start, servers: Mutex::default() }
     }
 
     /// The name of each server with the number of the look at it that is due. Closes connections that nobody uses.
@@ -68,7 +70,7 @@ impl McpServers {
         }
         let may_start = !is_command(&endpoint) || self.at_start.get(name) == Some(&endpoint);
         let (grants, launcher) = (self.grants.clone(), self.launcher.clone());
-        let server = Arc::new(Server::new((name, endpoint), may_start, grants, launcher));
+        let server = Arc::new(Server::new((name, endpoint), may_start, grants, (launcher, self.look_limit)));
         let old = servers.insert(name.to_owned(), server.clone());
         drop(servers);
         if let Some(old) = old {

@@ -49,10 +49,15 @@ impl CallCounter {
         }
     }
 
-    /// Notes that there is this user, of whom no call is counted.
+    /// Notes that there is this user, of whom no call may be counted.
     pub(super) fn note_user(&self, user: Option<&str>) {
         let user = self.hash(user);
         self.counts.lock().of_user(&user);
+    }
+
+    /// True when there is nothing to add to the sums.
+    pub(super) fn is_empty(&self) -> bool {
+        *self.counts.lock() == TrialCounts::default()
     }
 
     /// A user as the sums have one: nobody who reads them is told a name.

@@ -2,6 +2,7 @@
 //! replica judges.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use agent_core::ports::VersionsError;
 use agent_core::words::TrialCounts;
@@ -9,7 +10,7 @@ use agent_core::words::TrialCounts;
 use super::call_counter::CallCounter;
 use super::canary::RunningTrial;
 use super::first_calls::FirstCalls;
-use super::{HOST, Rollout};
+use super::{HOST, RecentUsers, Rollout};
 use crate::versions::canary_verdict::first_calls::{FIRST_CALLS, because};
 use crate::versions::canary_verdict::{Verdict, judge};
 use crate::versions::record::Change;
@@ -41,18 +42,18 @@ impl Rollout {
     }
 
     /// Adds what was counted here to what others have, and does what that decides.
-    pub(super) async fn settle_counts(&self) {
+    pub(super) async fn settle_counts(&self, users: &RecentUsers) {
         let counted = self.counted.lock().clone();
         for trial in counted.trials {
-            self.settle_trial(&trial).await;
+            self.settle_trial(&trial, users).await;
         }
         for first_calls in counted.first_calls {
-            self.settle_first_calls(&first_calls).await;
+            self.settle_first_calls(&first_calls, users).await;
         }
     }
 
-    async fn settle_trial(&self, running: &RunningTrial) {
-        let Some(sums) = self.add(&running.counter).await else { return };
+    async fn settle_trial(&self, running: &RunningTrial, users: &RecentUsers) {
+        let Some(sums) = self.add(&running.counter, users).await else { return };
         let id = running.trial.id.clone();
         let change = match judge(&running.trial, &sums) {
             Verdict::GoesOn => return,
@@ -70,8 +71,8 @@ impl Rollout {
         running.counter.set_undecided(!self.end_trial(&running.name, change).await);
     }
 
-    async fn settle_first_calls(&self, first: &FirstCalls) {
-        let Some(sums) = self.add(&first.counter).await else { return };
+    async fn settle_first_calls(&self, first: &FirstCalls, users: &RecentUsers) {
+        let Some(sums) = self.add(&first.counter, users).await else { return };
         let Some(because) = because(&sums) else {
             first.counter.set_undecided(false);
             if sums.new.calls >= FIRST_CALLS {
@@ -105,12 +106,14 @@ impl Rollout {
     }
 
     /// Adds what was counted here, and says the sums of all replicas; nothing where there is nothing to add
-    /// or to decide.
-    async fn add(&self, counter: &CallCounter) -> Option<TrialCounts> {
-        let counts = counter.take();
-        if counts == TrialCounts::default() && !counter.is_undecided() {
+    /// or to decide. The users that called any tool lately are noted in them: where they are several, no one
+    /// of them decides, also when the others have not called this version.
+    async fn add(&self, counter: &CallCounter, users: &RecentUsers) -> Option<TrialCounts> {
+        if counter.is_empty() && !counter.is_undecided() {
             return None;
         }
+        users.list(Instant::now()).iter().for_each(|user| counter.note_user(user.as_deref()));
+        let counts = counter.take();
         let sums: Result<_, VersionsError> = self.store.add_counts(&counter.id, &counts).await;
         sums.inspect_err(|error| {
             // Perhaps they were added. A trap that is counted twice ends a trial too early, one that is lost

@@ -25,14 +25,13 @@ pub(crate) struct FirstCalls {
 
 impl FirstCalls {
     /// Of the version that the record says serves; nothing where no earlier one is kept that could take its
-    /// place. `users` called tools lately: where they are several, no one of them decides.
-    pub(crate) fn of(name: &str, record: &ComponentRecord, users: &[Option<String>]) -> Option<Self> {
+    /// place.
+    pub(crate) fn of(name: &str, record: &ComponentRecord) -> Option<Self> {
         let earlier = record.earlier().filter(|_| record.enabled)?;
         let is_kept = record.versions.iter().any(|version| version.digest == *earlier);
         let (id, digest) = (record.first_calls_id(name)?, record.active.clone().filter(|_| is_kept)?);
         // The sums of the time before this replica started are asked for first.
         let counter = CallCounter::new(id, true);
-        users.iter().for_each(|user| counter.note_user(user.as_deref()));
         let since = record.active_since?;
         Some(Self { name: name.into(), digest, since, counter, left: AtomicU64::new(FIRST_CALLS) })
     }

@@ -120,9 +120,13 @@ impl Rollout {
         self.changed.notified().await;
     }
 
-    /// Adds up what trials have counted, judges them, and reads the records if they are others than those of `known`.
-    pub(crate) async fn sync(&self, known: Option<u64>) -> Result<Option<Records>, VersionsError> {
-        self.settle_counts().await;
+    /// Adds up what trials have counted, judges them with the users that called lately, and reads the records if they are others than those of `known`.
+    pub(crate) async fn sync(
+        &self,
+        known: Option<u64>,
+        users: &RecentUsers,
+    ) -> Result<Option<Records>, VersionsError> {
+        self.settle_counts(users).await;
         if known.is_some() && Some(self.store.revision().await?) == known {
             return Ok(None);
         }
@@ -229,7 +233,8 @@ impl Rollout {
             return Ok(());
         }
         Err(AdminError::Unavailable(format!(
-            "versions that nobody has approved take {unapproved} bytes of the database, and {} are kept: approve or delete              some (`agent-host tools versions` lists them); what was deleted makes room within two hours",
+            "versions that nobody has approved take {unapproved} bytes of the database, and {} are kept: approve or delete \
+             some (`agent-host tools versions` lists them); what was deleted makes room within two hours",
             self.most_waiting_bytes
         )))
     }

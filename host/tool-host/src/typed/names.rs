@@ -34,9 +34,16 @@ impl Export {
     }
 }
 
-/// A function that a toolchain exports for itself: the interface, the function and its first parameter.
-const OF_TOOLCHAINS: [(&str, &str, &str); 1] = [
-    // componentize-py calls it while it makes the component.
+/// Functions that a toolchain exports for itself, from the component and not only from its core module: the
+/// interface, the function and its first parameter, with the place where the toolchain says so.
+///
+/// What toolchains export from a core module never gets here, as a component exports what its world names:
+/// `cabi_realloc`, `cabi_post_*` and `_initialize` (wit-component), `wizer-initialize`, `componentize.wizer`,
+/// `check_init` and `coreabi_*` (componentize-js, the exports of its `starlingmonkey_embedding.wasm`). The
+/// `wasi:cli/run` and `wasi:http/incoming-handler` of that engine are [`OTHER_CONTRACTS`].
+const OF_TOOLCHAINS: &[(&str, &str, &str)] = &[
+    // componentize-py, wit/init.wit: its bundled interpreter is told there what it is to run, while the
+    // component is made.
     ("exports", "init", "app-name"),
 ];
 

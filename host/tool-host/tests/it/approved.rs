@@ -1,6 +1,6 @@
 //! An approval is of what serves: a component is held to how it described itself, at every load.
 
-use agent_core::ports::{AdminAction, ToolAdmin, Toolbox, Versions};
+use agent_core::ports::{AdminAction, AdminError, ToolAdmin, Toolbox, Versions};
 use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
 use tool_host::{Limits, PolicyFile};
 
@@ -14,14 +14,22 @@ const IMPORTS: &str = r#"
     (import "agent:tool/clock@0.1.1" "now-ms" (func $now_ms (result i64)))
     (import "agent:tool/context@0.1.1" "remaining-ms" (func $remaining_ms (result i64)))
     (import "wasi:random/random@0.2.3" "get-random-u64" (func $random_number (result i64)))
-    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))"#;
+    (import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "now" (func $ticks (result i64)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "subscribe-duration" (func $in (param i64) (result i32)))
+    (import "wasi:clocks/monotonic-clock@0.2.3" "subscribe-instant" (func $at (param i64) (result i32)))
+    (import "wasi:io/poll@0.2.3" "[method]pollable.block" (func $wait (param i32)))"#;
 
 /// A letter for a number.
 const LETTER: &str = "(func $letter (param i64) (result i32)
     (i32.add (i32.const 97) (i32.wrap_i64 (i64.rem_u (local.get 0) (i64.const 26)))))";
 
-/// A description that begins with four letters of what the guest was told.
+/// A description that begins with four letters of what the guest was told. It waits for an hour twice, which a
+/// loop could count out, and for which it has no time.
 const TELLS: &str = "
+    (call $wait (call $in (i64.const 3600000000000)))
+    (call $wait (call $at (i64.const 3600000000000)))
+    (if (i64.ne (call $ticks) (i64.const 0)) (then unreachable))
     (call $now (i32.const 3000))
     (i32.store8 (i32.const 384) (call $letter (call $now_ms)))
     (i32.store8 (i32.const 385) (call $letter (call $remaining_ms)))
@@ -84,15 +92,62 @@ async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_
         assert!(view.fault.is_some_and(|fault| fault.contains("describes itself otherwise")));
         assert_eq!(*replica.host.seen.faults.lock().last().unwrap(), ["greet.wasm"]);
     }
-    // Its new description is approved like anything else: by the digest.
+    // Its new description is approved by its own digest, which stands beside what there is to look at.
     let again = fleet.replica(&[]).await;
-    let approved =
-        again.act("greet", AdminAction::Approve { digest: Some(digest), serve: true }).await.unwrap();
+    again.until(|host| !host.faults().is_empty()).await;
+    let described = again.get("greet").await.described.expect("how it describes itself");
+    assert_eq!(described.facts.tools[0].description, "!ritten as text.");
+    let fault = again.get("greet").await.fault.unwrap();
+    assert!(fault.contains(&format!("--digest {digest} --facts {}", described.facts_digest)), "{fault}");
+    let diff = again.host.host.diff("greet", Some(&digest), Some(&digest)).await.unwrap();
+    assert_eq!(diff.facts_digest.as_ref(), Some(&described.facts_digest));
+    assert!(diff.changes_what_models_read, "{diff:?}");
+    let approve = |facts: Option<&str>| AdminAction::Approve {
+        digest: Some(digest.clone()),
+        facts: facts.map(str::to_owned),
+        serve: true,
+    };
+    // What nobody says to have seen is not approved, and neither is another description than was seen.
+    let approved_first = again.get("greet").await.record.versions[0].facts.clone();
+    for unseen in [None, Some("sha256:0"), Some(&*digest)] {
+        let refused = again.act("greet", approve(unseen)).await.unwrap_err();
+        assert!(
+            matches!(&refused, AdminError::Conflict(text) if text.contains(&described.facts_digest)),
+            "{refused}"
+        );
+    }
+    assert_eq!(again.get("greet").await.record.versions[0].facts, approved_first);
+    let approved = again.act("greet", approve(Some(&described.facts_digest))).await.unwrap();
     again.until(|host| descriptions(host) == ["!ritten as text."]).await;
     assert!(again.host.faults().is_empty());
     assert_eq!(approved.record.versions[0].facts.tools[0].description, "!ritten as text.");
     let trail = again.host.host.audit("greet").await.unwrap();
     assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("user:ann", "approved"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_of_the_policy_for_the_digest_approves_no_other_description() {
+    let mut fleet = Fleet::new(true);
+    let first = fleet.replica(&[("greet.wasm", &grows())]).await;
+    first.until_known("greet").await;
+    let digest = first.get("greet").await.record.versions[0].digest.clone();
+    drop(first);
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), format!("[[component]]\nname = \"greet\"\ndigest = \"{digest}\"\n"))
+        .unwrap();
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let one = fleet.replica(&[]).await;
+    one.until(|host| descriptions(host) == ["Written as text."]).await;
+    let by_policy = one.host.host.audit("greet").await.unwrap();
+    assert_eq!((by_policy[0].by.as_str(), by_policy[0].action.as_str()), ("policy", "approved"));
+    let (tools, cache) = one.stop();
+    fleet.limits = little_memory();
+    let again = fleet.start(tools, cache).await;
+    again.until(|host| !host.faults().is_empty()).await;
+    let faults = again.host.faults();
+    assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
+    assert_eq!(again.host.names(), [""; 0]);
+    assert_eq!(again.host.host.audit("greet").await.unwrap(), by_policy, "nothing was taken over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

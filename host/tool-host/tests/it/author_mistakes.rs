@@ -9,7 +9,7 @@ use crate::harness::{Host, built, limits, misbehaving};
 use crate::text::Text;
 
 /// What is said of a file of these bytes, without its name.
-async fn refused(bytes: &[u8]) -> String {
+pub(crate) async fn refused(bytes: &[u8]) -> String {
     let host = Host::start(&[("mine.wasm", bytes)], limits()).await;
     let faults = host.faults();
     let [fault] = faults.as_slice() else { panic!("{faults:?}") };
@@ -21,11 +21,11 @@ async fn refused(bytes: &[u8]) -> String {
     }
 }
 
-async fn refused_text(text: Text<'_>) -> String {
+pub(crate) async fn refused_text(text: Text<'_>) -> String {
     refused(&text.component()).await
 }
 
-fn component(wat: &str) -> Vec<u8> {
+pub(crate) fn component(wat: &str) -> Vec<u8> {
     wat::parse_str(wat).unwrap()
 }
 
@@ -71,7 +71,7 @@ async fn what_needs_a_grant_and_has_none() {
 async fn a_list_of_tools_that_cannot_be_served() {
     insta::assert_snapshot!(refused(&misbehaving("describe-nothing")).await, @"describes tools that cannot be served: it describes no tool: return at least one (in Rust, list the functions in agent_tool::export!)");
     insta::assert_snapshot!(refused(&misbehaving("describe-duplicates")).await, @r#"describes its tool "twin" wrongly: it describes two tools of that name: rename one of them"#);
-    insta::assert_snapshot!(refused_text(Text { tool: "Add", ..Text::default() }).await, @r#"describes its tool "Add" wrongly: its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"#);
+    insta::assert_snapshot!(refused_text(Text { tool: "Add", ..Text::default() }).await, @r#"describes its tool "Add" wrongly: its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_': take "add""#);
     let tool = Text { tool: "same", ..Text::default() }.component();
     let host = Host::start(&[("a.wasm", &tool), ("b.wasm", &tool)], limits()).await;
     insta::assert_snapshot!(host.faults().join("\n"), @r#"b.wasm: offers the tool "same", and so does a.wasm: rename the tool in one of the two or remove one"#);
@@ -89,7 +89,7 @@ async fn a_schema_that_is_none() {
     let of = async |input_schema: &str| refused_text(Text { input_schema, ..Text::default() }).await;
     insta::assert_snapshot!(of(r#"{"type":"string"}"#).await, @r#"describes its tool "text" wrongly: its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#);
     insta::assert_snapshot!(of("true").await, @r#"describes its tool "text" wrongly: its input schema is not an object: write {"type": "object", …}"#);
-    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"type":"strnig"}}}"#).await, @r#"describes its tool "text" wrongly: its input schema is not a JSON Schema: /properties/a/type is "strnig", not one of "null", "boolean", "integer", "number", "string", "array" and "object""#);
+    insta::assert_snapshot!(of(r#"{"type":"object","properties":{"a":{"type":"strnig"}}}"#).await, @r#"describes its tool "text" wrongly: its input schema is not a JSON Schema: /properties/a/type is "strnig", not one of "null", "boolean", "integer", "number", "string", "array" and "object"; did you mean "string"?"#);
     insta::assert_snapshot!(of(&format!(r#"{{"type":"object","title":"{}"}}"#, "x".repeat(70_000))).await, @r#"describes its tool "text" wrongly: its input schema is longer than 65536 bytes: leave out what the tool can check by itself"#);
     let many = (0..1100).map(|n| format!(r#""a{n}":{{}}"#)).collect::<Vec<_>>().join(",");
     insta::assert_snapshot!(of(&format!(r#"{{"type":"object","properties":{{{many}}}}}"#)).await, @r#"describes its tool "text" wrongly: its input schema has more than 1000 parts: leave out what the tool can check by itself"#);
@@ -122,13 +122,14 @@ async fn a_describe_that_does_not_return() {
     insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"its describe function failed: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
 }
 
+pub(crate) const OTHER_TYPES: &str = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+    (func $f (canon lift (core func $i "f")))
+    (instance $t (export "describe" (func $f)) (export "call" (func $f)))
+    (export "agent:tool/tool@0.1.1" (instance $t)))"#;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_of_the_contract_with_other_types() {
-    let other = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
-        (func $f (canon lift (core func $i "f")))
-        (instance $t (export "describe" (func $f)) (export "call" (func $f)))
-        (export "agent:tool/tool@0.1.1" (instance $t)))"#;
-    let said = refused(&component(other)).await;
+    let said = refused(&component(OTHER_TYPES)).await;
     assert!(
         said.starts_with("exports agent:tool/tool with other functions than the contract has: "),
         "{said}"
@@ -160,7 +161,7 @@ async fn an_answer_that_is_no_text() {
 }
 
 /// What the model and the operator are told of a call.
-async fn called(host: &Host, tool: &str, arguments: Value) -> String {
+pub(crate) async fn called(host: &Host, tool: &str, arguments: Value) -> String {
     let returned = host.call(tool, arguments).await;
     let detail = returned.receipt.detail.unwrap_or_default();
     // A backtrace has addresses.
@@ -176,16 +177,16 @@ async fn a_call_that_ends_badly() {
     assert_eq!(host.faults(), Vec::<String>::new());
     insta::assert_snapshot!(called(&host, "return_wrong_shape", json!({})).await, @r#"
     invalid_output: Error: the tool returned something that does not match its own description.
-    /calls: "one" is not of type "integer"
+    /calls: "one" is not of type "integer": return what its output schema says, or write into the schema what it returns
     "#);
     insta::assert_snapshot!(called(&host, "return_bad_json", json!({})).await, @r#"
     invalid_output: Error: the tool returned something that does not match its own description.
-    not JSON: EOF while parsing an object at line 1 column 11
+    not JSON: EOF while parsing an object at line 1 column 11: return one JSON value, as a serializer writes it; a text is one in quotes
     "#);
     insta::assert_snapshot!(called(&host, "return_100_mb", json!({"mb": 1})).await, @"output_limit: Error: the tool returned more than 65536 bytes. Ask it for less.");
     insta::assert_snapshot!(called(&host, "trap", json!({"by": "panic"})).await, @r#"
     trapped: Error: the tool crashed.
-    wasm trap: wasm `unreachable` instruction executed
+    it panicked or aborted, and what it printed stands in the log: have it return a failure instead; wasm trap: wasm `unreachable` instruction executed
     "#);
     insta::assert_snapshot!(called(&host, "allocate_forever", json!({})).await, @r#"
     memory_limit: Error: the tool needed more memory than it may have (16 MiB) and was stopped.

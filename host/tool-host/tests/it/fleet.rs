@@ -150,7 +150,7 @@ impl Replica {
 }
 
 pub(crate) fn approve() -> AdminAction {
-    AdminAction::Approve { digest: None, serve: true }
+    AdminAction::Approve { digest: None, facts: None, serve: true }
 }
 
 pub(crate) fn attempt(kind: TrialKind, share: f64, thresholds: Thresholds) -> AdminAction {

@@ -187,23 +187,57 @@ async fn what_no_line_grants_is_denied_in_words() {
     assert_eq!(echo.asked().len(), 1);
 }
 
-/// A tool that acts outside: unlike a page, what it sends has a body.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_again() {
+/// A host over a component that misbehaves, with these lines for it, and the folder of its policy.
+async fn misbehaving(name: &str, line: &str) -> (Host, TempDir) {
     let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let actor = crate::harness::misbehaving("acts-outside");
-    fs::write(tools.path().join("acts-outside.wasm"), &actor).unwrap();
-    let server = Echo::answering("content-encoding: gzip\r\n");
-    let digest = format!("sha256:{:x}", Sha256::digest(&actor));
-    let line = server.line("private = true\npath = \"/open\"\nmethods = [\"GET\"]");
+    let component = crate::harness::misbehaving(name);
+    fs::write(tools.path().join(format!("{name}.wasm")), &component).unwrap();
+    let digest = format!("sha256:{:x}", Sha256::digest(&component));
     let file = folder.path().join("policy.toml");
-    fs::write(&file, format!("[[component]]\nname = \"acts-outside\"\ndigest = \"{digest}\"\n{line}"))
-        .unwrap();
+    fs::write(&file, format!("[[component]]\nname = \"{name}\"\ndigest = \"{digest}\"\n{line}")).unwrap();
     let seen = Arc::new(Seen::default());
     let mut config = config(tools.path(), generous(), seen.clone());
     config.policy = PolicyFile::At(file);
-    let host = Host::over(config, tools, seen).await;
+    (Host::over(config, tools, seen).await, folder)
+}
 
+/// A server that took the half for the whole would act on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_its_guest_breaks_off_has_no_last_chunk() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, line) = (listener.local_addr().unwrap(), "[[component.http]]\nscheme = \"http\"\n");
+    let more = "private = true\nmethods = [\"POST\"]\n";
+    let line = format!("{line}host = \"{}\"\nport = {}\n{more}", address.ip(), address.port());
+    let (host, _folder) = misbehaving("breaks-off", &line).await;
+    let mut heads = 0;
+    for _ in 0..20 {
+        let listener = listener.try_clone().unwrap();
+        let reading = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            let mut received = Vec::new();
+            // A reset is an end, too.
+            let _end = stream.read_to_end(&mut received);
+            String::from_utf8(received).unwrap()
+        });
+        let returned = host.call("break_off", json!({ "authority": address.to_string() })).await;
+        assert_eq!(returned.receipt.outcome, ToolOutcome::Trapped, "{}", returned.content);
+        let received = reading.join().unwrap();
+        // What is still in a buffer when the guest ends is not sent.
+        let Some((head, body)) = received.split_once("\r\n\r\n") else { continue };
+        assert!(head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
+        assert!(!body.ends_with("\r\n0\r\n\r\n") && body != "0\r\n\r\n", "{body}");
+        heads += 1;
+    }
+    assert!(heads > 0);
+}
+
+/// A tool that acts outside: unlike a page, what it sends has a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_again() {
+    let server = Echo::answering("content-encoding: gzip\r\n");
+    let line = server.line("private = true\npath = \"/open\"\nmethods = [\"GET\"]");
+    let (host, _folder) = misbehaving("acts-outside", &line).await;
     let body = "x".repeat(100_000);
     let denied = host.call("act", json!({ "url": server.url("/open"), "body": body })).await;
     assert!(denied.content.starts_with("Error: denied"), "{}", denied.content);

@@ -31,6 +31,8 @@ pub(crate) struct Seen {
     pub(crate) faults: Mutex<Vec<Vec<String>>>,
     /// The components of which this host withdrew the version that served.
     pub(crate) withdrawn: Mutex<Vec<String>>,
+    /// The secrets that calls of components met where they are not used.
+    pub(crate) secrets_met: Mutex<Vec<(String, u64)>>,
 }
 
 impl Observer for Seen {
@@ -48,6 +50,10 @@ impl Observer for Seen {
     fn version_withdrawn(&self, component: &str) {
         self.withdrawn.lock().push(component.into());
     }
+
+    fn secrets_met(&self, component: &str, times: u64) {
+        self.secrets_met.lock().push((component.into(), times));
+    }
 }
 
 /// Limits that keep tests short.
@@ -62,6 +68,7 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
         cache: Some(cache()),
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
+        mcp_look_limit: Duration::from_secs(15),
         limits,
         metering: false,
         guest_runtime: Handle::current(),

@@ -18,6 +18,7 @@ mod restart;
 mod sandbox;
 mod text;
 mod trials;
+mod twenty_mistakes;
 mod typed;
 mod versions;
 mod wasi;

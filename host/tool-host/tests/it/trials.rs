@@ -21,7 +21,7 @@ async fn a_canary_that_traps_is_withdrawn_by_itself_everywhere() {
     let described = Text { tool: "greet", description: "Greets.", call: "unreachable", ..Text::default() };
     let bad = one.upload("greet", &described.component()).await;
     assert!(is_waiting(&bad));
-    one.act("greet", AdminAction::Approve { digest: None, serve: false }).await.unwrap();
+    one.act("greet", AdminAction::Approve { digest: None, facts: None, serve: false }).await.unwrap();
     let tried = one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     assert_eq!(tried.record.active, old);
     let caller = Principal::nobody();

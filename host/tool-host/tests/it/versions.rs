@@ -1,15 +1,19 @@
 //! Versions of components that replicas agree on through a store: proposed, approved, tried, swapped and taken back.
 #![expect(clippy::disallowed_methods, reason = "replicas and callers of a test run beside it")]
 
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::ports::{AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload};
+use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
 use bytes::Bytes;
-use tool_host::PolicyFile;
+use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
 
 use crate::fleet::{ANN, Fleet, answering, approve, call_of, is_waiting, named};
-use crate::harness::{Host, limits};
+use crate::harness::{Host, Seen, config, limits};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,6 +164,31 @@ async fn of_changes_to_one_revision_one_is_made() {
     assert_eq!(made, 1);
 }
 
+/// As a command does it: it reads and prints what serves and what it rolls back to, and somebody is faster.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_of_a_command_does_not_overrule_a_change_that_was_made_meanwhile() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    for version in ["2", "3"] {
+        one.upload("greet", &answering(version)).await;
+    }
+    let seen = one.get("greet").await;
+    let back = AdminAction::Rollback(seen.record.earlier().cloned());
+    let command = || Operator { by: "command line", expected: Some(std::slice::from_ref(&seen.revision)) };
+    one.upload("greet", &answering("4")).await;
+    let before = one.get("greet").await.record;
+    let refused = one.host.host.change("greet", back.clone(), command()).await.unwrap_err();
+    assert_eq!(refused, AdminError::Changed { revision: seen.revision + 1 });
+    assert_eq!(one.get("greet").await.record, before);
+    // Without a change in between it is made.
+    let revision = one.get("greet").await.revision;
+    let now = Operator { expected: Some(std::slice::from_ref(&revision)), ..command() };
+    let changed = one.host.host.change("greet", back, now).await.unwrap();
+    assert_eq!(changed.record.active.as_ref(), seen.record.earlier());
+    let line = one.host.host.audit("greet").await.unwrap().remove(0);
+    assert_eq!((line.by.as_str(), line.action.as_str()), ("command line", "rolled back"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deleted_stays_away_though_its_file_lies_in_the_folder() {
     let fleet = Fleet::new(false);
@@ -295,4 +324,48 @@ async fn a_swap_under_load_fails_no_call() {
     for caller in callers {
         assert!(caller.await.expect("no call fails") > 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_announces_changes_is_asked_for_them_rarely() {
+    let (store, seen) = (Arc::new(TestToolVersions::default()), Arc::new(Seen::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), limits(), seen.clone());
+    config.versions = Some(store.clone());
+    let host = Host::begin(config, folder, seen).await;
+    let watched = async |seconds| {
+        let before = store.revisions_asked();
+        let watch = tokio::time::timeout(Duration::from_secs(seconds), host.host.watch());
+        assert!(watch.await.is_err(), "following never ends");
+        store.revisions_asked() - before
+    };
+    watched(5).await;
+    let (often, rarely) = (18..=22, 3..=6);
+    assert!(often.contains(&watched(20).await));
+    store.announce(true);
+    watched(1).await;
+    let asked = watched(20).await;
+    assert!(rarely.contains(&asked), "{asked}");
+    store.announce(false);
+    watched(6).await;
+    let asked = watched(20).await;
+    assert!(often.contains(&asked), "as before: {asked}");
+}
+
+/// A file is read before the store is asked about it, and its bytes are held until the store has answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_large_files_two_are_held_while_the_store_does_not_answer() {
+    let fleet = Fleet::new(true);
+    let one = fleet.replica(&[]).await;
+    fleet.store.switch.hang(true);
+    let asked = || fleet.store.records_asked.load(Ordering::SeqCst);
+    let before = asked();
+    for number in 0..6 {
+        let file = File::create(one.host.tools.path().join(format!("large-{number}.wasm"))).unwrap();
+        file.set_len(MOST_COMPONENT_BYTES).unwrap();
+    }
+    one.until(|_| asked() >= before + 2).await;
+    // The others would be read by now.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(asked(), before + 2);
 }

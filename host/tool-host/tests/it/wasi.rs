@@ -20,10 +20,20 @@ pub(crate) const PACKAGES: &[&str] = &[
         get-random-bytes: func(len: u64) -> list<u8>;
         get-random-u64: func() -> u64;
     }",
+    "package wasi:io@0.2.3;
+    interface poll {
+        resource pollable { block: func(); }
+    }",
     "package wasi:clocks@0.2.3;
     interface wall-clock {
         record datetime { seconds: u64, nanoseconds: u32 }
         now: func() -> datetime;
+    }
+    interface monotonic-clock {
+        use wasi:io/poll@0.2.3.{pollable};
+        now: func() -> u64;
+        subscribe-instant: func(when: u64) -> pollable;
+        subscribe-duration: func(when: u64) -> pollable;
     }",
     "package wasi:filesystem@0.2.3;
     interface types { resource descriptor; }
@@ -54,6 +64,7 @@ pub(crate) const PACKAGES: &[&str] = &[
         import wasi:cli/environment@0.2.3;
         import wasi:random/random@0.2.3;
         import wasi:clocks/wall-clock@0.2.3;
+        import wasi:clocks/monotonic-clock@0.2.3;
         import wasi:filesystem/preopens@0.2.3;
         import wasi:sockets/tcp-create-socket@0.2.3;
     }",

@@ -2,19 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox};
-use agent_core::words::{AuditLine, Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind};
+use agent_core::ports::{
+    AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox, TrialRequest,
+};
+use agent_core::words::{
+    AuditLine, Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState,
+};
 use serde_json::json;
 use tool_host::PolicyFile;
 
 use crate::fleet::{Fleet, Replica, answering, attempt, is_waiting, traps};
+use crate::harness::Host;
 use crate::text::Text;
 
-/// A call of a user, of the version that serves.
+/// A call of a user, of the version that serves or of a canary.
 async fn call_by(replica: &Replica, user: &str) -> ToolOutcome {
+    call_of_user(replica, user, "greet").await
+}
+
+async fn call_of_user(replica: &Replica, user: &str, tool: &str) -> ToolOutcome {
     let (principal, call) =
-        (Principal::user(user), ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) });
-    let tools = replica.host.host.current_for(&principal);
+        (Principal::user(user), ToolCall { id: "1".into(), name: tool.into(), arguments: json!({}) });
+    let tools = replica.host.host.for_run(&principal, "run");
     let request = ToolRequest {
         request_id: "r",
         run_id: "run",
@@ -100,6 +109,39 @@ async fn one_user_of_several_does_not_have_a_version_withdrawn() {
     trap(&one, "ben", 1).await;
     until_serves(&one, &good).await;
     assert!(newest_line(&one).await.detail.starts_with("10 of its first 10 calls trapped"));
+}
+
+/// After a restart nobody is known to call anything, so whoever calls first must not be taken for everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_one_user_of_several_decides_neither_this_nor_a_trial() {
+    for is_trial in [false, true] {
+        let fleet = Fleet::new(false);
+        let other = Text { tool: "other", ..Text::default() }.component();
+        let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &other)]).await;
+        one.until(|host| host.names() == ["greet", "other"]).await;
+        let good = one.get("greet").await.record.active.unwrap();
+        let bad = one.upload("greet", &traps()).await.record.versions[0].digest.clone();
+        if is_trial {
+            one.act("greet", AdminAction::Rollback(Some(good.clone()))).await.unwrap();
+            let canary = attempt(TrialKind::Canary, 1.0, Thresholds::default());
+            let AdminAction::Try(kind, request) = canary else { unreachable!("a canary is tried") };
+            let request = TrialRequest { digest: Some(bad.clone()), ..request };
+            one.act("greet", AdminAction::Try(kind, request)).await.unwrap();
+        }
+        let (tools, cache) = one.stop();
+        let one = fleet.start(tools, cache).await;
+        let of_run = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
+        one.until(|host| of_run(host).get("greet") == Some(&bad)).await;
+        fleet.store.switch.fail(true);
+        trap(&one, "ann", 5).await;
+        assert_eq!(call_of_user(&one, "ben", "other").await, ToolOutcome::Ok);
+        fleet.store.switch.fail(false);
+        judge(&one).await;
+        let record = one.get("greet").await.record;
+        let trial = record.trial.map(|trial| trial.state);
+        assert_eq!(record.active, Some(if is_trial { good.clone() } else { bad }));
+        assert_eq!(trial, is_trial.then_some(TrialState::Running));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

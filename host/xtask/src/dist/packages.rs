@@ -1,8 +1,9 @@
 //! Packages of what is shipped: a Python wheel, an npm package and a Debian package.
 //!
-//! Each holds the same files: the binary, and the tools in `share/agent-host/tools` beside the folder that the binary is
-//! installed into, where `agent-host dev` looks for them. They are packed by what every machine that builds them has:
-//! tar, ar (which linking needs), and Python. Files of equal content make equal packages.
+//! Each holds the same files: the binary, the licence, and the tools in `share/agent-host/tools` beside the
+//! folder that the binary is installed into, where `agent-host dev` looks for them. They are packed by what
+//! every machine that builds them has: tar, ar (which linking needs), and Python. Files of equal content make
+//! equal packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use serde_json::json;
 
 use super::bundle::copy;
 use crate::run::{run, succeeds};
+
+/// The licence, in the repository and in the packages whose managers want it under its name.
+const LICENSE: &str = "LICENSE";
 
 const WHEEL_SCRIPT: &str = include_str!("wheel.py");
 
@@ -59,6 +63,7 @@ pub(crate) fn write(repository: &Path, arguments: &Arguments) -> anyhow::Result<
         );
     }
     copy(&repository.join("target/tools"), &common.join("share/agent-host/tools"))?;
+    copy(&repository.join(LICENSE), &staging.join(LICENSE))?;
     let level = if arguments.fast { "1" } else { "9" };
     let packages = [
         wheel(&staging, &common, &folder, &platform, level)?,
@@ -80,11 +85,13 @@ fn wheel(
     let (root, version) = (staging.join("wheel"), version());
     let info = root.join(format!("agent_host-{version}.dist-info"));
     let data = root.join(format!("agent_host-{version}.data"));
-    fs::create_dir_all(&info)?;
+    fs::create_dir_all(info.join("licenses"))?;
+    copy(&staging.join(LICENSE), &info.join("licenses").join(LICENSE))?;
     copy(&common.join("bin"), &data.join("scripts"))?;
     copy(&common.join("share"), &data.join("data/share"))?;
     let metadata = format!(
-        "Metadata-Version: 2.1\nName: agent-host\nVersion: {version}\nSummary: {SUMMARY}\nLicense: Apache-2.0\n"
+        "Metadata-Version: 2.4\nName: agent-host\nVersion: {version}\nSummary: {SUMMARY}\n\
+         License-Expression: Apache-2.0\nLicense-File: {LICENSE}\n"
     );
     fs::write(info.join("METADATA"), metadata)?;
     let tag = format!("py3-none-{}", platform.wheel);
@@ -109,6 +116,7 @@ fn npm(
 ) -> anyhow::Result<PathBuf> {
     let root = staging.join("npm");
     copy(common, &root.join("package"))?;
+    copy(&staging.join(LICENSE), &root.join("package").join(LICENSE))?;
     let manifest = json!({
         "name": "agent-host",
         "version": version(),
@@ -134,6 +142,10 @@ fn deb(
 ) -> anyhow::Result<PathBuf> {
     let root = staging.join("deb");
     copy(common, &root.join("data/usr"))?;
+    // Debian's name for it (its policy, section 12.5).
+    let documents = root.join("data/usr/share/doc/agent-host");
+    fs::create_dir_all(&documents)?;
+    copy(&staging.join(LICENSE), &documents.join("copyright"))?;
     fs::create_dir_all(root.join("control"))?;
     let Platform { debian, glibc, .. } = platform;
     let control = format!(

@@ -37,7 +37,14 @@ pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()>
             fs::remove_dir_all(&place)?;
         }
         fs::create_dir_all(&place)?;
-        let binary = install(package, kind, &place)?;
+        let Installed { binary, licence } = install(package, kind, &place)?;
+        let text = fs::read_to_string(&licence).with_context(|| format!("reading {}", licence.display()))?;
+        ensure!(text.contains("Apache License"), "{} is not the licence", licence.display());
+        let said = Command::new(&binary).arg("--version").output()?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        // Behind it is the commit with its date, or that the build is somebody's own.
+        let form = concat!("agent-host ", env!("CARGO_PKG_VERSION"), " (");
+        ensure!(said.starts_with(form) && said.ends_with(")\n"), "its --version says {said:?}");
         let home = place.join("home");
         fs::create_dir(&home)?;
         let seconds = answer(&binary, &home).with_context(|| format!("trying {}", package.display()))?;
@@ -50,27 +57,69 @@ pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Installs a package without a network, and returns where its binary is.
-fn install(package: &Path, kind: &str, place: &Path) -> anyhow::Result<PathBuf> {
+/// Where an installed package has its files.
+struct Installed {
+    binary: PathBuf,
+    licence: PathBuf,
+}
+
+/// Installs a package without a network.
+fn install(package: &Path, kind: &str, place: &Path) -> anyhow::Result<Installed> {
     match kind {
         "whl" => {
             run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
             let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check"];
             run(Command::new(place.join("bin/python3")).args(pip).arg(package))?;
-            Ok(place.join("bin/agent-host"))
+            let packages = fs::read_dir(place.join("lib"))?.next().context("a venv has a library")??.path();
+            let version = env!("CARGO_PKG_VERSION");
+            let licence = format!("site-packages/agent_host-{version}.dist-info/licenses/LICENSE");
+            Ok(Installed { binary: place.join("bin/agent-host"), licence: packages.join(licence) })
         }
         "tgz" => {
             let install = ["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"];
             run(Command::new("npm").args(install).arg(place).arg(package))?;
-            Ok(place.join("node_modules/.bin/agent-host"))
+            let modules = place.join("node_modules");
+            Ok(Installed {
+                binary: modules.join(".bin/agent-host"),
+                licence: modules.join("agent-host/LICENSE"),
+            })
         }
         "deb" => {
             run(Command::new("dpkg-deb").arg("--info").arg(package).stdout(Stdio::null()))?;
-            run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(place))?;
-            Ok(place.join("usr/bin/agent-host"))
+            install_debian_package(package, place)?;
+            let licence = place.join("usr/share/doc/agent-host/copyright");
+            Ok(Installed { binary: place.join("usr/bin/agent-host"), licence })
         }
         other => bail!("there is no way to install a .{other}"),
     }
+}
+
+/// Installs it into a root of its own. The libraries that it depends on are those of this machine, so dpkg
+/// finds none there. Only root may give files to root: for others the package is unpacked.
+fn install_debian_package(package: &Path, root: &Path) -> anyhow::Result<()> {
+    let id = Command::new("id").arg("-u").output().context("starting id")?;
+    if id.stdout.trim_ascii() != b"0" {
+        println!("packages: .deb: unpacked and not installed: only root can have dpkg install it");
+        return run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(root));
+    }
+    let database = root.join("var/lib/dpkg");
+    fs::create_dir_all(database.join("updates"))?;
+    fs::create_dir_all(database.join("info"))?;
+    fs::write(database.join("status"), "")?;
+    let dpkg = || {
+        let mut dpkg = Command::new("dpkg");
+        dpkg.arg(format!("--root={}", root.display()));
+        dpkg
+    };
+    run(dpkg()
+        .args(["--force-depends", "--install"])
+        .arg(package)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null()))?;
+    let shown = dpkg().args(["--status", "agent-host"]).output()?;
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    ensure!(shown.contains("Status: install ok installed"), "dpkg says of the package: {shown}");
+    Ok(())
 }
 
 /// Seconds from the start to the answer.

@@ -15,7 +15,7 @@ pub(super) const SHIPPED: &str = "tools";
 /// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
 pub(super) const MISBEHAVING: &str = "tools-misbehaving";
 /// Where the components go that nobody serves before the operator's policy names them.
-pub(super) const GRANTED: &str = "tools-granted";
+pub(crate) const GRANTED: &str = "tools-granted";
 /// All of them.
 pub(super) const FOLDERS: [&str; 3] = [SHIPPED, MISBEHAVING, GRANTED];
 
@@ -76,10 +76,23 @@ impl Ledger {
                 Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
             }
         }
+        self.write(target)?;
+        Ok(gone)
+    }
+
+    /// Adds this list to the one that is there: what an `earlier` build wrote of other tools stays listed.
+    pub(super) fn extend(mut self, target: &Path) -> anyhow::Result<()> {
+        let earlier = Self::read(target);
+        for (path, digest) in earlier.digests {
+            self.digests.entry(path).or_insert(digest);
+        }
+        self.write(target)
+    }
+
+    fn write(&self, target: &Path) -> anyhow::Result<()> {
         let lines = self.digests.iter().map(|(path, digest)| format!("{digest}  {path}\n"));
         let file = target.join(FILE);
-        fs::write(&file, lines.collect::<String>()).with_context(|| format!("writing {}", file.display()))?;
-        Ok(gone)
+        fs::write(&file, lines.collect::<String>()).with_context(|| format!("writing {}", file.display()))
     }
 }
 
@@ -119,6 +132,18 @@ mod tests {
             fs::read_dir(target.join("tools")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["a.wasm", "c.wasm", "foreign.wasm"]);
+    }
+
+    #[test]
+    fn a_build_of_some_tools_leaves_the_others_listed() {
+        let home = tempfile::tempdir().unwrap();
+        build(home.path(), &[("tools/a.wasm", b"a"), ("tools-granted/b.wasm", b"b")]);
+        let mut some = Ledger::default();
+        some.add("tools/a.wasm".to_owned(), b"a2");
+        some.extend(home.path()).unwrap();
+        let listed = Ledger::read(home.path());
+        assert_eq!(listed.digests["tools/a.wasm"], digest(b"a2"));
+        assert_eq!(listed.digests["tools-granted/b.wasm"], digest(b"b"));
     }
 
     #[test]

@@ -63,6 +63,11 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     deployment::find_or_install(repository)
 }
 
+/// Installs the browser that uses the console, as far as it is missing.
+pub(crate) fn install_browser(repository: &Path) -> anyhow::Result<()> {
+    chromium::find_or_install(repository)
+}
+
 /// Installs the servers that the service keeps something in, as far as they are missing.
 pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     postgres::find_or_install()?;

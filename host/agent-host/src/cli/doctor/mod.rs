@@ -60,7 +60,9 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
 
 async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) -> Report {
     let mut findings = vec![settings(config)];
-    findings.extend(config.warnings.iter().map(|warning| Finding::warning("settings", warning.clone(), "")));
+    findings.extend(
+        config.all_warnings().into_iter().map(|warning| Finding::warning("settings", warning.to_owned(), "")),
+    );
     findings.extend(instructions(config));
     let (address, stores, models, servers, tools, approvals) = futures::join!(
         address(config),

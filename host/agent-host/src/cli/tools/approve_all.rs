@@ -26,7 +26,7 @@ pub(super) async fn run(serve: bool, as_json: bool, guest_runtime: Handle) -> an
     let mut refused = 0;
     for (view, version) in waiting {
         print(&if as_json { as_line(view, version) } else { describe(view, version) })?;
-        let action = AdminAction::Approve { digest: Some(version.digest.clone()), serve };
+        let action = AdminAction::Approve { digest: Some(version.digest.clone()), facts: None, serve };
         let operator = Operator { expected: Some(&[view.revision]), ..OPERATOR };
         if let Err(error) = host.change(&view.name, action, operator).await {
             refused += 1;

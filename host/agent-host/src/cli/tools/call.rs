@@ -147,4 +147,6 @@ impl Observer for Meter {
     fn set_changed(&self, _change: &SetReport<'_>) {}
 
     fn version_withdrawn(&self, _component: &str) {}
+
+    fn secrets_met(&self, _component: &str, _times: u64) {}
 }

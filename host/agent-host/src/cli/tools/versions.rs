@@ -58,6 +58,9 @@ pub(crate) struct ApproveArguments {
     /// The version, by default the newest that waits
     #[arg(long)]
     digest: Option<String>,
+    /// The digest of the facts that were looked at, where an approved version describes itself otherwise now
+    #[arg(long, value_name = "DIGEST", requires = "digest")]
+    facts: Option<String>,
     /// Approve the newest version that waits of every component, and print which those are
     #[arg(long, conflicts_with_all = ["name", "digest"])]
     all: bool,
@@ -120,7 +123,7 @@ impl ApproveArguments {
     }
 
     pub(super) fn action(&self) -> AdminAction {
-        AdminAction::Approve { digest: self.digest.clone(), serve: self.serves() }
+        AdminAction::Approve { digest: self.digest.clone(), facts: self.facts.clone(), serve: self.serves() }
     }
 }
 
@@ -180,7 +183,7 @@ pub(crate) async fn change(
 ) -> anyhow::Result<Exit> {
     let host = open(guest_runtime).await?;
     let seen = host.get(name).await.with_context(|| of(name))?;
-    let action = with_version(action, &seen)?;
+    let action = with_facts(&host, with_version(action, &seen)?, &seen).await?;
     // silent-ok: whoever cannot be told has closed the standard error.
     let _ = write!(io::stderr(), "{}", describe_change(&action, &seen));
     let operator = Operator { expected: Some(&[seen.revision]), ..OPERATOR };
@@ -210,7 +213,7 @@ fn with_version(action: AdminAction, seen: &ComponentView) -> anyhow::Result<Adm
     let record = &seen.record;
     let running = record.trial.as_ref().filter(|trial| trial.state == TrialState::Running);
     Ok(match action {
-        AdminAction::Approve { digest: None, serve } => {
+        AdminAction::Approve { digest: None, serve, .. } => {
             let waiting: Vec<_> = record.versions.iter().filter(|version| is_waiting(version)).collect();
             if waiting.len() > 1 {
                 let digests: Vec<_> = waiting.iter().map(|version| version.digest.as_str()).collect();
@@ -221,7 +224,8 @@ fn with_version(action: AdminAction, seen: &ComponentView) -> anyhow::Result<Adm
                     digests.join(", ")
                 );
             }
-            AdminAction::Approve { digest: waiting.first().map(|version| version.digest.clone()), serve }
+            let digest = waiting.first().map(|version| version.digest.clone());
+            AdminAction::Approve { digest, facts: None, serve }
         }
         AdminAction::Rollback(None) => AdminAction::Rollback(match running {
             Some(trial) if trial.kind == TrialKind::Canary => Some(trial.against.clone()),
@@ -229,6 +233,28 @@ fn with_version(action: AdminAction, seen: &ComponentView) -> anyhow::Result<Adm
         }),
         action => action,
     })
+}
+
+/// The approval with the digest of how an approved version describes itself now, when that is not what was
+/// approved. The differences are printed: what is approved is what was printed.
+async fn with_facts(
+    host: &ToolHost,
+    action: AdminAction,
+    seen: &ComponentView,
+) -> anyhow::Result<AdminAction> {
+    let AdminAction::Approve { digest: Some(digest), facts: None, serve } = &action else {
+        return Ok(action);
+    };
+    let is_it = |version: &&ComponentVersion| version.digest == *digest && !is_waiting(version);
+    if !seen.record.versions.iter().any(|version| is_it(&version)) {
+        return Ok(action);
+    }
+    let diff = ToolHost::diff(host, &seen.name, Some(digest), Some(digest)).await;
+    let diff = diff.with_context(|| of(&seen.name))?;
+    let Some(facts) = diff.facts_digest.clone() else { return Ok(action) };
+    // silent-ok: whoever cannot be told has closed the standard error.
+    let _ = write!(io::stderr(), "{}", describe_diff(&diff));
+    Ok(AdminAction::Approve { digest: Some(digest.clone()), facts: Some(facts), serve: *serve })
 }
 
 fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
@@ -243,7 +269,10 @@ fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
         AdminAction::Delete => ("removing it", None),
     };
     let serves = seen.record.active.as_deref().unwrap_or("nothing");
-    let about = digest.map(|digest| format!(" {}", plain(digest))).unwrap_or_default();
+    let mut about = digest.map(|digest| format!(" {}", plain(digest))).unwrap_or_default();
+    if let AdminAction::Approve { facts: Some(facts), .. } = action {
+        about += &format!(" as it describes itself now, with facts {}", plain(facts));
+    }
     format!("{} at revision {} serves {serves}; {what}{about}\n", plain(&seen.name), seen.revision)
 }
 
@@ -343,6 +372,14 @@ fn describe_diff(diff: &VersionDiff) -> String {
         // silent-ok: writing to a string does not fail.
         let _ = writeln!(text, "  {:<8} {}: {}", impact(finding.impact), finding.place, plain(&finding.text));
     }
+    if let Some(facts) = &diff.facts_digest {
+        let _ = writeln!(
+            text,
+            "  it describes itself otherwise than when it was approved: --digest {} --facts {} approves that",
+            diff.to,
+            plain(facts)
+        );
+    }
     text
 }
 
@@ -394,22 +431,35 @@ mod tests {
             versions,
             ..ComponentRecord::default()
         };
-        ComponentView { name: "echo".into(), revision: 7, record, serving: None, fault: None, counts: None }
+        ComponentView {
+            name: "echo".into(),
+            revision: 7,
+            record,
+            serving: None,
+            fault: None,
+            described: None,
+            counts: None,
+        }
     }
 
     #[test]
     fn a_command_names_the_version_that_it_read() {
         let waits = |digest: &str| version(digest, VersionStatus::Waiting { because: vec![] });
-        let approve = || AdminAction::Approve { digest: None, serve: true };
+        let approve = || AdminAction::Approve { digest: None, facts: None, serve: true };
         let one = view(vec![waits("v2")]);
         let named = with_version(approve(), &one).unwrap();
-        assert_eq!(named, AdminAction::Approve { digest: Some("v2".into()), serve: true });
+        assert_eq!(named, AdminAction::Approve { digest: Some("v2".into()), facts: None, serve: true });
         assert_eq!(describe_change(&named, &one), "echo at revision 7 serves v1; approving v2\n");
         // Another one was proposed after its operator looked.
         let refused = with_version(approve(), &view(vec![waits("v3"), waits("v2")])).unwrap_err().to_string();
         assert_eq!(
             refused,
             "2 versions of echo wait: name the one that you looked at with --digest, of v3, v2"
+        );
+        let anew = AdminAction::Approve { digest: Some("v1".into()), facts: Some("f".into()), serve: true };
+        assert_eq!(
+            describe_change(&anew, &one),
+            "echo at revision 7 serves v1; approving v1 as it describes itself now, with facts f\n"
         );
         let back = with_version(AdminAction::Rollback(None), &one).unwrap();
         assert_eq!(back, AdminAction::Rollback(Some("v0".into())), "past the one that was withdrawn");

@@ -12,6 +12,7 @@ use lambda_http::http::Uri;
 use lambda_http::http::uri::PathAndQuery;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
+use percent_encoding::percent_decode_str;
 
 /// The stage whose name stands in no path.
 const DEFAULT: &str = "$default";
@@ -45,8 +46,8 @@ fn within_api<'a>(event: &Request, path: &'a str, route: Option<&str>, stage: Op
     by_route.unwrap_or_else(|| without_stage(path, stage))
 }
 
-/// The end of `path` that the route matched. The values of `{name+}` are only counted: they may be encoded
-/// otherwise. Nothing when the route cannot have matched the path.
+/// The end of `path` that the route matched. Of the values of `{name+}` only the segments are counted: they
+/// may be encoded otherwise. Nothing when the route cannot have matched the path.
 fn last_segments<'a, 'b>(
     path: &'a str,
     route: &str,
@@ -58,7 +59,7 @@ fn last_segments<'a, 'b>(
             None => matched.push(Some(segment)),
             Some(name) => match name.strip_suffix('+') {
                 None => matched.push(None),
-                Some(name) => matched.extend(segments(value(name)?).map(|_segment| None)),
+                Some(name) => matched.extend(vec![None; segments_of(value(name)?, path)]),
             },
         }
     }
@@ -75,6 +76,16 @@ fn last_segments<'a, 'b>(
         }
     }
     Some(&path[start..])
+}
+
+/// How many segments of the path a `{name+}` of that value has matched, which is the last one of its route. A
+/// `/` in the value may be a `%2F` of the path.
+fn segments_of(value: &str, path: &str) -> usize {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let (value, path) = (value.trim_matches('/'), path.trim_end_matches('/'));
+    let mut ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
+    let others = ends.position(|end| decoded(end) == decoded(value));
+    others.map_or_else(|| segments(value).count(), |others| others + 1)
 }
 
 fn segments(path: &str) -> impl Iterator<Item = &str> {
@@ -129,6 +140,21 @@ mod tests {
             ("/models", "/api/v1/models", None),
         ] {
             assert_eq!(last_segments(path, route, proxy), within, "{path} by {route}");
+        }
+    }
+
+    #[test]
+    fn an_encoded_slash_of_a_value_separates_no_segments() {
+        for (path, value, within) in [
+            ("/prod/api/a%2Fb", "api/a/b", "/api/a%2Fb"),
+            ("/prod/api/a%2fb/", "api/a/b", "/api/a%2fb/"),
+            ("/prod/api/a%2Fb", "api/a%2Fb", "/api/a%2Fb"),
+            ("/prod/api/a%20b", "api/a b", "/api/a%20b"),
+            ("/prod/api//a", "api//a", "/api//a"),
+            // Encoded in a way of its own.
+            ("/prod/api/a+b", "api/a b", "/api/a+b"),
+        ] {
+            assert_eq!(last_segments(path, "/{proxy+}", |_| Some(value)), Some(within), "{path} of {value}");
         }
     }
 

@@ -86,9 +86,16 @@ async fn keep_as(
         })?;
     }
     let bytes = i64::try_from(component.bytes.len()).unwrap_or(i64::MAX);
-    writing!(pool, db => {
+    let used = writing!(pool, db => {
         sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes).fetch_one(db)
-    })
+    });
+    // The writer's cache is full of its pages, and the next to read them is another start.
+    if let SqlPool::Sqlite(pools) = pool
+        && let Err(error) = pools.shrink_memory().await
+    {
+        tracing::debug!(error = %failed(error), "the memory of the writer was not given back");
+    }
+    used
 }
 
 /// Removes a blob, unless a component consists of it.

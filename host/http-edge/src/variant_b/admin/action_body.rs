@@ -18,6 +18,7 @@ const MOST_CALLS: u32 = 1_000_000_000;
 const MOST_RATIO: u32 = 1_000_000;
 
 const DIGEST: Path = &["digest"];
+const FACTS: Path = &["facts"];
 const SHARE: Path = &["share"];
 const THRESHOLDS: Path = &["thresholds"];
 
@@ -49,6 +50,10 @@ pub(super) fn approval_schema() -> (&'static str, Value) {
         "type": "object", "additionalProperties": false, "description": "Which version may serve.",
         "properties": {
             "digest": digest::schema("The version. Without it the newest proposal."),
+            "facts": digest::schema(
+                "The digest of the facts that were looked at. An approved version that describes itself otherwise now \
+                 (`described` of the component) is approved anew only with it.",
+            ),
             "serve": {
                 "type": "boolean", "default": true, "examples": [true],
                 "description": "Whether it serves at once. Otherwise it can be tried first.",
@@ -114,11 +119,13 @@ pub(super) fn read_digest(body: Value) -> Result<Option<String>, Issues> {
     all_right(digest, issues)
 }
 
-/// `{"digest"?, "serve"?}`: the version, and whether it serves at once.
-pub(super) fn read_approval(body: Value) -> Result<(Option<String>, bool), Issues> {
+/// `{"digest"?, "facts"?, "serve"?}`: the version, the digest of what was seen of it, and whether it serves at
+/// once.
+pub(super) fn read_approval(body: Value) -> Result<(Option<String>, Option<String>, bool), Issues> {
     let mut issues = Issues::default();
-    let fields = Fields::of(body, &[], &["digest", "serve"], &mut issues)?;
-    let approval = (fields.digest(&mut issues), fields.truth(&["serve"], &mut issues).unwrap_or(true));
+    let fields = Fields::of(body, &[], &["digest", "facts", "serve"], &mut issues)?;
+    let (digest, facts) = (fields.digest(&mut issues), fields.digest_at(FACTS, &mut issues));
+    let approval = (digest, facts, fields.truth(&["serve"], &mut issues).unwrap_or(true));
     all_right(approval, issues)
 }
 
@@ -187,9 +194,13 @@ impl Fields {
     }
 
     fn digest(&self, issues: &mut Issues) -> Option<String> {
-        self.read(DIGEST, issues, |value| {
-            let text = value.as_str().ok_or_else(|| Issue::wrong_type("string", Some(value), DIGEST))?;
-            digest::check(text, DIGEST)
+        self.digest_at(DIGEST, issues)
+    }
+
+    fn digest_at(&self, path: Path, issues: &mut Issues) -> Option<String> {
+        self.read(path, issues, |value| {
+            let text = value.as_str().ok_or_else(|| Issue::wrong_type("string", Some(value), path))?;
+            digest::check(text, path)
         })
     }
 

@@ -141,8 +141,8 @@ impl Verb {
     fn read(self, body: Value) -> Result<AdminAction, Issues> {
         Ok(match self {
             Self::Approve => {
-                let (digest, serve) = read_approval(body)?;
-                AdminAction::Approve { digest, serve }
+                let (digest, facts, serve) = read_approval(body)?;
+                AdminAction::Approve { digest, facts, serve }
             }
             Self::Rollback => AdminAction::Rollback(read_digest(body)?),
             Self::Promote => AdminAction::Promote(read_digest(body)?),

@@ -49,8 +49,12 @@ impl Change {
 
     /// Refuses a change that does not say which revision its caller has seen. What such a change does depends
     /// on the state that it finds: made twice, or to another state, it would be another change.
+    /// `*` says that there is a component, and not which of its states was seen.
     pub(super) fn require_revision(&self) -> Result<(), Refusal> {
-        self.if_match.as_ref().map(|_| ()).ok_or(Refusal::NoRevision)
+        match &self.if_match {
+            Some(IfMatch::Revisions(_)) => Ok(()),
+            Some(IfMatch::Any) | None => Err(Refusal::NoRevision),
+        }
     }
 
     /// Whether the component is at a revision that the caller has seen, if they said so: before anything is read that would

@@ -3,8 +3,8 @@
 
 use agent_core::ports::ComponentView;
 use agent_core::words::{
-    AuditLine, ComponentFacts, ComponentVersion, Thresholds, Trial, TrialCounts, TrialKind, TrialState,
-    VersionSource, VersionStatus,
+    AuditLine, ComponentFacts, ComponentVersion, FoundDescription, Thresholds, Trial, TrialCounts, TrialKind,
+    TrialState, VersionSource, VersionStatus,
 };
 use axum::response::Response;
 use http::header::ETAG;
@@ -188,6 +188,11 @@ pub(super) struct ComponentBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "search.wasm cannot be read")]
     fault: Option<&'a str>,
+    /// How the version that is to serve describes itself, where this replica refuses it because that is not
+    /// what was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    described: Option<&'a FoundDescription>,
     /// Digests of the versions that served before, the last one first.
     #[schema(example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]))]
     previous: &'a [String],
@@ -222,6 +227,7 @@ impl<'a> ComponentBody<'a> {
             active: record.active.as_deref(),
             serving: view.serving.as_deref(),
             fault: view.fault.as_deref(),
+            described: view.described.as_ref(),
             previous: &record.previous,
             withdrawn: &record.withdrawn,
             trial: record.trial.as_ref().map(|trial| TrialBody::new(trial, view.counts.as_ref())),

@@ -46,8 +46,8 @@ pub(super) fn change(operation: Operation) -> Operation {
 
 /// Routes that change one that its caller has read.
 pub(super) fn change_of_what_was_read(operation: Operation) -> Operation {
-    let about = "The revision that was read: the `ETag` of the component. `*` is any.";
-    with_revision(operation, Parameter::header("If-Match", about, if_match()).required())
+    let about = "The revision that was read: the `ETag` of the component. `*` names none.";
+    with_revision(operation, Parameter::header("If-Match", about, revisions()).required())
         .refuses(variant_b::rows([Error::AdminRequest(Refusal::NoRevision)]))
 }
 
@@ -81,7 +81,14 @@ pub(super) fn no_version() -> impl Iterator<Item = Refused> {
     ])
 }
 
-/// What `If-Match` may hold.
+/// What `If-Match` may hold where a revision has to be named.
+fn revisions() -> Value {
+    json!({
+        "type": "string", "pattern": r#"^(W/)?"[^,"]*"(, *(W/)?"[^,"]*")*$"#, "examples": ["\"7\""],
+    })
+}
+
+/// What `If-Match` may hold elsewhere.
 fn if_match() -> Value {
     json!({
         "type": "string", "pattern": r#"^(\*|(W/)?"[^,"]*"(, *(W/)?"[^,"]*")*)$"#, "examples": ["\"7\""],

@@ -14,8 +14,8 @@ pub(in crate::variant_b) enum Refusal {
     #[error("If-Match holds revisions as the ETag of the component has them, such as \"7\", or *")]
     IfMatch,
     #[error(
-        "If-Match is missing: send the revision that you have read, which is the ETag of \
-         GET /admin/tools/{{name}}, or * for any"
+        "If-Match names no revision: send the one that you have read, which is the ETag of \
+         GET /admin/tools/{{name}}"
     )]
     NoRevision,
     #[error("The component is at revision {revision}: read it again and decide anew")]

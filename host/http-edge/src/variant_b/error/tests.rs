@@ -144,6 +144,24 @@ async fn an_agent_that_fails_is_500_and_is_explained_outside_of_production() {
     "#);
 }
 
+/// Whoever brought the function along can mend it, so it is no failure of the service.
+#[test]
+fn a_function_that_the_provider_refuses_is_named_to_its_client() {
+    let refused = |functions: Vec<String>| {
+        let detail = "the provider's words".to_owned();
+        Error::from(model(ModelError::RefusedFunctions { provider: provider(), functions, detail }))
+            .openai(true)
+    };
+    let (status, body) = refused(vec!["look".into(), "find".into()]);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let message = "The provider of the model refuses the functions: 'look', 'find'.";
+    let expected = json!({"error": {"message": message, "type": "invalid_request_error", "param": "tools",
+                                    "code": "invalid_function_parameters"}});
+    assert_eq!(body, expected);
+    let (_, many) = refused((0..64).map(|number| format!("f{number}")).collect());
+    assert!(many["error"]["message"].as_str().unwrap().ends_with("'f7' and 56 more."), "{many}");
+}
+
 #[tokio::test]
 async fn a_run_that_cannot_go_on_is_500_as_well() {
     let journal = || JournalError::Store { detail: "the disk is full".into() };
@@ -237,7 +255,7 @@ async fn what_the_admin_api_refuses_by_itself_has_its_rows() {
     assert_snapshot!(told.join("\n"), @r#"
     400 Bad Request | {"error":"The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and neither '.' nor '..'"}
     400 Bad Request | {"error":"If-Match holds revisions as the ETag of the component has them, such as \"7\", or *"}
-    428 Precondition Required | {"error":"If-Match is missing: send the revision that you have read, which is the ETag of GET /admin/tools/{name}, or * for any"}
+    428 Precondition Required | {"error":"If-Match names no revision: send the one that you have read, which is the ETag of GET /admin/tools/{name}"}
     412 Precondition Failed | {"error":"The component is at revision 7: read it again and decide anew"}
     412 Precondition Failed | {"error":"There is no component of that name, so it has no revision that If-Match could name"}
     400 Bad Request | {"error":"Agent-Tool-Signature holds the bytes of <name>.wasm.sig in base64, at most 1024 of them"}

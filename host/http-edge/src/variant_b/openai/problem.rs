@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// Most characters that are quoted of what a client sent.
 const MOST_QUOTED: usize = 64;
 
+/// Most functions that are named.
+const MOST_NAMED: usize = 8;
+
 /// Something in a request that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::variant_b) struct Problem {
@@ -108,6 +111,17 @@ impl Problem {
     pub(super) fn duplicate_item(id: &str) -> Self {
         let why = "Remove duplicate items from your input and try again.";
         Self::bad("invalid_value", "input", format!("Duplicate item found with id '{}'. {why}", quoted(id)))
+    }
+
+    /// The model's provider refuses functions of the client.
+    pub(in crate::variant_b) fn refused_functions(names: &[String]) -> Self {
+        let shown = names.iter().take(MOST_NAMED).map(|name| format!("'{}'", quoted(name)));
+        let mut named = shown.collect::<Vec<_>>().join(", ");
+        if let Some(more @ 1..) = names.len().checked_sub(MOST_NAMED) {
+            named = format!("{named} and {more} more");
+        }
+        let message = format!("The provider of the model refuses the functions: {named}.");
+        Self::bad("invalid_function_parameters", "tools", message)
     }
 
     pub(super) fn unknown_path() -> Self {

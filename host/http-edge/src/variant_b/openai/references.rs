@@ -3,9 +3,11 @@
 //!
 //! The id of an item names its response, so all references to one response share one read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agent_core::words::is_conversation_id;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::auth::Caller;
@@ -16,43 +18,77 @@ use super::parameters::Fields;
 use super::problem::Problem;
 use crate::dependencies::VariantB;
 
-/// Most responses that one request may refer to: each is read and may have 256 KiB.
-const MOST_RESPONSES: usize = 16;
+/// Most bytes of the responses that one request refers to, as they are kept. A chat of any length refers to
+/// one response a turn, so their number says nothing.
+const MOST_BYTES: usize = 4 << 20;
+
+/// How many responses are read at the same time.
+const READS: usize = 8;
 
 /// Items of the output of kept responses, by their ids. Each can be taken once, so that a request comes to no
 /// more than what was kept.
 type Items = HashMap<String, Option<Value>>;
 
+/// What is read of a kept response.
+#[derive(Default, Deserialize)]
+struct Shown {
+    output: Vec<Value>,
+}
+
 /// Puts the items themselves in place of the references in `input`.
 pub(super) async fn resolve(fields: &mut Fields, variant: &VariantB, caller: &Caller) -> Result<(), Error> {
     let Some(Value::Array(input)) = fields.get_mut("input") else { return Ok(()) };
     check_length(input.len(), "input")?;
-    let mut items = Items::new();
-    let mut read: Vec<String> = vec![];
-    for (index, item) in input.iter_mut().enumerate() {
-        if !is_reference(item) {
-            continue;
-        }
-        let param = format!("input[{index}].id");
-        let id = item.get("id").and_then(Value::as_str).ok_or_else(|| Problem::missing(&param))?;
-        let response = response_of(id).ok_or_else(|| Problem::unknown_item(id))?;
-        if !read.contains(&response) {
-            if read.len() == MOST_RESPONSES {
-                return Err(Problem::invalid("input", &too_many()).into());
-            }
-            items.extend(output(variant, caller, &response).await?);
-            read.push(response);
-        }
+    let mut items = read(variant, caller, responses(input)?).await?;
+    for item in input.iter_mut().filter(|item| is_reference(item)) {
+        let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
         let kept = items.get_mut(id).ok_or_else(|| Problem::unknown_item(id))?;
         *item = kept.take().ok_or_else(|| Problem::duplicate_item(id))?;
     }
     Ok(())
 }
 
-fn too_many() -> String {
+/// The responses that are referred to, each with the first item that does.
+fn responses(input: &[Value]) -> Result<Vec<(String, String)>, Problem> {
+    let mut seen = HashSet::new();
+    let mut responses = vec![];
+    for (index, item) in input.iter().enumerate().filter(|(_, item)| is_reference(item)) {
+        let id = item.get("id").and_then(Value::as_str);
+        let id = id.ok_or_else(|| Problem::missing(&format!("input[{index}].id")))?;
+        let response = response_of(id).ok_or_else(|| Problem::unknown_item(id))?;
+        if seen.insert(response.clone()) {
+            responses.push((response, id.to_owned()));
+        }
+    }
+    Ok(responses)
+}
+
+/// The items of the responses. The first response that is not kept ends it, so that ids that were made up
+/// cost a few reads at most.
+async fn read(variant: &VariantB, caller: &Caller, responses: Vec<(String, String)>) -> Result<Items, Error> {
+    let (mut items, mut bytes) = (Items::new(), 0);
+    let read = |(response, item): (String, String)| async move {
+        let kept = variant.conversations.response(caller.id(), &response).await.map_err(unavailable)?;
+        let shown = kept.and_then(|kept| kept.shown);
+        Ok::<_, Error>(shown.ok_or_else(|| Problem::unknown_item(&item))?)
+    };
+    let mut texts = stream::iter(responses.into_iter().map(read)).buffered(READS);
+    while let Some(shown) = texts.try_next().await? {
+        bytes += shown.len();
+        if bytes > MOST_BYTES {
+            return Err(Problem::invalid("input", &too_large()).into());
+        }
+        let Shown { output } = serde_json::from_str(&shown).unwrap_or_default();
+        let by_id = |item: Value| Some((item.get("id")?.as_str()?.to_owned(), Some(item)));
+        items.extend(output.into_iter().filter_map(by_id));
+    }
+    Ok(items)
+}
+
+fn too_large() -> String {
     format!(
-        "it may refer to items of at most {MOST_RESPONSES} responses: send earlier items themselves, or go on \
-         with `previous_response_id`."
+        "the responses that it refers to have more than {MOST_BYTES} bytes together: leave earlier items out, or \
+         go on with `previous_response_id`."
     )
 }
 
@@ -73,17 +109,6 @@ fn response_of(item: &str) -> Option<String> {
     let (response, _place) = rest.rsplit_once('_')?;
     let id = format!("resp_{response}");
     is_conversation_id(&id).then_some(id)
-}
-
-/// The items of a kept response; none when there is no such response of this caller's.
-async fn output(variant: &VariantB, caller: &Caller, response: &str) -> Result<Items, Error> {
-    let kept = variant.conversations.response(caller.id(), response).await.map_err(unavailable)?;
-    let shown = kept.and_then(|kept| kept.shown).unwrap_or_default();
-    let mut shown: Value = serde_json::from_str(&shown).unwrap_or_default();
-    let output = shown.get_mut("output").map(Value::take).unwrap_or_default();
-    let items = if let Value::Array(items) = output { items } else { vec![] };
-    let by_id = |item: Value| Some((item.get("id")?.as_str()?.to_owned(), Some(item)));
-    Ok(items.into_iter().filter_map(by_id).collect())
 }
 
 #[cfg(test)]

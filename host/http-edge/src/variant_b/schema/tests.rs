@@ -340,11 +340,17 @@ fn options_that_a_route_has_not_are_refused_by_name() {
         let message = format!("Unrecognized key '{name}': only POST /api/agent takes this option");
         json!({"code": "unrecognized_keys", "keys": [name], "path": ["options"], "message": message})
     };
-    let all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
+    let mut all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
     let written = |issues: Issues| serde_json::to_value(issues.0).unwrap();
+    assert_eq!(written(read_job_request(body(options.clone())).unwrap_err()), all);
+    let takers = "only POST /api/agent and POST /api/agent/async take this option";
+    let message = format!("Unrecognized key 'conversationId': {takers}");
+    let conversation = json!({"code": "unrecognized_keys", "keys": ["conversationId"], "path": ["options"], "message": message});
+    all.as_array_mut().unwrap().push(conversation.clone());
     assert_eq!(written(read_query(body(options.clone())).unwrap_err()), all);
-    assert_eq!(written(read_gateway_request(body(options.clone())).unwrap_err()), all);
-    assert_eq!(written(read_job_request(body(options)).unwrap_err()), all);
+    assert_eq!(written(read_gateway_request(body(options)).unwrap_err()), all);
+    let alone = json!({"conversationId": null});
+    assert_eq!(written(read_query(body(alone)).unwrap_err()), json!([conversation]));
     for harmless in [json!({"unheard": 1}), json!({}), json!(null), json!([]), json!("tools")] {
         assert!(read_query(body(harmless.clone())).is_ok(), "{harmless}");
         assert!(read_job_request(body(harmless.clone())).is_ok(), "{harmless}");

@@ -96,7 +96,7 @@ impl Fakes {
         // Without a condition some changes are refused, and a condition of a `PUT` is that there is
         // something.
         if !["GET", "PUT"].contains(&method) {
-            request.headers_mut().insert(IF_MATCH, HeaderValue::from_static("*"));
+            request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(any_revision()).unwrap());
         }
         self.service.send(request).await
     }
@@ -108,6 +108,11 @@ impl Fakes {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, Body::empty()).await
     }
+}
+
+/// Every revision that a component of a test may be at.
+pub(crate) fn any_revision() -> String {
+    (0..100).map(|revision| format!("\"{revision}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// The Variant B of an edge that has one.

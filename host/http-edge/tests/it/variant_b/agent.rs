@@ -4,14 +4,17 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 use agent_core::layers::{Agent, Answer, Ask, Invoke, InvokeError};
-use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+use agent_core::live::LiveRuns;
+use agent_core::streams::{RunStores, RunStreams};
+use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Options, Principal};
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::harness::{Answers, Fakes, bearer, request, token, with_token};
+use super::openai::events;
+use crate::harness::{Answers, Fakes, b, bearer, request, token, with_token};
 
 #[tokio::test]
 async fn the_body_is_the_result_itself() {
@@ -60,6 +63,20 @@ async fn an_answer_that_its_conversation_does_not_know_says_so() {
     let answer = fakes.post("/v1/responses", body).await;
     assert_eq!(answer.json()["status"], "completed", "{answer}");
     assert!(answer.json()["conversation"].is_null(), "{answer}");
+}
+
+/// The response as it begins names the conversation, because only its end is known to be lost.
+#[tokio::test]
+async fn a_streamed_response_that_its_conversation_does_not_know_names_none_at_its_end() {
+    let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
+    let streams = RunStreams::new(Arc::new(Forgetful), kept, Arc::new(TokioSpawn));
+    let fakes = Fakes::configured(Forgetful, |edge| b(edge).streams = Some(streams));
+    let body = r#"{"model":"agent","input":"hi","conversation":"a","store":false,"stream":true}"#;
+    let events = events(&fakes.post("/v1/responses", body).await);
+    let (first, last) = (&events[0], events.last().unwrap());
+    assert_eq!(first["response"]["conversation"], json!({"id": "a"}), "{first}");
+    assert_eq!(last["type"], "response.completed", "{last}");
+    assert!(last["response"]["conversation"].is_null(), "{last}");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ const KEPT: &str = concat!(
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     PassedOn,
-    /// Parsed, and answered as the interface has it.
+    /// Parsed, and written anew (host/docs/interface/decisions-runs.md#the-result).
     Rewritten,
     Miss,
 }

@@ -160,6 +160,12 @@ async fn whatever_goes_wrong_is_told_in_openais_form() {
     }
     let small = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 10);
     assert_eq!(told(&small.post(CHAT, chat(&json!({}))).await), "413 invalid_request_error - -");
+    // Where larger bodies are let in, as for images, their values are bounded all the same.
+    let large = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 10 << 20);
+    let dense = json!({ "metadata": vec![json!({ "": 0 }); 30_000] });
+    for (path, body) in [(CHAT, chat(&dense)), (RESPONSES, response(&dense))] {
+        assert_eq!(told(&large.post(path, body).await), "413 invalid_request_error - -", "{path}");
+    }
     let busy =
         Fakes::with_invoke(ScriptedInvoke::new([Err(InvokeError::Busy { waited: Default::default() })]));
     let answer = busy.post(CHAT, chat(&json!({}))).await;

@@ -227,17 +227,41 @@ async fn items_that_are_not_kept_or_somebody_elses_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_request_refers_to_items_of_sixteen_responses_at_most() {
-    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+async fn a_chat_goes_on_by_references_for_forty_turns() {
+    let agent = ScriptedInvoke::answering("hello");
+    let (fakes, _store) = service(agent.clone());
     let mut input = vec![];
-    for count in 1..=17 {
+    for turn in 1..=40 {
+        input.push(json!({"role": "user", "content": "well?"}));
+        let answer = fakes.post(RESPONSES, body(&json!({"input": input}))).await;
+        assert_eq!(answer.status, StatusCode::OK, "{turn}: {answer}");
+        fakes.windows.fill("user:u1", 0);
+        input.push(reference(&answer.json()["output"][0]["id"]));
+    }
+    let expected: Vec<_> = (1..40).flat_map(|_| [user("well?"), reply("hello")]).collect();
+    assert_eq!(history(&agent), expected, "each item is in its place");
+}
+
+#[tokio::test]
+async fn the_bytes_that_a_request_refers_to_are_bounded() {
+    let (fakes, _store) = service(ScriptedInvoke::answering(&"a".repeat(200 << 10)));
+    let mut input = vec![];
+    // Twenty answers are less than 4 MiB together, and one more is not.
+    for count in 1..=21 {
         let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
+        assert_eq!(kept["store"], json!(true));
         fakes.windows.fill("user:u1", 0);
         input.push(reference(&kept["output"][0]["id"]));
         let mut whole = input.clone();
         whole.push(json!({"role": "user", "content": "well?"}));
         let answer = fakes.post(RESPONSES, body(&json!({"input": whole}))).await;
-        let expected = if count <= 16 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        assert_eq!(answer.status, expected, "{count}: {answer}");
+        fakes.windows.fill("user:u1", 0);
+        if count <= 20 {
+            assert_eq!(answer.status, StatusCode::OK, "{count}: {answer}");
+        } else {
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{count}: {answer}");
+            let message = answer.json()["error"]["message"].take();
+            assert!(message.as_str().unwrap().contains("more than 4194304 bytes"), "{message}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 /**
  * Requests to what the operator's policy grants; credentials are added by the host. package.json: `"features": ["http"]`.
+ * A request that the policy denies fails as one that nobody answered does: the engine's `fetch` has one error for all.
  * Unit tests put a function in the place of `globalThis.fetch`.
  */
 import { Failure } from './failure.js';

@@ -83,23 +83,38 @@ def _send(request):
     body = outgoing.body()
     try:
         future = _handler.handle(outgoing, None)
-        if request.body:
-            with body.write() as stream:
-                for start in range(0, len(request.body), CHUNK):
-                    stream.blocking_write_and_flush(request.body[start : start + CHUNK])
-        _t.OutgoingBody.finish(body, None)
-        with future.subscribe() as ready:
-            ready.block()
-        answer = future.get()
     except Err as error:
         raise _failure(error.value) from None
+    unsent = _write(body, request.body)
+    with future.subscribe() as ready:
+        ready.block()
+    answer = future.get()
     if not isinstance(answer, Ok):
-        raise Failure.unavailable("the response was taken before")
+        raise unsent or Failure.unavailable("the response was taken before")
     if isinstance(answer.value, Err):
         raise _failure(answer.value.value)
+    # A server may answer before it has read everything.
     response = answer.value.value
     headers = {name.lower(): value.decode("latin-1") for name, value in response.headers().entries()}
     return Response(response.status(), headers, _read(response.consume()))
+
+
+def _write(body, data):
+    """Sends the body. What goes wrong is returned: the host drops the body of a request that it refuses, and why it did
+    stands in its answer."""
+    try:
+        if data:
+            with body.write() as stream:
+                for start in range(0, len(data), CHUNK):
+                    stream.blocking_write_and_flush(data[start : start + CHUNK])
+    except Err:
+        body.__exit__(None, None, None)  # a server that waits for the rest is told that there is none
+        return Failure.unavailable("the request could not be sent")
+    try:
+        _t.OutgoingBody.finish(body, None)
+    except Err as error:
+        return _failure(error.value)
+    return None
 
 
 def _read(incoming):
@@ -121,6 +136,14 @@ def _failure(error):
         return Failure.denied(error.value)  # the host says there why it refused
     if isinstance(error, _t.ErrorCode_HttpRequestDenied):
         return Failure.denied("the policy does not grant this request")
+    if isinstance(error, _t.ErrorCode_HttpResponseContentCoding):
+        # Asked again, the server would answer in the same coding.
+        return Failure.denied(
+            "the server answered with an encoded body (gzip or the like), which the host does not hand on: ask for one that "
+            "is not encoded"
+        )
+    if isinstance(error, (_t.ErrorCode_HttpRequestUriInvalid, _t.ErrorCode_HttpRequestMethodInvalid)):
+        return Failure.invalid_arguments("the request is not valid: its URL or its method cannot be sent")
     return Failure.unavailable(f"the request failed: {type(error).__name__.removeprefix('ErrorCode_')}")
 
 

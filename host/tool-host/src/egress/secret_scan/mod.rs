@@ -41,7 +41,8 @@ pub(crate) struct ScanStream {
     held: Vec<u8>,
     /// How much of that was searched.
     searched: usize,
-    matches: u64,
+    /// How often each value was found, by the place of its secret in the automaton's names.
+    matches: Vec<u64>,
     first: Option<String>,
 }
 
@@ -104,17 +105,23 @@ impl Scanner {
 
     /// The bytes with marks for values, and how many there were.
     pub(crate) fn scan_bytes<'a>(&self, bytes: &'a [u8]) -> (Cow<'a, [u8]>, u64) {
+        let (scanned, found) = self.scan_whole(bytes);
+        (scanned, found.map_or(0, |stream| stream.matches()))
+    }
+
+    /// The bytes with marks for values, and the stream that has found some.
+    pub(super) fn scan_whole<'a>(&self, bytes: &'a [u8]) -> (Cow<'a, [u8]>, Option<ScanStream>) {
         if self.find(bytes).is_none() {
-            return (Cow::Borrowed(bytes), 0);
+            return (Cow::Borrowed(bytes), None);
         }
         let mut stream = self.stream();
         let mut scanned = stream.push(Bytes::copy_from_slice(bytes)).to_vec();
         scanned.extend_from_slice(&stream.finish());
-        (Cow::Owned(scanned), stream.matches())
+        (Cow::Owned(scanned), Some(stream))
     }
 
     pub(crate) fn stream(&self) -> ScanStream {
-        ScanStream { scanner: self.clone(), held: Vec::new(), searched: 0, matches: 0, first: None }
+        ScanStream { scanner: self.clone(), held: Vec::new(), searched: 0, matches: Vec::new(), first: None }
     }
 }
 
@@ -160,7 +167,14 @@ impl ScanStream {
 
     /// How many values were replaced so far.
     pub(crate) fn matches(&self) -> u64 {
-        self.matches
+        self.matches_beside(&[])
+    }
+
+    /// How many values were replaced so far of other secrets than these.
+    pub(super) fn matches_beside(&self, used: &[String]) -> u64 {
+        let names = self.scanner.0.as_ref().map_or(&[][..], |automaton| &automaton.names);
+        let others = names.iter().zip(&self.matches).filter(|(name, _)| !used.contains(name));
+        others.fold(0, |sum, (_, times)| sum.saturating_add(*times))
     }
 
     /// The name of the first secret that was found.
@@ -178,10 +192,15 @@ impl ScanStream {
             if found.start() >= end {
                 break;
             }
-            let name = automaton.name(found.pattern().as_usize());
+            let pattern = found.pattern().as_usize();
+            let name = automaton.name(pattern);
             written.extend_from_slice(buffer.get(position..found.start()).unwrap_or_default());
             written.extend_from_slice(format!("[secret {name}]").as_bytes());
-            self.matches = self.matches.saturating_add(1);
+            self.matches.resize(automaton.names.len(), 0);
+            if let Some(times) = automaton.owners.get(pattern).and_then(|owner| self.matches.get_mut(*owner))
+            {
+                *times = times.saturating_add(1);
+            }
             self.first.get_or_insert_with(|| name.to_owned());
             position = found.end();
             if position > end {

@@ -95,6 +95,40 @@ async fn a_call_that_meets_secrets_where_none_were_sent_makes_no_more_requests()
     }
 }
 
+/// A guest asks a server that gets one secret, and that repeats its guesses, for another one.
+#[tokio::test]
+async fn only_the_secrets_of_a_request_may_be_in_its_answer() {
+    let server = Server::answering(|received| {
+        let guess = if received.line().contains("/own") { VALUE } else { "0ther-s3cret" };
+        let guesses = format!("{guess} ").repeat(16);
+        if received.line().contains("head") {
+            return format!("HTTP/1.1 200 OK\r\nx-echo: {guesses}\r\ncontent-length: 0\r\n\r\n");
+        }
+        ok(guesses)
+    })
+    .await;
+    let world = World::new();
+    let admit = |line: &RequestLine<'_>| {
+        Ok(Admission { private: true, scheme: line.scheme, secrets: vec!["api-key".into()], path: None })
+    };
+    let secrets = || {
+        let own = ascii_secret("api-key", header("authorization", "Bearer "));
+        let other = Secret { value: Some(value("0ther-s3cret")), ..secret("other", header("x-other", "")) };
+        vec![own, other]
+    };
+    for path in ["/other", "/other-head"] {
+        let grant = Grant::new("sha256:test".into(), Arc::new(Rules(admit)), secrets(), Limits::default());
+        let call = world.egress.call(Arc::new(grant.unwrap()), Instant::now() + Duration::from_secs(120));
+        for own in ["/own", "/own-head"] {
+            fetch(&call, get(server.url(own))).await.unwrap();
+        }
+        assert_eq!((call.receipt().redactions, call.receipt().secrets_met), (32, 0));
+        let refused = fetch(&call, get(server.url(path))).await.unwrap_err();
+        assert_eq!(refused, EgressError::TooManySecretsMet(16), "{path}");
+        assert_eq!((call.receipt().redactions, call.receipt().secrets_met), (48, 16));
+    }
+}
+
 #[tokio::test]
 async fn an_error_does_not_repeat_a_secret_that_the_server_put_into_it() {
     let server = Server::answering(|received| {

@@ -11,7 +11,7 @@ use super::super::signature::SignerKey;
 use super::super::text::brief;
 use super::reader::{Reader, Section};
 use super::{http, limits, secret};
-use crate::definition::is_tool_name;
+use crate::tool_name::is_tool_name;
 
 const KEYS: [&str; 13] = [
     "name",

@@ -59,6 +59,7 @@ pub(crate) fn diff(
     VersionDiff {
         from: from.map(|(digest, _)| digest.to_owned()),
         to: to.0.to_owned(),
+        facts_digest: None,
         impact: findings.impact(),
         widens: findings.widens,
         changes_what_models_read: findings.changes_what_models_read,

@@ -5,6 +5,7 @@ mod child;
 mod fake;
 mod http;
 mod starting;
+mod warnings;
 
 use std::fs;
 use std::sync::Arc;

@@ -1,18 +1,51 @@
-//! Servers at a start with a store of versions: one that is slow beside the store, and one that the policy no
-//! longer has.
+//! Servers at a start: one that never lists its tools, one that is slow beside the store of versions, and one
+//! that the policy no longer has.
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use agent_core::ports::ToolAdmin;
+use agent_core::ports::{ToolAdmin, Toolbox};
 use agent_core::testing::TestToolVersions;
+use agent_core::words::ToolOutcome;
+use serde_json::json;
+use tool_host::PolicyFile;
 
 use super::fake::{Fake, Reply, text, tool, tools};
-use super::{host, set_policy};
-use crate::harness::limits;
+use super::{fault, host, set_policy};
+use crate::harness::{Host, Seen, config, limits};
+use crate::text::Text;
 
 fn listed(method: &str) -> Reply {
     if method == "tools/list" { tools(&[tool("a", "Does it.")]) } else { text("done") }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_lists_its_tools_is_a_fault_and_the_others_serve() {
+    const LIMIT: Duration = Duration::from_millis(500);
+    let fake = Fake::new(|_, _| Reply::Hang).await;
+    let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let policy = home.path().join("policy.toml");
+    fs::write(&policy, fake.policy("allow = [\"a\"]")).unwrap();
+    fs::write(folder.path().join("text.wasm"), Text::default().component()).unwrap();
+    let seen = Arc::new(Seen::default());
+    let mut config = config(folder.path(), limits(), seen.clone());
+    (config.policy, config.mcp_look_limit) = (PolicyFile::At(policy), LIMIT);
+    let begun = Instant::now();
+    let host = Host::begin(config, folder, seen).await;
+    tokio::select! {
+        () = host.host.watch() => unreachable!("following never ends"),
+        prepared = tokio::time::timeout(Duration::from_secs(20), host.host.prepared()) => {
+            prepared.expect("one server that hangs is not waited for");
+        }
+    }
+    assert!(begun.elapsed() >= LIMIT, "the server was waited for: {:?}", begun.elapsed());
+    assert!(fake.count("tools/list") >= 1);
+    assert_eq!(host.names(), ["text"]);
+    let said = fault(&host);
+    assert!(said.contains("does not answer"), "{said}");
+    assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,11 +151,25 @@ impl Places {
         }
     }
 
-    /// What is there, links followed; nothing without a component.
+    /// What is there; nothing without a component. The links of an install that was killed are followed, and
+    /// no others: what they lead to would be copied to where everybody may read it.
     fn read(&self) -> anyhow::Result<Option<Pair>> {
+        self.check_link(&self.component, "component")?;
+        self.check_link(&self.signature, "signature")?;
         let component = read_if_there(&self.component, MOST_COMPONENT_BYTES)?;
         let signature = read_if_there(&self.signature, MOST_SIGNATURE_BYTES)?;
         Ok(component.map(|component| Pair { component, signature }))
+    }
+
+    /// Refuses a link that no install of this user has made.
+    fn check_link(&self, file: &Path, part: &str) -> anyhow::Result<()> {
+        let Ok(target) = fs::read_link(file) else { return Ok(()) };
+        let is_own = target == self.aside_name.join("current").join(part)
+            && self.aside.symlink_metadata().is_ok_and(|found| check_own(&found).is_ok());
+        if is_own {
+            return Ok(());
+        }
+        bail!("{} is in the way: it is a link that no install has made; move it elsewhere", file.display())
     }
 }
 
@@ -387,6 +401,38 @@ mod tests {
             (seen(folder), names(folder)),
             (Some(pair(b"version 1", None)), vec!["adder.wasm".to_owned()])
         );
+    }
+
+    /// Another user of the folder plants links to a file of the operator in place of the component, of its
+    /// signature, and of what an install leaves aside.
+    #[test]
+    fn nothing_is_read_through_what_others_have_planted() {
+        let home = tempfile::tempdir().unwrap();
+        let secret = home.path().join("id_ed25519");
+        fs::write(&secret, "the operator's key").unwrap();
+        let part_of_aside = |part: &str| format!(".adder.installing/current/{part}");
+        for (file, part) in [("adder.wasm", "component"), ("adder.wasm.sig", "signature")] {
+            for target in [secret.clone(), part_of_aside(part).into()] {
+                let folder = tempfile::tempdir().unwrap();
+                let folder = folder.path();
+                fs::write(folder.join("adder.wasm"), "theirs").unwrap();
+                if target != secret {
+                    // The right name, in a folder that others may write into.
+                    let current = folder.join(".adder.installing/current");
+                    fs::create_dir_all(&current).unwrap();
+                    fs::set_permissions(current.parent().unwrap(), fs::Permissions::from_mode(0o777))
+                        .unwrap();
+                    symlink(&secret, current.join(part)).unwrap();
+                }
+                RealDisk.remove(&folder.join(file)).unwrap();
+                symlink(&target, folder.join(file)).unwrap();
+                let refused = place(&mut RealDisk, folder, "adder", &pair(b"version 1", Some(b"by A")));
+                let refused = format!("{:#}", refused.unwrap_err());
+                assert!(refused.contains("is in the way: it is a link"), "{refused}");
+                assert_eq!(fs::read_link(folder.join(file)).unwrap(), target, "it is as it was");
+            }
+        }
+        assert_eq!(fs::read(&secret).unwrap(), b"the operator's key");
     }
 
     #[test]

@@ -209,6 +209,8 @@ impl Observer for Meter {
     fn set_changed(&self, _change: &SetReport<'_>) {}
 
     fn version_withdrawn(&self, _component: &str) {}
+
+    fn secrets_met(&self, _component: &str, _times: u64) {}
 }
 
 /// The policy that a command was told, or that of the tools folder.

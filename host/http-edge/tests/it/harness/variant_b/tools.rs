@@ -116,6 +116,7 @@ impl ToolAdmin for Tools {
         Ok(VersionDiff {
             from: Some(APPROVED.into()),
             to: WAITING.into(),
+            facts_digest: None,
             impact: Impact::Review,
             widens: true,
             changes_what_models_read: false,
@@ -199,6 +200,7 @@ fn new_component(name: &str) -> ComponentView {
         record: ComponentRecord { enabled: true, ..ComponentRecord::default() },
         serving: None,
         fault: None,
+        described: None,
         counts: None,
     }
 }

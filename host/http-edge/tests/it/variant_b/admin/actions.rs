@@ -15,6 +15,11 @@ fn path(verb: &str) -> String {
     format!("/admin/tools/calculator/{verb}")
 }
 
+/// What was changed, without what was read before it.
+fn changes(fakes: &Fakes) -> Vec<String> {
+    fakes.tools.take_done().into_iter().filter(|done| !done.starts_with("get ")).collect()
+}
+
 #[tokio::test]
 async fn without_a_body_the_obvious_version_is_meant() {
     let fakes = Fakes::with_invoke(Answers);
@@ -25,10 +30,10 @@ async fn without_a_body_the_obvious_version_is_meant() {
             fakes.windows.fill("user:a1", 0);
         }
     }
-    let mut done = fakes.tools.take_done();
+    let mut done = changes(&fakes);
     done.dedup();
     assert_snapshot!(done.join("\n"), @r"
-    a1 on calculator: Approve { digest: None, serve: true }
+    a1 on calculator: Approve { digest: None, facts: None, serve: true }
     a1 on calculator: Enable
     a1 on calculator: Disable
     a1 on calculator: Rollback(None)
@@ -46,9 +51,24 @@ async fn a_version_can_be_named() {
         let answer = fakes.administer("POST", &path(verb), format!(r#"{{"digest":"{WAITING}"}}"#)).await;
         assert_eq!(answer.status, StatusCode::OK, "{verb}");
     }
-    for done in fakes.tools.take_done() {
+    for done in changes(&fakes) {
         assert!(done.contains(WAITING), "{done}");
     }
+}
+
+#[tokio::test]
+async fn an_approval_names_the_facts_that_were_looked_at() {
+    let fakes = Fakes::with_invoke(Answers);
+    let facts = format!("sha256:{}", "a".repeat(64));
+    fakes
+        .administer("POST", &path("approve"), format!(r#"{{"digest":"{WAITING}","facts":"{facts}"}}"#))
+        .await;
+    let expected = format!(
+        r#"a1 on calculator: Approve {{ digest: Some("{WAITING}"), facts: Some("{facts}"), serve: true }}"#
+    );
+    assert_eq!(changes(&fakes), [expected]);
+    let answer = fakes.administer("POST", &path("approve"), r#"{"facts": "latest"}"#).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer}");
 }
 
 #[tokio::test]
@@ -68,7 +88,7 @@ async fn a_trial_has_a_share_and_thresholds() {
                    "minAgreement": 0, "passAfter": 100, "promote": true}}"#;
     fakes.administer("POST", &path("canary"), body).await;
     fakes.administer("POST", &path("shadow"), r#"{"thresholds": {"maxTraps": 2}}"#).await;
-    assert_snapshot!(fakes.tools.take_done().join("\n"), @r"
+    assert_snapshot!(changes(&fakes).join("\n"), @r"
     a1 on calculator: Try(Canary, TrialRequest { digest: None, options: TrialOptions { share: 1.0, thresholds: Thresholds { min_calls: 5, max_error_rate: 0.5, max_traps: 1, max_p99_ratio: 1.5, min_agreement: 0.0, pass_after: 100, promote: true } } })
     a1 on calculator: Try(Shadow, TrialRequest { digest: None, options: TrialOptions { share: 0.05, thresholds: Thresholds { min_calls: 20, max_error_rate: 0.02, max_traps: 2, max_p99_ratio: 2.0, min_agreement: 1.0, pass_after: 0, promote: false } } })
     ");
@@ -119,8 +139,8 @@ async fn a_body_that_makes_no_sense_is_400_and_changes_nothing() {
         fakes.windows.fill("user:a1", 0);
     }
     assert_snapshot!(told.join("\n"), @r#"
-    approve at []: Unrecognized key 'digset': did you mean 'digest'? allowed: 'digest', 'serve'
-    approve at []: Unrecognized key 'share': allowed: 'digest', 'serve'
+    approve at []: Unrecognized key 'digset': did you mean 'digest'? allowed: 'digest', 'facts', 'serve'
+    approve at []: Unrecognized key 'share': allowed: 'digest', 'facts', 'serve'
     approve at ["digest"]: Expected string, received number
     approve at ["digest"]: Expected string, received null
     rollback at ["digest"]: A digest is sha256: and 64 hexadecimal digits in lower case
@@ -151,7 +171,7 @@ async fn a_body_that_makes_no_sense_is_400_and_changes_nothing() {
 async fn an_unknown_key_is_an_issue_like_any_other_and_is_quoted_briefly() {
     let fakes = Fakes::with_invoke(Answers);
     let answer = fakes.administer("POST", &path("approve"), r#"{"Digest": "x"}"#).await;
-    assert_snapshot!(answer.body, @r#"{"error":[{"code":"unrecognized_keys","keys":["Digest"],"path":[],"message":"Unrecognized key 'Digest': did you mean 'digest'? allowed: 'digest', 'serve'"}]}"#);
+    assert_snapshot!(answer.body, @r#"{"error":[{"code":"unrecognized_keys","keys":["Digest"],"path":[],"message":"Unrecognized key 'Digest': did you mean 'digest'? allowed: 'digest', 'facts', 'serve'"}]}"#);
     let many: Vec<_> = (0..1000).map(|number| format!("\"{number}{}\":0", "x".repeat(90))).collect();
     let answer = fakes.administer("POST", &path("approve"), format!("{{{}}}", many.join(","))).await;
     assert_eq!(answer.json()["error"].as_array().unwrap().len(), 10);

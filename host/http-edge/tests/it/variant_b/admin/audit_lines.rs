@@ -14,7 +14,7 @@ async fn a_change_is_logged_with_everything_that_is_known_of_it() {
     let body = format!(r#"{{"digest":"{WAITING}"}}"#);
     let request = Request::post("/admin/tools/calculator/approve")
         .header("x-request-id", "r-1")
-        .header("if-match", "*");
+        .header("if-match", "\"7\"");
     let log = Log::collect();
     fakes.service.send(as_admin(request.body(body.into()).unwrap())).await;
     assert_eq!(
@@ -65,16 +65,16 @@ async fn line_of(fakes: &Fakes, request: Request<axum::body::Body>) -> [Value; 5
     ["user_id", "component", "outcome", "status", "error"].map(|name| lines[0][name].take())
 }
 
-fn of_any_revision(body: &'static str) -> Request<axum::body::Body> {
+fn of_what_was_read(body: &'static str) -> Request<axum::body::Body> {
     let mut request = request("POST", "/admin/tools/calculator/disable", body);
-    request.headers_mut().insert("if-match", http::HeaderValue::from_static("*"));
+    request.headers_mut().insert("if-match", http::HeaderValue::from_static("\"7\""));
     request
 }
 
 #[tokio::test]
 async fn a_change_that_was_refused_is_logged_with_who_and_why() {
     let fakes = Fakes::with_invoke(Answers);
-    let change = || of_any_revision("");
+    let change = || of_what_was_read("");
     let user = token("u1", None, None);
     let refused = |user: Value, status: u16, error: &str| {
         [user, json!("calculator"), json!("refused"), json!(status), json!(error)]
@@ -88,7 +88,7 @@ async fn a_change_that_was_refused_is_logged_with_who_and_why() {
         line_of(&fakes, with_token(&user, change())).await,
         refused(json!("u1"), 403, "the user is no administrator")
     );
-    let wrong = as_admin(of_any_revision(r#"{"x":1}"#));
+    let wrong = as_admin(of_what_was_read(r#"{"x":1}"#));
     let error = "the request does not match its schema in: the whole body";
     assert_eq!(line_of(&fakes, wrong).await, refused(json!("a1"), 400, error));
     fakes.tools.fail_with(AdminError::Conflict("it is disabled already".into()));

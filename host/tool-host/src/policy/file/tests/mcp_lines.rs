@@ -125,3 +125,18 @@ fn the_documented_example_has_every_key_of_a_server() {
         assert!(said || servers.lines().any(|line| line.starts_with(&format!("{key} ="))), "{key}");
     }
 }
+
+#[test]
+fn the_examples_of_the_page_about_servers_are_policies() {
+    let page = include_str!("../../../../../docs/operate/mcp-servers.md");
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let names: Vec<_> = blocks
+        .map(|block| {
+            let read = parse(block).unwrap_or_else(|problems| panic!("{block}{problems}"));
+            let names =
+                read.entries().iter().filter(|entry| entry.mcp.is_some()).map(|entry| entry.name.clone());
+            names.collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(names, [["wiki", "files"], ["files", "time"]]);
+}
