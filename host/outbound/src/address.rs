@@ -1,13 +1,14 @@
 //! The table of public addresses, and which addresses a request may reach.
 //!
-//! [`check`] is the only way to an [`AllowedAddr`], and `connect` takes nothing else: what was not checked cannot be
-//! connected to, and nothing is resolved again in between. An address is judged by what it reaches: IPv6 that stands
-//! for an IPv4 address in use today (mapped, NAT64, 6to4) is judged by that one. Forms that nothing routes any more
-//! (IPv4-compatible, IPv4-translated, Teredo) are reserved, whatever they carry.
+//! [`check`] is the only way to an [`AllowedAddr`], and `connect` takes nothing else: what was not checked
+//! cannot be connected to, and nothing is resolved again in between. An address is judged by what it reaches:
+//! IPv6 that stands for an IPv4 address in use today (mapped, NAT64, 6to4) is judged by that one. Forms that
+//! nothing routes any more (IPv4-compatible, IPv4-translated, Teredo) are reserved, whatever they carry.
 //!
 //! The ranges are those of IANA's special-purpose registries (iana-ipv4-special-registry and
-//! iana-ipv6-special-registry), which [`V4`] and [`V6`] repeat with the RFC of each row, and the metadata services of
-//! the clouds. `Ipv4Addr::is_global` would say most of it and is unstable. Which host a name means is `resolve`.
+//! iana-ipv6-special-registry), which [`V4`] and [`V6`] repeat with the RFC of each row, and the metadata
+//! services of the clouds. `Ipv4Addr::is_global` would say most of it and is unstable. Which host a name
+//! means is `resolve`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -71,7 +72,8 @@ pub struct ForbiddenAddr {
     pub class: Class,
 }
 
-/// Keeps those that may be reached, in their order, without repetitions. If there are none, says what all of them are.
+/// Keeps those that may be reached, in their order, without repetitions. If there are none, says what all of
+/// them are.
 pub(crate) fn check(
     addresses: &[IpAddr],
     port: u16,
@@ -111,7 +113,8 @@ impl AllowedAddr {
 }
 
 impl Class {
-    /// Link-local and metadata addresses, and what no single host answers at, are within reach of operators only.
+    /// Link-local and metadata addresses, and what no single host answers at, are within reach of operators
+    /// only.
     pub fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Public => true,

@@ -95,22 +95,22 @@ impl Request {
 }
 
 impl Client {
-    /// Connects to nothing yet. `connect` is how long DNS, TCP and TLS may take together; without `tls`, every `https`
-    /// request fails and says so.
+    /// Connects to nothing yet. `connect` is how long DNS, TCP and TLS may take together; without `tls`,
+    /// every `https` request fails and says so.
     pub fn new(tls: Option<Tls>, connect: Duration, pool: PoolBounds) -> Self {
         let dialer = Dialer::new(Arc::new(SystemResolver), tls, LOOKUPS, pool);
         Self(Arc::new(Shared { dialer, owner: "".into(), connect }))
     }
 
-    /// A client for that address. The system's certificates are not read for a plain one: a small container may not have
-    /// any.
+    /// A client for that address. The system's certificates are not read for a plain one: a small container
+    /// may not have any.
     pub fn for_url(url: &Url, connect: Duration, pool: PoolBounds) -> Result<Self, TlsError> {
         let tls = (url.scheme() == Scheme::Https.as_str()).then(Tls::system).transpose()?;
         Ok(Self::new(tls, connect, pool))
     }
 
-    /// Sends a request and waits for the head of its response: on a connection that waits, or on a new one. It is sent
-    /// twice only if nothing of it went out. Dropping the future closes the connection.
+    /// Sends a request and waits for the head of its response: on a connection that waits, or on a new one.
+    /// It is sent twice only if nothing of it went out. Dropping the future closes the connection.
     pub async fn send(&self, request: Request) -> Result<Response<Body>, Error> {
         let to = self.destination(&request.url, request.reach)?;
         let mut request = request.into_http(&to.origin)?;

@@ -1,7 +1,7 @@
 //! Connections: TCP to a checked address, TLS by the host's name, HTTP/1.1.
 //!
-//! There is no proxy, whatever the environment says. Which addresses may be tried is `address` and `resolve`; who uses a
-//! connection again is `pool`.
+//! There is no proxy, whatever the environment says. Which addresses may be tried is `address` and `resolve`;
+//! who uses a connection again is `pool`.
 
 use std::error::Error as StdError;
 use std::io;
@@ -33,8 +33,8 @@ const MAX_TRIED: usize = 6;
 /// How long an address has before the next one is tried beside it (RFC 8305, 5: "Connection Attempt Delay").
 const ATTEMPT_DELAY: Duration = Duration::from_millis(300);
 
-/// How long a connection is silent before the system asks whether the other side is there, and again, and how often. A
-/// server that thinks for long keeps its connection, and a network that has gone is noticed.
+/// How long a connection is silent before the system asks whether the other side is there, and again, and how
+/// often. A server that thinks for long keeps its connection, and a network that has gone is noticed.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 3;
 
@@ -70,8 +70,8 @@ pub struct Connection<B> {
     _driver: OwnedTask,
 }
 
-/// Connects to whichever of the addresses answers first. They are tried in turn, each when the one before it has
-/// failed or been silent for a moment.
+/// Connects to whichever of the addresses answers first. They are tried in turn, each when the one before it
+/// has failed or been silent for a moment.
 pub(crate) async fn connect<B: RequestBody>(
     tls: Option<&Tls>,
     origin: &Origin,

@@ -12,7 +12,8 @@ use crate::pool::{Destination, Pool, PoolBounds};
 use crate::resolve::{LookupBounds, Lookups, Resolve};
 use crate::tls::Tls;
 
-/// How long a connection may take to become ready for another request. It is unless the request is still being sent.
+/// How long a connection may take to become ready for another request. It is unless the request is still
+/// being sent.
 const READY_WITHIN: Duration = Duration::from_millis(50);
 
 /// Makes connections, and keeps those that may serve again. Dropping it closes these.

@@ -89,7 +89,8 @@ impl Error {
         }
     }
 
-    /// Of a connection that broke: the error and its causes. A cause that the layer above repeats is left out.
+    /// Of a connection that broke: the error and its causes. A cause that the layer above repeats is left
+    /// out.
     pub(crate) fn broken(stage: &str, error: &dyn StdError) -> Self {
         let mut causes = vec![error.to_string()];
         let mut next = error.source();

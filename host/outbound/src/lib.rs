@@ -1,13 +1,16 @@
 //! The one way out of this service: connections to checked addresses, and the HTTP client over them.
 //!
-//! [`Client`] is for requests of the service itself: model providers, registries, receivers of webhooks, collectors.
-//! [`Dialer`] is what it is made of, for the tool host, which bounds and scans the requests of guests by itself.
+//! [`Client`] is for requests of the service itself: model providers, registries, receivers of webhooks,
+//! collectors. [`Dialer`] is what it is made of, for the tool host, which bounds and scans the requests of
+//! guests by itself.
 //!
 //! What holds for every connection:
-//! - A name is resolved once, every address is judged by one table (`address`), and the connection goes to an address
-//!   that passed (`resolve`, `connect`). How far a request may reach is said with each request ([`Reach`]).
+//! - A name is resolved once, every address is judged by one table (`address`), and the connection goes to an
+//!   address that passed (`resolve`, `connect`). How far a request may reach is said with each request
+//!   ([`Reach`]).
 //! - No redirect is followed and no proxy asked. TLS is verified for the name in the URL.
-//! - It speaks HTTP/1.1, and reads no head that is larger than a limit. A body is read within the reader's limit.
+//! - It speaks HTTP/1.1, and reads no head that is larger than a limit. A body is read within the reader's
+//!   limit.
 //! - One that may serve again waits in a pool that is bounded, for its owner, origin and reach only (`pool`).
 //! - Its I/O is done on the runtime of whoever connects, and ends with whoever waits for it (`task`).
 //!

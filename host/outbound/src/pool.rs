@@ -1,9 +1,9 @@
 //! Connections that wait to be used again.
 //!
-//! A connection serves the owner it was opened for, the origin it was opened to, and the same reach: a request that may
-//! only go to public addresses never takes one to a private address. That it was checked when it was opened
-//! is enough: it is still connected to that address. How many wait is bounded, for each key and in all, and for how
-//! long.
+//! A connection serves the owner it was opened for, the origin it was opened to, and the same reach: a
+//! request that may only go to public addresses never takes one to a private address. That it was checked
+//! when it was opened is enough: it is still connected to that address. How many wait is bounded, for each
+//! key and in all, and for how long.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -98,7 +98,8 @@ impl<B: RequestBody> Pool<B> {
         }
     }
 
-    /// Keeps a connection that is ready for another request. The longest waiting one goes if there are too many.
+    /// Keeps a connection that is ready for another request. The longest waiting one goes if there are too
+    /// many.
     pub(crate) fn put(&self, to: Destination, connection: Connection<B>) {
         let PoolBounds { per_key, in_all, idle: longest } = self.bounds;
         let mut idle = self.idle.lock();

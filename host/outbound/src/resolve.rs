@@ -1,10 +1,10 @@
 //! From a host's name to addresses that may be connected to.
 //!
-//! Every address is checked after it was resolved, and only checked ones leave this file; `connect` resolves nothing
-//! again. Addresses in a URL bypass the resolver and are checked the same.
+//! Every address is checked after it was resolved, and only checked ones leave this file; `connect` resolves
+//! nothing again. Addresses in a URL bypass the resolver and are checked the same.
 //!
-//! `getaddrinfo` cannot be cancelled. A lookup holds its [`LookupSlot`] until its thread has really ended: one that
-//! hangs costs a slot of its owner, and never all of them.
+//! `getaddrinfo` cannot be cancelled. A lookup holds its [`LookupSlot`] until its thread has really ended:
+//! one that hangs costs a slot of its owner, and never all of them.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -27,7 +27,8 @@ const MAX_ADDRESSES: usize = 16;
 
 /// Resolves names.
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// All addresses of a name. Keeps the slot until the work has ended, even if the future is dropped before.
+    /// All addresses of a name. Keeps the slot until the work has ended, even if the future is dropped
+    /// before.
     fn resolve(&self, host: String, slot: LookupSlot) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 

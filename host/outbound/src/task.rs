@@ -1,7 +1,7 @@
 //! Tasks that end with whoever waits for them.
 //!
-//! A connection's I/O is done by one, on the runtime that made the connection: a guest that computes for long on the
-//! guests' runtime delays none.
+//! A connection's I/O is done by one, on the runtime that made the connection: a guest that computes for long
+//! on the guests' runtime delays none.
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;

@@ -1,10 +1,10 @@
-//! Talking to one registry about one repository: logging in when it asks for that, and going where it sends us, if that is
-//! a place to go to.
+//! Talking to one registry about one repository: logging in when it asks for that, and going where it sends
+//! us, if that is a place to go to.
 //!
-//! Where requests go: to the registry, to the token service that it names, and for what is read also to where it redirects.
-//! Anywhere but to the registry itself only over https, and from a registry on the internet only to the internet
-//! (`outbound`). On loopback, with plain HTTP, the token service may be on
-//! loopback too. What logs us in is sent to the registry itself alone.
+//! Where requests go: to the registry, to the token service that it names, and for what is read also to where
+//! it redirects. Anywhere but to the registry itself only over https, and from a registry on the internet
+//! only to the internet (`outbound`). On loopback, with plain HTTP, the token service may be on loopback too.
+//! What logs us in is sent to the registry itself alone.
 
 use bytes::Bytes;
 use http::header::{
@@ -137,7 +137,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The answer if it is of that status, or what the registry has against the request. `what` was asked for.
+    /// The answer if it is of that status, or what the registry has against the request. `what` was asked
+    /// for.
     pub(crate) async fn expect(
         &self,
         response: Response<Body>,
@@ -293,7 +294,8 @@ impl<'a> Session<'a> {
         ours.header().map(Some).ok_or_else(unusable)
     }
 
-    /// Has the token service give us a token (the distribution project's "Token Authentication Specification").
+    /// Has the token service give us a token (the distribution project's "Token Authentication
+    /// Specification").
     async fn token(
         &self,
         realm: &str,

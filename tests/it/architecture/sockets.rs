@@ -1,5 +1,5 @@
-//! Who opens sockets: the crate `outbound` for everything that is asked of others, and the listener. Stores and Lambda's
-//! runtime have connections of their own, within the crates that speak to them.
+//! Who opens sockets: the crate `outbound` for everything that is asked of others, and the listener. Stores
+//! and Lambda's runtime have connections of their own, within the crates that speak to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

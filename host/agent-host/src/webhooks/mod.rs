@@ -1,8 +1,10 @@
-//! Sends webhooks of jobs as the Standard Webhooks specification has it: one `POST` of JSON with the headers `webhook-id`,
-//! `webhook-timestamp` and `webhook-signature`, and `traceparent` when the job was submitted in a trace.
+//! Sends webhooks of jobs as the Standard Webhooks specification has it: one `POST` of JSON with the headers
+//! `webhook-id`, `webhook-timestamp` and `webhook-signature`, and `traceparent` when the job was submitted in
+//! a trace.
 //!
-//! The address is a stranger's: no connection is made to one that is not public, unless the operator names its host, and
-//! none is kept. Of an answer only its head is read. Which attempts are made, and when, is the core's (`agent_core::webhooks`).
+//! The address is a stranger's: no connection is made to one that is not public, unless the operator names
+//! its host, and none is kept. Of an answer only its head is read. Which attempts are made, and when, is the
+//! core's (`agent_core::webhooks`).
 
 mod signature;
 mod slow_hosts;
@@ -24,7 +26,8 @@ use url::{Host, Url};
 pub(crate) use signature::{SigningKeys, WebhookSecret};
 use slow_hosts::SlowHosts;
 
-/// How long connecting may take, and how long a delivery may take in all: what Standard Webhooks asks of senders.
+/// How long connecting may take, and how long a delivery may take in all: what Standard Webhooks asks of
+/// senders.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -9,7 +9,8 @@ use super::*;
 use crate::address::{Reach, check};
 use crate::origin::Host;
 
-/// A listener whose queue of connections is full: the system answers no further one with as much as a refusal.
+/// A listener whose queue of connections is full: the system answers no further one with as much as a
+/// refusal.
 fn full_listener(address: SocketAddr) -> impl Sized {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();

@@ -127,7 +127,7 @@ impl<'a> Events<'a> {
 }
 
 fn source(answer: Response<Body>) -> Source {
-    let pieces = stream::try_unfold(answer.into_body(), async |mut body| {
+    let pieces = stream::try_unfold(answer.into_body(), |mut body| async move {
         Ok::<_, outbound::Error>(body.chunk().await?.map(|piece| (piece, body)))
     });
     Box::pin(SseStream::from_bytes_stream(pieces))
