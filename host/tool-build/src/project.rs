@@ -107,7 +107,7 @@ impl Project {
                 "a host calls `agent:tool/tool`, or functions of its own, and this exports {}",
                 if outside.exports.is_empty() { "nothing".to_owned() } else { outside.exports.join(", ") }
             ))
-            .mend("in Rust: export functions with `agent_tool::export! { … }`; elsewhere: export agent:tool/tool from the world"));
+            .mend("in Rust: export functions with `agent_tool_sdk::export! { … }`; elsewhere: export agent:tool/tool from the world"));
         }
         let mut digest = "sha256:".to_owned();
         for byte in Sha256::digest(&bytes) {
