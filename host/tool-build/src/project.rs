@@ -75,8 +75,8 @@ impl Project {
             return Err(Error::new("this is not a tool's folder")
                 .at(&folder)
                 .why("it has no Cargo.toml, pyproject.toml or package.json")
-                .mend("name the folder of a tool: agent-host tool build FOLDER")
-                .mend("make one: agent-host tool new my-tool --lang rust"));
+                .mend("name the folder of a tool: agent-tool build FOLDER")
+                .mend("make one: agent-tool new my-tool --lang rust"));
         };
         let is_file_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
         if !is_file_name {

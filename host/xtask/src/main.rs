@@ -33,10 +33,11 @@ enum Command {
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
-    /// Build what is shipped: the tools into target/tools, the binary into target/shipped, and both with a bill of
+    /// Build what is shipped: the tools into target/tools, the service into target/shipped, the author's program into
+    /// target/release, and all of it with a bill of
     /// materials and checksums into target/dist, with a Python wheel, an npm package and a Debian package.
     Dist,
-    /// Pack a binary and the tools of target/tools as a Python wheel, an npm package and a Debian package.
+    /// Pack the two programs and the tools of target/tools as a Python wheel, an npm package and a Debian package.
     Packages(dist::packages::Arguments),
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),

@@ -1,5 +1,5 @@
-//! How long an author waits: from an edit of a tool in Rust, under `agent-host tool dev`, to the first answer of a running service
-//! that shows it. Beside it the same edit of another project, built by `agent-host tool build` and served by nobody: what of the
+//! How long an author waits: from an edit of a tool in Rust, under `agent-tool dev`, to the first answer of a running service
+//! that shows it. Beside it the same edit of another project, built by `agent-tool build` and served by nobody: what of the
 //! wait is the compiler's.
 #![allow(
     missing_docs,
@@ -53,7 +53,7 @@ async fn main() {
     }
 }
 
-/// Somebody who edits one project under `tool dev`, and another one that is only built.
+/// Somebody who edits one project under `agent-tool dev`, and another one that is only built.
 struct Author {
     subject: Subject,
     served: String,
@@ -67,12 +67,12 @@ impl Author {
     async fn begin(subject: Subject, home: &Path, service: &Service) -> Self {
         let [served, built] = ["served", "built"].map(|kind| format!("{kind}-{}", subject.name));
         for project in [&served, &built] {
-            done(&subject, home, &["tool", "new", project, "--lang", "rust", "--example", "greeting"]).await;
+            done(&subject, home, &["new", project, "--lang", "rust", "--example", "greeting"]).await;
             // Compiles what the SDK is made of, once.
-            done(&subject, home, &["tool", "build", project]).await;
+            done(&subject, home, &["build", project]).await;
         }
         let tools = service.tools_folder();
-        let mut dev = command(&subject, home, &["tool", "dev", &served, tools.to_str().unwrap()]);
+        let mut dev = command(&subject, home, &["dev", &served, tools.to_str().unwrap()]);
         let dev = Process::spawn(&mut dev);
         dev.log().line_with(&["swapped", &format!("{served}.wasm")]).await;
         Self { subject, served, built, to_answer: vec![], to_build: vec![], _dev: dev }
@@ -85,7 +85,7 @@ impl Author {
         }
         self.to_answer.push(edited.elapsed());
         let edited = edit_of(home, &self.built, edit);
-        done(&self.subject, home, &["tool", "build", &self.built]).await;
+        done(&self.subject, home, &["build", &self.built]).await;
         self.to_build.push(edited.elapsed());
     }
 
@@ -93,15 +93,15 @@ impl Author {
         let (to_answer, to_build) = (median(&mut self.to_answer[1..]), median(&mut self.to_build[1..]));
         let (name, edits) = (self.subject.name, EDITS - 1);
         println!(
-            "edit to answer, `tool dev` of {name}, Rust: median of {edits} edits {to_answer:.2} s (aim: 3)"
+            "edit to answer, `agent-tool dev` of {name}, Rust: median of {edits} edits {to_answer:.2} s (aim: 3)"
         );
-        println!("  `tool build` of the same edit: {to_build:.2} s; ratio {:.2}", to_answer / to_build);
+        println!("  `agent-tool build` of the same edit: {to_build:.2} s; ratio {:.2}", to_answer / to_build);
     }
 }
 
-/// The binary, in an environment that keeps what the SDK is made of.
+/// The author's program, in an environment that keeps what the SDK is made of.
 fn command(subject: &Subject, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command: Command = subject.command().into();
+    let mut command: Command = subject.author().into();
     let kept = repository().join("target/tmp");
     command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", kept.join("tool-projects"));
     command

@@ -1,11 +1,10 @@
 //! `agent-host completions`: the command line for shells.
 
-use anyhow::Context as _;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
+use host_setup::output::{completions, print};
 
 use super::Exit;
-use super::tools::print;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -14,12 +13,6 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    print(&script(arguments.shell)?)?;
+    print(&completions(super::Arguments::command(), arguments.shell)?)?;
     Ok(Exit::Success)
-}
-
-pub(super) fn script(shell: Shell) -> anyhow::Result<String> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::Arguments::command(), "agent-host", &mut script);
-    String::from_utf8(script).context("the script is no text")
 }

@@ -1,4 +1,4 @@
-//! The tools of this component. `cargo test` tests them; `agent-host tool build` makes the component.
+//! The tools of this component. `cargo test` tests them; `agent-tool build` makes the component.
 
 use agent_tool_sdk::{Failure, log};
 use schemars::JsonSchema;

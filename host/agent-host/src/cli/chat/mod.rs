@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use agent_core::words::MOST_HISTORY_MESSAGES;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::program::install_tls;
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::signal::ctrl_c;
 use tokio::sync::mpsc;
 
-use super::{Exit, install_tls};
+use super::Exit;
 use client::Client;
 use events::{Event, Events};
 use screen::Screen;

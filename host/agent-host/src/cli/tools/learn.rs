@@ -8,11 +8,12 @@ use agent_core::ports::{ToolRequest, Toolbox as _};
 use agent_core::words::ToolCall;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::output::{json_line, plain, print};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tool_host::{NoObserver, PolicyFile};
 
-use super::{Exit, Load, call, json_line, load, plain, print};
+use super::{Exit, Load, call, load};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 

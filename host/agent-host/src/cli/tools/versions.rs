@@ -13,10 +13,11 @@ use agent_core::words::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::output::{plain, print};
 use tokio::runtime::Handle;
 use tool_host::ToolHost;
 
-use super::{Exit, Load, load_for_versions, plain, print};
+use super::{Exit, Load, load_for_versions};
 use crate::config::{Log, ProcessEnv};
 use crate::telemetry::{self, Destination};
 
