@@ -6,8 +6,6 @@ mod install;
 mod learn;
 mod versions;
 
-use std::sync::Arc;
-
 use agent_core::ports::{AdminAction, Toolbox};
 use agent_core::words::TrialKind;
 use anyhow::bail;
@@ -17,7 +15,7 @@ use host_setup::program::install_tls;
 use host_setup::settings::token_budget;
 use host_setup::tools::tool_host_config;
 use tokio::runtime::Handle;
-use tool_host::{NoObserver, Observer, ToolHost, ToolListing};
+use tool_host::{ToolHost, ToolListing};
 
 use super::Exit;
 use crate::composition::{open_key_value, open_stores, open_tool_versions};
@@ -96,62 +94,33 @@ impl Arguments {
     }
 }
 
-/// How the tools folder is loaded.
-struct Load {
-    observer: Arc<dyn Observer>,
-    /// Whether to note down what is not granted.
-    learn: bool,
-}
-
 pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let json = arguments.json;
+    let change = |name, action| versions::change(name, action, json, guest_runtime.clone());
     match &arguments.command {
         Some(Command::Call(arguments)) => call::run(arguments, json, guest_runtime).await,
         Some(Command::Learn(arguments)) => learn::run(arguments, json, guest_runtime).await,
         Some(Command::Install(arguments)) => install::run(arguments, json, guest_runtime).await,
-        Some(Command::Versions(arguments)) => versions::show(arguments, guest_runtime).await,
-        Some(Command::Diff(arguments)) => versions::diff(arguments, guest_runtime).await,
+        Some(Command::Versions(arguments)) => versions::show(arguments, json, guest_runtime).await,
+        Some(Command::Diff(arguments)) => versions::diff(arguments, json, guest_runtime).await,
         Some(Command::Approve(arguments)) => match &arguments.name {
-            Some(name) => versions::change(name, arguments.action(), json, guest_runtime).await,
+            Some(name) => change(name, arguments.action()).await,
             None => approve_all::run(arguments.serves(), json, guest_runtime).await,
         },
-        Some(Command::Rollback(versions::DigestArguments { name, digest })) => {
-            versions::change(name, AdminAction::Rollback(digest.clone()), json, guest_runtime).await
-        }
-        Some(Command::Enable(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Enable, json, guest_runtime).await
-        }
-        Some(Command::Disable(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Disable, json, guest_runtime).await
-        }
-        Some(Command::Shadow(arguments)) => {
-            versions::change(arguments.name(), arguments.action(TrialKind::Shadow), json, guest_runtime).await
-        }
-        Some(Command::Canary(arguments)) => {
-            versions::change(arguments.name(), arguments.action(TrialKind::Canary), json, guest_runtime).await
-        }
-        Some(Command::EndTrial(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::EndTrial, json, guest_runtime).await
-        }
-        Some(Command::Promote(versions::DigestArguments { name, digest })) => {
-            versions::change(name, AdminAction::Promote(digest.clone()), json, guest_runtime).await
-        }
-        Some(Command::Delete(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Delete, json, guest_runtime).await
-        }
+        Some(Command::Rollback(of)) => change(&of.name, AdminAction::Rollback(of.digest.clone())).await,
+        Some(Command::Enable(of)) => change(&of.name, AdminAction::Enable).await,
+        Some(Command::Disable(of)) => change(&of.name, AdminAction::Disable).await,
+        Some(Command::Shadow(of)) => change(of.name(), of.action(TrialKind::Shadow)).await,
+        Some(Command::Canary(of)) => change(of.name(), of.action(TrialKind::Canary)).await,
+        Some(Command::EndTrial(of)) => change(&of.name, AdminAction::EndTrial).await,
+        Some(Command::Promote(of)) => change(&of.name, AdminAction::Promote(of.digest.clone())).await,
+        Some(Command::Delete(of)) => change(&of.name, AdminAction::Delete).await,
         None => list(json, guest_runtime).await,
     }
 }
 
-impl Load {
-    /// Nobody is told of anything.
-    fn quiet() -> Self {
-        Self { observer: Arc::new(NoObserver), learn: false }
-    }
-}
-
-/// Loads the tools folder.
-async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+/// Loads the tools folder of a host.
+async fn load(config: tool_host::Config) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -161,7 +130,7 @@ async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Resu
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    let host = start(config, guest_runtime, load).await?;
+    let host = ToolHost::start(config).await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)
@@ -169,40 +138,34 @@ async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Resu
 
 /// Begins to load the tools folder, for a command that follows it.
 pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    start(config, guest_runtime, Load::quiet()).await
+    Ok(ToolHost::start(host_config(config, guest_runtime).await?).await?)
 }
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
-async fn load_for_versions(guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+async fn load_for_versions(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
     let folder = tempfile::tempdir()?;
     let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
-    start(&config, guest_runtime, load).await
+    start_folder(&config, guest_runtime).await
 }
 
-async fn start(
-    config: &Tools,
-    guest_runtime: Handle,
-    Load { observer, learn }: Load,
-) -> anyhow::Result<ToolHost> {
+/// What a tool host of a command is made of: with the stores, of which nobody is told anything.
+async fn host_config(config: &Tools, guest_runtime: Handle) -> anyhow::Result<tool_host::Config> {
     install_tls();
     let token_budget = token_budget::from_vars(&ProcessEnv)?;
     // Tables are the service's to make: a command of another version must not change them under it.
     let stores = Stores::from_vars(&ProcessEnv)?;
     let opened = open_stores(&stores).await?;
-    let host = tool_host::Config {
-        observer,
-        learn,
+    Ok(tool_host::Config {
         versions: open_tool_versions(&opened),
         key_value: open_key_value(&stores, &opened)?,
         ..tool_host_config(config, token_budget, guest_runtime)
-    };
-    Ok(ToolHost::start(host).await?)
+    })
 }
 
 async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     let config = Tools::from_vars(&ProcessEnv)?;
-    let host = load(&config, guest_runtime, Load::quiet()).await?;
+    let host = load(host_config(&config, guest_runtime).await?).await?;
     let tools = host.list();
     let text = match json {
         true => serde_json::to_string_pretty(&tools)? + "\n",

@@ -23,7 +23,7 @@ use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::journal::{Backlog, WriteBehind};
 use agent_core::layers::{Admission, PreparedTools};
 use agent_core::live::LiveRuns;
-use agent_core::ports::{IdempotencyStore, Probe};
+use agent_core::ports::{IdempotencyStore, Probe, ToolAdmin};
 use agent_core::retention::Sweeper;
 use agent_core::shutdown::Shutdown;
 use axum::Router;
@@ -134,7 +134,8 @@ pub async fn build(
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, findings, prepared) =
                 (recording.store.clone(), store_checks.findings(), schema.prepared);
-            let (stopping, tool_admin) = (shutdown.stopping().clone(), tools::administered(&tools));
+            let (stopping, tool_admin) =
+                (shutdown.stopping().clone(), Some(tools.clone() as Arc<dyn ToolAdmin>));
             let probe = checks.share(probe, probes::KEPT_IN_B);
             let checks = &mut checks;
             let stores =
@@ -192,7 +193,7 @@ async fn start_tools(
 ) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
     let (http, drain) = record_http(&config.tools, stores)?;
     let host = tool_host::Config {
-        observer: tools::counted(metrics.tools()),
+        observer: metrics.tools(),
         versions: stores::tool_versions(stores),
         // In the database, or in Redis where there is none.
         key_value: stores::key_value(&config.stores, stores)?,

@@ -14,8 +14,7 @@ use tool_kit::promises::Promises;
 use tool_kit::upstream::{HttpLine, QUICK_TROUBLES, Trouble};
 
 use super::cases;
-use super::report::{AbuseResult, Report};
-use super::tested::Tested;
+use super::report::{AbuseResult, Report, Tested};
 use crate::isolated::{Probe, Upstreams, is_bad};
 
 /// How many valid arguments are made up.

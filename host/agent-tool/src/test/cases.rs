@@ -6,8 +6,7 @@ use tool_host::ToolListing;
 use tool_kit::cases::Case;
 use tool_kit::expectation::Answer;
 
-use super::report::{CaseResult, Report};
-use super::tested::Tested;
+use super::report::{CaseResult, Report, Tested};
 use crate::isolated::{Grants, Isolated, Probe, Upstreams, granting};
 
 /// Runs every case.

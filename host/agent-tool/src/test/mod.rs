@@ -5,7 +5,6 @@
 mod abuse;
 mod cases;
 mod report;
-mod tested;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +19,7 @@ use tool_kit::cases::{self as case_file, CaseFile};
 use tool_kit::cost::Budget;
 
 use crate::isolated::{ComponentFile, Setup};
-use report::Report;
-use tested::Tested;
+use report::{Report, Tested};
 
 /// The file of cases, in the folder of a tool.
 const CASES: &str = "cases.toml";

@@ -1,14 +1,28 @@
-//! What came of a test, as text and as JSON.
+//! What is tested, and what came of it, as text and as JSON.
 
+use std::path::PathBuf;
+
+use host_setup::output::plain;
 use serde::Serialize;
 use serde_json::json;
-use tool_host::ToolListing;
+use tool_host::{PolicyFile, ToolListing};
+use tool_kit::cases::CaseFile;
 use tool_kit::cost::{self, Budget, Costs, Row};
 use tool_kit::finding::{self, Finding, Weight};
 
-use super::tested::Tested;
 use crate::inspect::tokens;
-use host_setup::output::plain;
+use crate::isolated::{ComponentFile, Setup};
+
+/// What is tested.
+pub(super) struct Tested {
+    pub(super) setup: Setup,
+    pub(super) file: ComponentFile,
+    pub(super) cases: CaseFile,
+    /// The file of the cases, for the report.
+    pub(super) cases_path: Option<PathBuf>,
+    pub(super) policy: Option<PolicyFile>,
+    pub(super) seed: u64,
+}
 
 /// What came of a test.
 pub(super) struct Report {
@@ -58,7 +72,7 @@ pub(super) struct AbuseResult {
 
 impl Report {
     pub(super) fn new(tested: &Tested) -> Self {
-        let digest = tested.file.inspect(&tool_host::PolicyFile::None).digest;
+        let digest = tested.file.inspect(&PolicyFile::None).digest;
         Self {
             component: tested.file.name.clone(),
             digest,

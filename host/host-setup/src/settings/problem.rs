@@ -24,9 +24,9 @@ pub struct Problem {
 }
 
 impl Problems {
-    /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        self.0.iter()
+    /// One entry per variable and mistake.
+    pub fn all(&self) -> &[Problem] {
+        &self.0
     }
 }
 
@@ -94,13 +94,6 @@ fn outline(value: &str) -> String {
     match scheme.filter(is_scheme) {
         Some(scheme) => format!("a {scheme}:// address (not shown)"),
         None => "a value (not shown)".to_owned(),
-    }
-}
-
-impl Problems {
-    /// One entry per variable and mistake.
-    pub fn all(&self) -> &[Problem] {
-        &self.0
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Err(problems) => {
             let problem =
                 |problem: String| Finding::failed("settings", problem, "agent-host variables lists them all");
-            Report(problems.iter().map(ToString::to_string).map(problem).collect())
+            Report(problems.all().iter().map(ToString::to_string).map(problem).collect())
         }
     };
     print(&if arguments.json { report.as_json()? } else { report.to_string() })?;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 
-use super::{Exit, Load, load, whence};
+use super::{Exit, host_config, load, whence};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -46,7 +46,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
     let log = Log::from_vars(&ProcessEnv)?;
-    let host = load(&config, guest_runtime, Load { observer: meter.clone(), learn: false }).await?;
+    let observer = meter.clone();
+    let host = load(tool_host::Config { observer, ..host_config(&config, guest_runtime).await? }).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
     telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {
