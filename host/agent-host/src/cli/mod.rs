@@ -2,7 +2,6 @@
 
 mod cache;
 mod chat;
-mod completions;
 mod dev;
 mod doctor;
 mod jobs;
@@ -18,8 +17,10 @@ mod variables;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 use host_setup::children::Child;
+use host_setup::output::{completions, print};
 use host_setup::program::{VERSION, complain};
 use tokio::runtime::Handle;
 
@@ -95,7 +96,10 @@ enum Command {
     /// Print a script that completes commands and options in a shell
     ///
     /// For bash: agent-host completions bash > ~/.local/share/bash-completion/completions/agent-host
-    Completions(completions::Arguments),
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// List every setting: what it holds, its default, who needs it
     Variables(variables::Arguments),
     /// List every metric: its name, kind and labels, and what it counts
@@ -138,7 +142,10 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,
-        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Completions { shell } => {
+            print(&completions(Arguments::command(), shell)?)?;
+            Ok(Exit::Success)
+        }
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments, json).await,
         Command::Variables(arguments) => variables::run(&arguments, json),
@@ -150,10 +157,6 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-    use clap_complete::Shell;
-    use host_setup::output;
-
     use super::*;
 
     /// The commands that do something, with the words that lead to them.
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn completions_know_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = output::completions(Arguments::command(), shell).unwrap();
+            let script = completions(Arguments::command(), shell).unwrap();
             for word in ["doctor", "rollback", "token-file"] {
                 assert!(script.contains(word), "{word} for {shell}");
             }
