@@ -1,7 +1,8 @@
 //! The cases of a component, one after the other, each in a host of its own: with what it mocks and nothing of another.
 
-use host_setup::advice;
 use std::path::Path;
+
+use host_setup::advice;
 use tool_host::ToolListing;
 use tool_kit::cases::Case;
 use tool_kit::expectation::Answer;
