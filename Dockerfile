@@ -24,8 +24,8 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
-# Without its symbols. Who needs names and lines in a backtrace puts /src/target/shipped/agent-host.debug of the first
-# stage beside it.
+# The author's program, `agent-tool`, stays behind: it runs compilers and package managers. Without symbols: who needs names and lines
+# in a backtrace puts /src/target/shipped/agent-host.debug of the first stage beside it.
 COPY --from=build /src/target/shipped/agent-host /usr/local/bin/agent-host
 COPY --from=build /src/target/tools/ /usr/share/agent-host/tools/
 COPY --from=build /src/target/tools.policy.toml /usr/share/agent-host/tools.policy.toml

@@ -13,7 +13,7 @@ use std::process::Command;
 use acceptance::repository;
 use serde_json::Value;
 
-/// The crates between agent-core and agent-host.
+/// The crates between agent-core and the two programs.
 const MIDDLES: [&str; 6] =
     ["backends", "http-edge", "model-client", "tool-host", "tool-kit", "tool-registry"];
 
@@ -76,12 +76,25 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
         let known: Vec<_> = workspace.dependencies(lowest).intersection(&ours).copied().collect();
         assert_eq!(known, [] as [&str; 0], "{lowest}");
     }
-    let wired: Vec<_> = workspace.dependencies("agent-host").intersection(&ours).copied().collect();
-    let mut expected: Vec<_> = ["agent-core", OUTBOUND, "tool-build"].into_iter().chain(MIDDLES).collect();
-    expected.sort_unstable();
-    assert_eq!(wired, expected);
     let known: Vec<_> = workspace.dependencies("tool-build").intersection(&ours).copied().collect();
     assert_eq!(known, [] as [&str; 0], "tool-build");
+}
+
+/// What runs compilers and package managers is not linked into the service, and what serves not into the author's program.
+#[test]
+fn each_program_is_made_of_what_it_needs() {
+    let workspace = Workspace::read();
+    let ours = workspace.names();
+    let shared = BTreeSet::from(["agent-core", "backends", "tool-host", "tool-registry"]);
+    let with = |more: &[&'static str]| shared.iter().chain(more).copied().collect::<BTreeSet<_>>();
+    for (program, expected) in [
+        ("host-setup", shared.clone()),
+        ("agent-host", with(&["host-setup", "http-edge", "model-client", OUTBOUND])),
+        ("agent-tool", &with(&["host-setup", "tool-build", "tool-kit"]) - &BTreeSet::from(["backends"])),
+    ] {
+        let known: BTreeSet<_> = workspace.dependencies(program).intersection(&ours).copied().collect();
+        assert_eq!(known, expected, "{program}");
+    }
 }
 
 #[test]
@@ -90,6 +103,8 @@ fn every_crate_has_a_place_in_the_fan() {
         "acceptance",
         "agent-core",
         "agent-host",
+        "agent-tool",
+        "host-setup",
         READER,
         OUTBOUND,
         "test-servers",
@@ -153,7 +168,7 @@ fn one_file_reads_the_environment() {
         .filter(|file| code_of(file).iter().any(|(_, line)| reads(line)))
         .map(|file| shown(&file))
         .collect();
-    assert_eq!(files, BTreeSet::from(["host/agent-host/src/config/process_env.rs".to_owned()]));
+    assert_eq!(files, BTreeSet::from(["host/host-setup/src/settings/process_env.rs".to_owned()]));
 }
 
 #[test]
@@ -184,6 +199,7 @@ fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
         "host/agent-core/src/agent_loop",
         "host/model-client/src/resilience/retry_schedule.rs",
         "host/agent-host/src/config",
+        "host/host-setup/src/settings",
     ] {
         let pure = lines_of(place, |_| true);
         assert!(!pure.is_empty(), "there is no {place} any more");
@@ -265,9 +281,10 @@ fn nothing_is_called_after_what_it_is_not() {
     }
 }
 
-/// The sources of the crates that the service is made of, their unit tests in folders of their own apart.
+/// The sources of the crates that the two programs are made of, their unit tests in folders of their own apart.
 fn service_sources() -> Vec<PathBuf> {
-    let crates = ["agent-core", "agent-host", OUTBOUND].into_iter().chain(MIDDLES);
+    let crates =
+        ["agent-core", "agent-host", "agent-tool", "host-setup", OUTBOUND].into_iter().chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()
 }

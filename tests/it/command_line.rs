@@ -29,6 +29,30 @@ async fn a_command_line_that_makes_no_sense_is_refused_with_a_hint() {
     }
 }
 
+#[tokio::test]
+async fn a_command_that_moved_names_the_program_that_has_it() {
+    for (moved, name) in
+        [("tools new x --lang rust", "new"), ("tool test", "test"), ("replay run_1", "replay")]
+    {
+        let arguments: Vec<_> = moved.split(' ').collect();
+        let Ended { code, stdout, stderr } = Service::command(&arguments).run().await;
+        assert_eq!((code, &*stdout), (Some(2), ""), "{moved}: {stderr}");
+        assert!(
+            stderr.starts_with(&format!("agent-host: `agent-tool {name}` does that")),
+            "{moved}: {stderr}"
+        );
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        let known = Service::author(&[name, "--help"]).run().await;
+        assert!(known.code == Some(0) && known.stdout.contains("Usage: agent-tool"), "{known:?}");
+    }
+    let json = Service::command(&["tools", "build", "--json"]).run().await;
+    let said: Value = serde_json::from_str(&json.stderr).unwrap();
+    assert!(
+        json.code == Some(2) && said["error"].as_str().unwrap().contains("`agent-tool build`"),
+        "{json:?}"
+    );
+}
+
 /// `agent-host dev` with the tools that the demo model knows.
 async fn dev() -> Service {
     let builder = Service::command(&["dev"]).tools(["calculator", "clock", "text-stats"]);

@@ -149,19 +149,19 @@ async fn a_key_is_made_once_and_signs_components() {
     let folder = tempfile::tempdir().unwrap();
     let (key, component) = (folder.path().join("key.pem"), folder.path().join("notes.wasm"));
     fs::write(&component, Component::granted("notes").bytes).unwrap();
-    let run = async |arguments: &[&str]| Service::command(arguments).run().await;
-    let made = run(&["tools", "key", key.to_str().unwrap()]).await;
+    let run = async |arguments: &[&str]| Service::author(arguments).run().await;
+    let made = run(&["key", key.to_str().unwrap()]).await;
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.stdout.starts_with("signer = \"ed25519:"), "{}", made.stdout);
     assert!(fs::read_to_string(&key).unwrap().contains("PRIVATE KEY"));
-    let again = run(&["tools", "key", key.to_str().unwrap()]).await;
+    let again = run(&["key", key.to_str().unwrap()]).await;
     assert_eq!(again.stdout, made.stdout, "it is read, not replaced");
-    let signed = run(&["tools", "sign", component.to_str().unwrap(), "--key", key.to_str().unwrap()]).await;
+    let signed = run(&["sign", component.to_str().unwrap(), "--key", key.to_str().unwrap()]).await;
     assert_eq!(signed.code, Some(0), "{signed:?}");
     assert!(signed.stdout.ends_with(&made.stdout), "{}", signed.stdout);
     assert_eq!(fs::read(folder.path().join("notes.wasm.sig")).unwrap().len(), 64);
-    let missing = run(&["tools", "sign", component.to_str().unwrap(), "--key", "nowhere.pem"]).await;
-    assert!(missing.code == Some(1) && missing.stderr.contains("tools key"), "{missing:?}");
+    let missing = run(&["sign", component.to_str().unwrap(), "--key", "nowhere.pem"]).await;
+    assert!(missing.code == Some(1) && missing.stderr.contains("agent-tool key"), "{missing:?}");
 }
 
 /// What the tools that need a grant say of themselves is a policy, once the digest is filled in.

@@ -1,7 +1,7 @@
-//! Packages of the binary, as `cargo xtask dist` makes them of the one that is shipped: installed from their files into
+//! Packages of the two programs, as `cargo xtask dist` makes them of those that are shipped: installed from their files into
 //! clean places, they answer.
 
-use acceptance::{agent_host, repository};
+use acceptance::{agent_host, agent_tool, repository};
 use tokio::process::Command;
 
 #[tokio::test]
@@ -9,7 +9,7 @@ async fn a_wheel_an_npm_package_and_a_debian_package_are_installed_and_answer_wi
     let folder = tempfile::tempdir().unwrap();
     let xtask = agent_host().with_file_name("xtask");
     let mut command = Command::new(xtask);
-    command.arg("packages").arg(agent_host()).arg(folder.path()).args(["--fast", "--try"]);
+    command.arg("packages").args([agent_host(), agent_tool()]).arg(folder.path()).args(["--fast", "--try"]);
     let output = command.current_dir(repository()).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");

@@ -63,7 +63,7 @@ impl World {
 
     /// The command without the credential: it is sent nowhere.
     async fn replay(&self, arguments: &[&str]) -> acceptance::Ended {
-        self.tools(Service::command(&[&["replay"], arguments].concat())).run().await
+        self.tools(Service::author(&[&["replay"], arguments].concat())).run().await
     }
 
     fn requests(&self) -> usize {

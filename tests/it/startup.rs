@@ -90,11 +90,11 @@ async fn every_mistake_in_the_variables_is_in_the_one_message() {
       LLM_HEALTH_TTL_MS: found "3600001"; allowed: a whole number of milliseconds from 0 to 3600000
       MAX_CONCURRENT_AGENTS: found "0"; allowed: a whole number from 1 to 100000
       ADMISSION_WAIT_MS: found "NaN"; allowed: a whole number of milliseconds from 0 to 3600000
-      TOKEN_BUDGET_PER_REQUEST: found "0"; allowed: a whole number from 1 to 1000000000
       AGENT_TIMEOUT_MS: found "1h"; allowed: a whole number of milliseconds from 1 to 3600000
       CIRCUIT_MIN_VOLUME: found "x"; allowed: a whole number from 0 to 1000000
       RESULT_CACHE: found "maybe"; allowed: on or off
       AGENT_CLUSTER_URL: found a value (not shown); allowed: a URL that starts with https:// or http://
+      TOKEN_BUDGET_PER_REQUEST: found "0"; allowed: a whole number from 1 to 1000000000
       TOOL_TIMEOUT_MS: found "0"; allowed: a whole number of milliseconds from 1 to 3600000
       TOOL_MEMORY_BYTES: found "1024"; allowed: a whole number of bytes from 1048576 to 4294967296
       TOOL_OUTPUT_BYTES: found "0"; allowed: a whole number of bytes from 1 to 1073741824

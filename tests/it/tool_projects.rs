@@ -1,4 +1,4 @@
-//! `agent-host tool new`, `build` and `dev`, as authors use them: outside of the repository, in a folder whose path has
+//! `agent-tool new`, `build` and `dev`, as authors use them: outside of the repository, in a folder whose path has
 //! spaces, with the real toolchains. `cargo xtask test` installs what these need once.
 
 mod dev;
@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use acceptance::{agent_host, repository};
+use acceptance::{agent_host, agent_tool, repository};
 use tempfile::TempDir;
 
 /// Where authors have their tools.
@@ -29,9 +29,13 @@ impl Desk {
         self.home.path().join("tools of mine")
     }
 
-    /// The binary here, in the environment of these tests: the toolchains need theirs.
+    /// The author's program here, in the environment of these tests: the toolchains need theirs.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(agent_host());
+        self.program(&agent_tool(), arguments)
+    }
+
+    fn program(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.path())
@@ -43,7 +47,7 @@ impl Desk {
 
     /// Makes a project and returns its folder. The packages of npm are those that `cargo xtask test` installed.
     fn new_project(&self, name: &str, language: &str, example: &str) -> PathBuf {
-        let made = run(&mut self.command(&["tool", "new", name, "--lang", language, "--example", example]));
+        let made = run(&mut self.command(&["new", name, "--lang", language, "--example", example]));
         assert!(made.stdout.starts_with("a tool in "), "{made:?}");
         let folder = self.path().join(name);
         if language == "js" {
@@ -58,7 +62,7 @@ impl Desk {
 
     /// Calls a tool of the components in a folder.
     fn call(&self, folder: &Path, tool: &str, arguments: &str) -> Command {
-        let mut command = self.command(&["tool", "call", tool, arguments]);
+        let mut command = self.program(&agent_host(), &["tools", "call", tool, arguments]);
         command.env("TOOLS_DIR", folder);
         command
     }

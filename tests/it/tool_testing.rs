@@ -1,4 +1,4 @@
-//! `agent-host tool inspect`, `check` and `test`: what the author of a component is told before it is shipped.
+//! `agent-tool inspect`, `check` and `test`: what the author of a component is told before it is shipped.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +23,9 @@ impl Project {
         self.0.path().to_str().unwrap()
     }
 
-    /// `agent-host tool …` with that folder as its last argument.
+    /// `agent-tool …` with that folder as its last argument.
     async fn run(&self, arguments: &[&str]) -> Ended {
-        let arguments = [&["tool"], arguments, &[self.path()]].concat();
-        Service::command(&arguments).run().await
+        Service::author(&[arguments, &[self.path()]].concat()).run().await
     }
 
     /// The same as JSON.
@@ -153,8 +152,8 @@ async fn a_request_that_no_line_answers_fails_the_case_by_name() {
 async fn a_tool_that_does_not_bear_abuse_is_shown_with_the_smallest_arguments_and_a_command() {
     let project = Project::new(&Component::misbehaving("misbehaving"), "");
     // So that what hangs does not hold the test up.
-    let arguments = ["tool", "test", "--json", project.path()];
-    let ended = Service::command(&arguments)
+    let arguments = ["test", "--json", project.path()];
+    let ended = Service::author(&arguments)
         .env("TOOL_TIMEOUT_MS", "400")
         .env("TOOL_MEMORY_BYTES", "8388608")
         .run()
@@ -184,8 +183,8 @@ async fn a_component_is_checked_against_what_it_declares() {
     let component = Component::misbehaving("misbehaving");
     let project = Project::new(&component, "");
     let file = Path::new(project.path()).join(component.file());
-    let arguments = ["tool", "check", "--json", file.to_str().unwrap()];
-    let ended = Service::command(&arguments).env("TOOL_TIMEOUT_MS", "400").run().await;
+    let arguments = ["check", "--json", file.to_str().unwrap()];
+    let ended = Service::author(&arguments).env("TOOL_TIMEOUT_MS", "400").run().await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let of = |tool: &str, weight: &str| {
@@ -200,7 +199,7 @@ async fn a_component_is_checked_against_what_it_declares() {
 
     let good = Project::new(&Component::shipped("calculator"), "");
     let file = Path::new(good.path()).join("calculator.wasm");
-    let ended = Service::command(&["tool", "check", file.to_str().unwrap()]).run().await;
+    let ended = Service::author(&["check", file.to_str().unwrap()]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("0 faults"), "{ended:?}");
 }
@@ -210,7 +209,7 @@ async fn a_tool_that_nothing_can_call_is_a_fault_of_its_schema_and_no_test_that_
     let component = Component::misbehaving("describe-uncallable");
     let project = Project::new(&component, "");
     let file = Path::new(project.path()).join(component.file());
-    let checked = Service::command(&["tool", "check", file.to_str().unwrap()]).run().await;
+    let checked = Service::author(&["check", file.to_str().unwrap()]).run().await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
     assert!(
         checked.stdout.contains(r#"fault: find: its arguments must have "qurey" ("required") and may not"#)
@@ -222,14 +221,14 @@ async fn a_tool_that_nothing_can_call_is_a_fault_of_its_schema_and_no_test_that_
     assert!(
         tested.stdout.contains("FAIL  find under abuse")
             && tested.stdout.contains("it was never called")
-            && tested.stdout.contains("`agent-host tool check`"),
+            && tested.stdout.contains("`agent-tool check`"),
         "{tested:?}"
     );
 }
 
 #[tokio::test]
 async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
-    let ended = Service::command(&["tool", "inspect", "calculator"]).tools(["calculator"]).run().await;
+    let ended = Service::author(&["inspect", "calculator"]).tools(["calculator"]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let digest = Component::shipped("calculator").digest();
     for part in
@@ -240,8 +239,8 @@ async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
 
     let project = Project::new(&granted("http-fetch"), "");
     let file = Path::new(project.path()).join("http-fetch.wasm");
-    let arguments = ["tool", "inspect", "--json", file.to_str().unwrap()];
-    let ended = Service::command(&arguments).run().await;
+    let arguments = ["inspect", "--json", file.to_str().unwrap()];
+    let ended = Service::author(&arguments).run().await;
     assert_eq!(ended.code, Some(1), "a service would refuse it: {ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(report["refusal"].as_str().unwrap().starts_with("imports wasi:http"), "{report:#}");
@@ -254,14 +253,14 @@ async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
 
     let module = Project::new(&Component::core_module("core"), "");
     let file = Path::new(module.path()).join("core.wasm");
-    let ended = Service::command(&["tool", "inspect", file.to_str().unwrap()]).run().await;
+    let ended = Service::author(&["inspect", file.to_str().unwrap()]).run().await;
     assert!(ended.code == Some(1) && ended.stdout.contains("is a core module"), "{ended:?}");
 }
 
 #[tokio::test]
 async fn what_cannot_be_tested_says_what_to_do() {
     let empty = tempfile::tempdir().unwrap();
-    let ended = Service::command(&["tool", "test", empty.path().to_str().unwrap()]).run().await;
+    let ended = Service::author(&["test", empty.path().to_str().unwrap()]).run().await;
     assert!(ended.code == Some(1) && ended.stderr.contains("there is no component in"), "{ended:?}");
     let project = Project::new(&Component::shipped("calculator"), "[[case]]\nexpect = { outptu = \"3\" }\n");
     let ended = project.run(&["test"]).await;
@@ -270,7 +269,7 @@ async fn what_cannot_be_tested_says_what_to_do() {
         ended.stderr.contains("line 2: expect of the case") && ended.stderr.contains("outptu"),
         "{ended:?}"
     );
-    let ended = Service::command(&["tool", "check", "nothing-here"]).run().await;
+    let ended = Service::author(&["check", "nothing-here"]).run().await;
     assert!(ended.code == Some(1) && ended.stderr.contains("no component of that name in"), "{ended:?}");
 }
 

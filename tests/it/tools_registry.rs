@@ -31,8 +31,11 @@ impl Home {
     }
 
     async fn tool(&self, arguments: &[&str]) -> Ended {
-        let arguments = [&["tool"], arguments].concat();
-        Service::command(&arguments).env("TOOLS_DIR", self.path("tools")).run().await
+        let program = match arguments.first() {
+            Some(&("publish" | "key" | "sign")) => Service::author(arguments),
+            _ => Service::command(&[&["tools"], arguments].concat()),
+        };
+        program.env("TOOLS_DIR", self.path("tools")).run().await
     }
 
     /// Publishes and says by which reference it can be installed.
@@ -124,7 +127,7 @@ async fn a_signature_travels_along_and_the_policy_says_whose_counts() {
     let ended = home.install(&by_own, &[]).await;
     let key = signer.trim().trim_start_matches("signer = ").trim_matches('"');
     assert!(ended.code == Some(0) && ended.stdout.contains(&format!("signature  {key}")), "{ended:?}");
-    // The signature is the file that `tools sign` writes.
+    // The signature is the file that `agent-tool sign` writes.
     let signed = home.tool(&["sign", &home.path("calculator.wasm"), "--key", &own]).await;
     assert_eq!(signed.code, Some(0), "{signed:?}");
     let beside = fs::read(home.path("calculator.wasm.sig")).unwrap();

@@ -17,10 +17,19 @@ pub fn agent_host() -> PathBuf {
     if let Some(named) = env::var_os("BENCH_BINARY") {
         return named.into();
     }
-    let binary = profile_folder().join("agent-host");
+    built("agent-host")
+}
+
+/// The author's program, beside it.
+pub fn agent_tool() -> PathBuf {
+    built("agent-tool")
+}
+
+fn built(name: &str) -> PathBuf {
+    let binary = profile_folder().join(name);
     assert!(
         binary.is_file(),
-        "there is no {}: run `cargo build -p agent-host` first (`cargo xtask test` does)",
+        "there is no {}: run `cargo build -p {name}` first (`cargo xtask test` does)",
         binary.display()
     );
     binary

@@ -44,7 +44,7 @@ mod tokens;
 mod upstream;
 mod user;
 
-pub use artifacts::{agent_host, repository};
+pub use artifacts::{agent_host, agent_tool, repository};
 pub use caller::{Answer, Caller};
 pub use collector::{Collector, Span};
 pub use component::Component;

@@ -11,7 +11,7 @@ use test_servers::{Postgres, Redis, eventually};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use crate::artifacts::{agent_host, shared_compile_cache};
+use crate::artifacts::{agent_host, agent_tool, shared_compile_cache};
 use crate::caller::Caller;
 use crate::component::Component;
 use crate::log::Log;
@@ -85,6 +85,11 @@ impl Service {
     /// The binary with these arguments and no variables but those of its folders.
     pub fn command(arguments: &[&str]) -> Builder {
         Builder::new(arguments)
+    }
+
+    /// The author's program with these arguments and no variables but those of its folders.
+    pub fn author(arguments: &[&str]) -> Builder {
+        Builder::new(arguments).program(&agent_tool())
     }
 
     /// Where it listens.

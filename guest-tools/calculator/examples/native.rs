@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use agent_tool::Component;
+use agent_tool_sdk::Component;
 
 fn main() {
     let mut stdout = std::io::stdout();
@@ -29,6 +29,6 @@ fn main() {
     }
 }
 
-fn call(arguments: &str) -> agent_tool::Output {
+fn call(arguments: &str) -> agent_tool_sdk::Output {
     calculator::Tools::call("calculate".to_owned(), arguments.to_owned()).unwrap()
 }

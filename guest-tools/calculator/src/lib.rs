@@ -23,7 +23,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,7 +55,7 @@ fn evaluate(expression: &str) -> Result<Answer, Refusal> {
     Ok(Answer::of(&value))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Works out an arithmetic expression exactly. Use it for every calculation. Has + - * / % ^ ( ) pi e sqrt cbrt
     /// abs round(x, decimals) floor ceil trunc min max exp ln log10 log2 sin cos tan asin acos atan, in radians.
     calculate(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 1000;

@@ -1,6 +1,6 @@
 //! The tool `add_to_date`.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::civil::{Date, Time, Weekday};
 use jiff::{Span, Timestamp, Zoned};
 use schemars::JsonSchema;

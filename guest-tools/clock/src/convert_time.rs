@@ -1,6 +1,6 @@
 //! The tool `convert_time`.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The tool `current_time`.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! The tool `date_difference`.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};

@@ -15,7 +15,7 @@ mod moment;
 mod when;
 mod zone;
 
-use agent_tool::{Failure, clock};
+use agent_tool_sdk::{Failure, clock};
 use jiff::Timestamp;
 
 use add_to_date::{Addition, Sum};
@@ -47,7 +47,7 @@ fn now() -> Result<Timestamp, Failure> {
         .ok_or_else(|| Failure::unavailable("the host's clock tells a time beyond the year 9999"))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Tells the current date and time. Use it whenever an answer depends on them.
     current_time(Place) -> Moment, hints: [read_only], timeout_ms: 1000;
 

@@ -1,6 +1,6 @@
 //! Dates and times as they are given: with a zone, without one, or without a time of day.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::temporal::{DateTimeParser, Pieces};
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};

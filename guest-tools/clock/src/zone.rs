@@ -1,6 +1,6 @@
 //! Time zones by their names.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
 use boa_engine::{Context, JsError, JsValue, Script, Source};

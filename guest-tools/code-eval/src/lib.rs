@@ -39,7 +39,7 @@ mod tools;
 
 use std::rc::Rc;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,7 +57,7 @@ fn run_code(Question { code }: Question) -> Result<Answer, Failure> {
     engine::run(&code, Rc::new(toolbox::RunTools))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Runs JavaScript that can call your other tools: `tools.NAME({…})` returns that tool's answer or throws. Use it to do
     /// in one step what would take several calls: to loop, filter and combine answers, and return only what is needed. The
     /// value of the last expression, or of `return`, is the result. No network, files, timers or imports.

@@ -54,7 +54,7 @@ struct Random(Cell<u64>);
 /// Has `Math.random` count from the call's id: a script that is run again with its call makes the same calls of tools.
 fn replace_random(context: &mut Context) -> JsResult<()> {
     // FNV-1a: every byte counts, and nothing here is secret.
-    let seed = agent_tool::context::call_id().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let seed = agent_tool_sdk::context::call_id().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     context.insert_data(Random(Cell::new(seed)));
@@ -105,12 +105,12 @@ struct HostClock;
 
 impl Clock for HostClock {
     fn now(&self) -> JsInstant {
-        let now = agent_tool::clock::now_ms();
+        let now = agent_tool_sdk::clock::now_ms();
         JsInstant::new(now / 1000, u32::try_from(now % 1000 * 1_000_000).unwrap_or(0))
     }
 
     fn system_time_millis(&self) -> i64 {
-        i64::try_from(agent_tool::clock::now_ms()).unwrap_or(i64::MAX)
+        i64::try_from(agent_tool_sdk::clock::now_ms()).unwrap_or(i64::MAX)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What went wrong, in words for the model: what, where, and what to do about it.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use boa_engine::{Context, JsError};
 
 use crate::console::Console;

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use boa_engine::Source;
 use boa_engine::ast::declaration::Declaration;
 use boa_engine::ast::visitor::{VisitWith as _, Visitor};

@@ -1,6 +1,6 @@
 //! Code that is no JavaScript, in words for the model.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use boa_engine::JsError;
 use boa_engine::parser::Error as ParseError;
 use boa_engine::parser::lexer::Error as LexError;

@@ -1,6 +1,6 @@
 //! The run's other tools, as a script's calls reach them: a trait, and the host's interface `agent:tool/toolbox` behind it.
 
-use agent_tool::toolbox;
+use agent_tool_sdk::toolbox;
 
 /// Tools that a script may call.
 pub(crate) trait Tools {

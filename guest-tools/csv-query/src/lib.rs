@@ -20,7 +20,7 @@ mod table;
 mod tests;
 mod value;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ fn csv_query(Question { csv, sql }: Question) -> Result<Answer, Failure> {
     run::run(&query, &table)
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Runs SQL on CSV text: to filter, group, aggregate or sort.
     csv_query(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 5000;
 }

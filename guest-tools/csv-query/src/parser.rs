@@ -4,7 +4,7 @@ mod clauses;
 mod expressions;
 mod names;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 
 use crate::lexer::{Refusal, Token, read_tokens};
 use crate::query::{Aggregate, Expression, Query};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! CSV as a table: named columns and rows of values.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 
 use crate::value::Value;
 

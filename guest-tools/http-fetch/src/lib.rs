@@ -15,7 +15,7 @@ mod html;
 mod page;
 mod tags;
 
-use agent_tool::{Failure, http};
+use agent_tool_sdk::{Failure, http};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -49,7 +49,7 @@ fn fetch(Address { url, max_characters, start }: Address) -> Result<Page, Failur
     page::read(url.trim(), &response, Part { start: start.map_or(0, count), most })
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Reads a web page or an API by GET. Redirects are returned, not followed.
     fetch(Address) -> Page, hints: [read_only, idempotent];
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agent_tool::Failure;
-use agent_tool::http::Response;
+use agent_tool_sdk::Failure;
+use agent_tool_sdk::http::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ fn looks_like_html(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::http::Response;
+    use agent_tool_sdk::http::Response;
 
     use super::{Part, read};
 

@@ -11,7 +11,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ fn json_query(Question { json, query }: Question) -> Result<Results, Failure> {
     query::run(&query, json.get())
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Runs a jq query on a JSON value to filter, sort, group or add up.
     json_query(Question) -> Results, hints: [read_only, idempotent, pure], timeout_ms: 2000;
 }

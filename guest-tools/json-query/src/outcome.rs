@@ -1,7 +1,7 @@
 //! What a query yields, as JSON. jaq's values are more than JSON's: what has no place in JSON is brought into
 //! it as jq does, or refused.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jaq_core::{Exn, ValX};
 use jaq_json::{Num, Val};
 use schemars::JsonSchema;

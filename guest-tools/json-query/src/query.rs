@@ -1,6 +1,6 @@
 //! Compiles a query and runs it on a value.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars};
 use jaq_json::{Map, Val, read};

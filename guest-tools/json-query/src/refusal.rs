@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use jaq_core::compile::Undefined;
 use jaq_core::{compile, load};
 

@@ -1,7 +1,7 @@
 //! A component whose calls are seen outside: each is one request to a server, so that whoever runs that server counts what was
 //! really done, whatever became of the host.
 
-use agent_tool::{Failure, http};
+use agent_tool_sdk::{Failure, http};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ fn look(Place { url, body }: Place) -> Result<Told, Failure> {
     tell(&http::Method::Get, &url, &body)
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Does something outside, once more for every call.
     act(Place) -> Told;
 

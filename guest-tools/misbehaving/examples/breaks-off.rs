@@ -1,6 +1,6 @@
 //! A component that ends in the middle of what it sends: the half of a body is written, and the rest never comes.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wasip2::http::outgoing_handler;
@@ -35,7 +35,7 @@ fn break_off(Place { authority }: Place) -> Result<Sent, Failure> {
     std::process::abort()
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Sends the half of a body, and traps.
     break_off(Place) -> Sent;
 }

@@ -1,6 +1,6 @@
 //! A component that calls the run's other tools: once, one after another for ever, and itself.
 
-use agent_tool::{Failure, toolbox};
+use agent_tool_sdk::{Failure, toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn call_tool_or_fail(Call { name, arguments }: Call) -> Result<Value, Failure> {
     toolbox::call(&name, &arguments).map_err(|failure| failure.with_meta("retry-after-ms", "1"))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Calls a tool.
     call_tool(Call) -> Called;
 

@@ -1,6 +1,6 @@
 //! A component with a tool whose name the contract does not allow.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeBadName;
 
@@ -20,4 +20,4 @@ impl Component for DescribeBadName {
     }
 }
 
-agent_tool::export_component!(DescribeBadName);
+agent_tool_sdk::export_component!(DescribeBadName);

@@ -1,6 +1,6 @@
 //! A component with a tool whose input schema is JSON, but no JSON Schema.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeBadSchema;
 
@@ -20,4 +20,4 @@ impl Component for DescribeBadSchema {
     }
 }
 
-agent_tool::export_component!(DescribeBadSchema);
+agent_tool_sdk::export_component!(DescribeBadSchema);

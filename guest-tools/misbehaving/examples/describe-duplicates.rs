@@ -1,6 +1,6 @@
 //! A component with two tools of one name.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeDuplicates;
 
@@ -21,4 +21,4 @@ impl Component for DescribeDuplicates {
     }
 }
 
-agent_tool::export_component!(DescribeDuplicates);
+agent_tool_sdk::export_component!(DescribeDuplicates);

@@ -1,6 +1,6 @@
 //! A component whose description is 64 MiB long.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeFloods;
 
@@ -20,4 +20,4 @@ impl Component for DescribeFloods {
     }
 }
 
-agent_tool::export_component!(DescribeFloods);
+agent_tool_sdk::export_component!(DescribeFloods);

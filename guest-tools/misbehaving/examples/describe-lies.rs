@@ -1,6 +1,6 @@
 //! A component that describes a tool which `call` does not know.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeLies;
 
@@ -20,4 +20,4 @@ impl Component for DescribeLies {
     }
 }
 
-agent_tool::export_component!(DescribeLies);
+agent_tool_sdk::export_component!(DescribeLies);

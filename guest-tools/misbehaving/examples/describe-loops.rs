@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeLoops;
 
@@ -19,4 +19,4 @@ impl Component for DescribeLoops {
     }
 }
 
-agent_tool::export_component!(DescribeLoops);
+agent_tool_sdk::export_component!(DescribeLoops);

@@ -1,6 +1,6 @@
 //! A component without tools.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeNothing;
 
@@ -14,4 +14,4 @@ impl Component for DescribeNothing {
     }
 }
 
-agent_tool::export_component!(DescribeNothing);
+agent_tool_sdk::export_component!(DescribeNothing);

@@ -1,6 +1,6 @@
 //! A component whose `describe` traps.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeTraps;
 
@@ -15,4 +15,4 @@ impl Component for DescribeTraps {
     }
 }
 
-agent_tool::export_component!(DescribeTraps);
+agent_tool_sdk::export_component!(DescribeTraps);

@@ -1,6 +1,6 @@
 //! A component with a tool that must have an argument which its schema forbids.
 
-use agent_tool::{Component, Failure, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, Output, ToolDef};
 
 struct DescribeUncallable;
 
@@ -22,4 +22,4 @@ impl Component for DescribeUncallable {
     }
 }
 
-agent_tool::export_component!(DescribeUncallable);
+agent_tool_sdk::export_component!(DescribeUncallable);

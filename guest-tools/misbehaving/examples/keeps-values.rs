@@ -1,7 +1,7 @@
 //! A component that keeps values and is told the user: what its tests need of both, and tools that fail now and then,
 //! which only a value that outlives the call can make them do.
 
-use agent_tool::{Failure, NoArguments, context, key_value};
+use agent_tool_sdk::{Failure, NoArguments, context, key_value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ fn fail_first_destructive(failures: Failures) -> Result<Made, Failure> {
     fail_first(failures)
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Keeps a value.
     keep(Kept) -> Kept;
 

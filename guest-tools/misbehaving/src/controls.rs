@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agent_tool::{Failure, NoArguments, clock, context, log, progress};
+use agent_tool_sdk::{Failure, NoArguments, clock, context, log, progress};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) struct Report {
 }
 
 fn say_unavailable() -> String {
-    agent_tool::code::UNAVAILABLE.to_owned()
+    agent_tool_sdk::code::UNAVAILABLE.to_owned()
 }
 
 pub(crate) fn fail(report: Report) -> Result<Never, Failure> {
@@ -110,7 +110,7 @@ pub(crate) fn loop_until_cancelled(_: NoArguments) -> Result<Never, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::NoArguments;
+    use agent_tool_sdk::NoArguments;
 
     use super::{count_calls, echo, fail, work_in_steps};
 
@@ -130,7 +130,7 @@ mod tests {
     fn work_is_reported_step_by_step() {
         work_in_steps(serde_json::from_str(r#"{"steps":2,"step_ms":1}"#).unwrap()).unwrap();
         let shares: Vec<_> =
-            agent_tool::progress::double::take().into_iter().map(|(_, share)| share).collect();
+            agent_tool_sdk::progress::double::take().into_iter().map(|(_, share)| share).collect();
         assert_eq!(shares, [Some(0.5), Some(1.0)]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use agent_tool::{Failure, NoArguments, log};
+use agent_tool_sdk::{Failure, NoArguments, log};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

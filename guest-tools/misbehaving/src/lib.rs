@@ -8,7 +8,7 @@ mod controls;
 mod exhaustion;
 mod lies;
 
-use agent_tool::{Component, Failure, NoArguments, Output, ToolDef};
+use agent_tool_sdk::{Component, Failure, NoArguments, Output, ToolDef};
 use controls::{
     Counted, Echoed, Report, Surroundings, Work, count_calls, echo, fail, look_around, loop_until_cancelled,
     work_in_steps,
@@ -18,7 +18,7 @@ use exhaustion::{
     trap,
 };
 
-agent_tool::tools! {
+agent_tool_sdk::tools! {
     /// Loops for ever and asks the host for nothing.
     loop_forever(NoArguments) -> Never;
 
@@ -76,4 +76,4 @@ impl Component for Misbehaving {
     }
 }
 
-agent_tool::export_component!(Misbehaving);
+agent_tool_sdk::export_component!(Misbehaving);

@@ -1,6 +1,6 @@
 //! Tools whose output is not what they say: huge, no JSON, or not of their own schema.
 
-use agent_tool::{Failure, NoArguments, Output, ToolDef, describe_tool};
+use agent_tool_sdk::{Failure, NoArguments, Output, ToolDef, describe_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

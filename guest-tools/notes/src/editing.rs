@@ -1,6 +1,6 @@
 //! The tool `edit_notes`.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ pub(crate) fn edit_notes(Edit { action, title, text }: Edit) -> Result<Edited, F
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::Component as _;
+    use agent_tool_sdk::Component as _;
 
     use crate::Tools;
 

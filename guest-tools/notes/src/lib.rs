@@ -11,7 +11,7 @@ mod store;
 use editing::{Edit, Edited, edit_notes};
 use reading::{Found, Wanted, read_notes};
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Reads the notes kept for the user from earlier conversations. Without arguments it lists their titles.
     read_notes(Wanted) -> Found, hints: [read_only, idempotent], timeout_ms: 5000;
 

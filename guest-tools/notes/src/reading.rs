@@ -1,6 +1,6 @@
 //! The tool `read_notes`: one note whole, those that have the words of a search, or the titles of all.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +130,7 @@ fn write_day(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::Component as _;
+    use agent_tool_sdk::Component as _;
     use proptest::prelude::*;
 
     use super::{excerpt, write_day};

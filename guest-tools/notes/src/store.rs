@@ -1,6 +1,6 @@
 //! Notes as values: one under each title, changed only by compare-and-swap.
 
-use agent_tool::{Failure, clock, key_value};
+use agent_tool_sdk::{Failure, clock, key_value};
 use serde::{Deserialize, Serialize};
 
 /// What the keys of notes begin with.
@@ -135,7 +135,7 @@ fn say_what_helps(mut failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::key_value;
+    use agent_tool_sdk::key_value;
 
     use super::{Note, Title, change, find, list_titles, refuse_missing};
 

@@ -10,7 +10,7 @@
 mod pattern;
 mod work;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ fn regex(Question { text, pattern, replacement, split }: Question) -> Result<Out
     }
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Finds, replaces or splits by a regular expression.
     regex(Question) -> Outcome, hints: [read_only, idempotent, pure], timeout_ms: 3000;
 }

@@ -1,6 +1,6 @@
 //! From a pattern to what can be searched with, or to words that say what is wrong with it.
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use engine::{Error, Regex, RegexBuilder};
 
 /// The longest pattern, in bytes.

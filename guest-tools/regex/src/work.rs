@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use engine::{Captures, Regex};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -177,7 +177,7 @@ pub(crate) fn split(regex: &Regex, text: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::Component as _;
+    use agent_tool_sdk::Component as _;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

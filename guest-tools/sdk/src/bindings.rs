@@ -19,7 +19,7 @@ wit_bindgen::generate!({
     world: "agent:sdk/guest",
     generate_all,
     additional_derives: [PartialEq, Eq],
-    default_bindings_module: "agent_tool::bindings",
+    default_bindings_module: "agent_tool_sdk::bindings",
     export_macro_name: "export_guest",
     pub_export_macro: true,
 });

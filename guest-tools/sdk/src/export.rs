@@ -27,28 +27,28 @@ use crate::Failure;
 /// What the contract does not allow does not compile, be it a name, a hint or a tool without a description:
 ///
 /// ```compile_fail
-/// # use agent_tool::{Failure, NoArguments};
+/// # use agent_tool_sdk::{Failure, NoArguments};
 /// # fn Shout(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
 /// # fn main() {}
-/// agent_tool::export! {
+/// agent_tool_sdk::export! {
 ///     /// A tool's name has no capitals.
 ///     Shout(NoArguments) -> String;
 /// }
 /// ```
 /// ```compile_fail
-/// # use agent_tool::{Failure, NoArguments};
+/// # use agent_tool_sdk::{Failure, NoArguments};
 /// # fn wait(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
 /// # fn main() {}
-/// agent_tool::export! {
+/// agent_tool_sdk::export! {
 ///     /// There is no such hint.
 ///     wait(NoArguments) -> String, hints: [harmless];
 /// }
 /// ```
 /// ```compile_fail
-/// # use agent_tool::{Failure, NoArguments};
+/// # use agent_tool_sdk::{Failure, NoArguments};
 /// # fn wait(_: NoArguments) -> Result<String, Failure> { Ok(String::new()) }
 /// # fn main() {}
-/// agent_tool::export! {
+/// agent_tool_sdk::export! {
 ///     wait(NoArguments) -> String;
 /// }
 /// ```

@@ -1,7 +1,7 @@
-//! `agent-tool`: write a tool for agent-host as a plain function over serde types.
+//! `agent-tool-sdk`: write a tool for agent-host as a plain function over serde types.
 //!
 //! ```
-//! use agent_tool::Failure;
+//! use agent_tool_sdk::Failure;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!
@@ -24,7 +24,7 @@
 //!     Ok(Greeting { greeting: format!("Hello, {name}!") })
 //! }
 //!
-//! agent_tool::export! {
+//! agent_tool_sdk::export! {
 //!     /// Greets someone by name. Use it when the user asks to be greeted.
 //!     greet(Name) -> Greeting, hints: [read_only, idempotent];
 //! }

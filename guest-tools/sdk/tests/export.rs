@@ -1,6 +1,6 @@
 //! What `export!` makes of functions: a component as the host sees it.
 
-use agent_tool::{Component, Failure, NoArguments, code};
+use agent_tool_sdk::{Component, Failure, NoArguments, code};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ fn forget(_: NoArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Adds up whole
     /// numbers.
     ///

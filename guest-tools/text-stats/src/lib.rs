@@ -2,7 +2,7 @@
 
 mod statistics;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ fn text_stats(Text { text }: Text) -> Result<Statistics, Failure> {
     Ok(Statistics::of(&text))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Counts the characters, words, sentences and lines of a text and its frequent words.
     text_stats(Text) -> Statistics, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

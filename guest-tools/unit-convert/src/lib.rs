@@ -13,7 +13,7 @@ mod names;
 mod notation;
 mod units;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ fn unit_convert(Question { value, from, to }: Question) -> Result<Answer, Failur
     convert::convert(value, &from, &to).map_err(Failure::invalid_arguments)
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Converts between units of measurement.
     unit_convert(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

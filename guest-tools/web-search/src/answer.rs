@@ -1,8 +1,8 @@
 //! What a search comes to, from SearxNG's JSON. It is read leniently: what engines send differs, and one odd result hides
 //! no others.
 
-use agent_tool::Failure;
-use agent_tool::http::Response;
+use agent_tool_sdk::Failure;
+use agent_tool_sdk::http::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -140,7 +140,7 @@ fn refuse_status(response: &Response) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::http::Response;
+    use agent_tool_sdk::http::Response;
     use proptest::prelude::*;
 
     use super::read;

@@ -9,7 +9,7 @@
 mod answer;
 mod request;
 
-use agent_tool::{Failure, config, http};
+use agent_tool_sdk::{Failure, config, http};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,14 +39,14 @@ fn web_search(question: Question) -> Result<Results, Failure> {
     answer::read(&head.read(MOST_BYTES)?, question.max_results)
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Searches the web. Returns titles, addresses and excerpts of pages, not the pages.
     web_search(Question) -> Results, hints: [read_only, idempotent];
 }
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::{Component as _, config};
+    use agent_tool_sdk::{Component as _, config};
 
     use crate::Tools;
 

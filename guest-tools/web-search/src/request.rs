@@ -1,6 +1,6 @@
 //! The URL of a search, after SearxNG's API (<https://docs.searxng.org/dev/search_api.html>).
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

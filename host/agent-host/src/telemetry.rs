@@ -44,16 +44,15 @@ use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 11] = [
+const OURS: [&str; 10] = [
     "agent_core",
     "agent_host",
     "backends",
+    "host_setup",
     "http_edge",
     "json_schema",
     "model_client",
-    "tool_build",
     "tool_host",
-    "tool_kit",
     "tool_registry",
     "tool",
 ];

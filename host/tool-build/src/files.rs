@@ -19,7 +19,7 @@ pub(crate) fn read_manifest(path: &Path) -> Result<Option<String>> {
         Ok(metadata) if metadata.len() > MANIFEST_BYTES || !metadata.is_file() => {
             return Err(Error::new("what should be a manifest is too large or no file")
                 .at(path)
-                .mend("put the manifest there that `agent-host tool new` writes"));
+                .mend("put the manifest there that `agent-tool new` writes"));
         }
         Ok(_) => {}
     }

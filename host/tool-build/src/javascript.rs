@@ -23,7 +23,7 @@ pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Made> {
         return Err(Error::new("this package is not a tool's")
             .at(folder)
             .why(format!("it has no {SCRIPT}, which makes a component of it"))
-            .mend("make a tool with `agent-host tool new my-tool --lang js`, and take its build.mjs, agent-tool/ and wit/"));
+            .mend("make a tool with `agent-tool new my-tool --lang js`, and take its build.mjs, agent-tool/ and wit/"));
     }
     find_node(folder)?;
     install(folder, progress)?;

@@ -9,6 +9,7 @@ const LONGEST: usize = 63;
 const RESERVED: &[&str] = &[
     "agent-tool",
     "agent-host",
+    "agent-tool-sdk",
     "aux",
     "build",
     "con",

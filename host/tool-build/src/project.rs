@@ -75,8 +75,8 @@ impl Project {
             return Err(Error::new("this is not a tool's folder")
                 .at(&folder)
                 .why("it has no Cargo.toml, pyproject.toml or package.json")
-                .mend("name the folder of a tool: agent-host tool build FOLDER")
-                .mend("make one: agent-host tool new my-tool --lang rust"));
+                .mend("name the folder of a tool: agent-tool build FOLDER")
+                .mend("make one: agent-tool new my-tool --lang rust"));
         };
         let is_file_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
         if !is_file_name {
@@ -107,7 +107,7 @@ impl Project {
                 "a host calls `agent:tool/tool`, or functions of its own, and this exports {}",
                 if outside.exports.is_empty() { "nothing".to_owned() } else { outside.exports.join(", ") }
             ))
-            .mend("in Rust: export functions with `agent_tool::export! { … }`; elsewhere: export agent:tool/tool from the world"));
+            .mend("in Rust: export functions with `agent_tool_sdk::export! { … }`; elsewhere: export agent:tool/tool from the world"));
         }
         let mut digest = "sha256:".to_owned();
         for byte in Sha256::digest(&bytes) {

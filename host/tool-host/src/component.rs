@@ -86,7 +86,7 @@ pub(crate) fn define(
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     if described.is_empty() {
         return Err(LoadError::Listing(
-            "it describes no tool: return at least one (in Rust, list the functions in agent_tool::export!)"
+            "it describes no tool: return at least one (in Rust, list the functions in agent_tool_sdk::export!)"
                 .into(),
         ));
     }

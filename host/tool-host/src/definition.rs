@@ -68,7 +68,7 @@ impl Definition {
         }
         let description = visible(&described.description);
         if description.trim().is_empty() {
-            return Err("it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)".into());
+            return Err("it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool_sdk::export!)".into());
         }
         let mut arguments = Schema::read(&described.input_schema, budget)
             .map_err(|problem| format!("its input schema {}", with_mend(problem, &described.input_schema)))?;
@@ -331,7 +331,7 @@ pub(crate) mod tests {
     fn a_wrong_description_is_refused_in_words() {
         let wrongly = r#"describes its tool "add" wrongly: "#;
         let of = |change: fn(&mut ToolDef)| problem(change).replace(wrongly, "");
-        insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)");
+        insta::assert_snapshot!(of(|d| d.description = " ".into()), @"it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool_sdk::export!)");
         insta::assert_snapshot!(of(|d| d.description = "x".repeat(20_000)), @"its description is longer than 4096 bytes, and every model call carries it: leave out what a failure can teach");
         insta::assert_snapshot!(of(|d| d.input_schema = r#"{"type":"array"}"#.into()), @r#"its input schema is not of type object, as arguments always are: write {"type": "object", "properties": {…}}"#);
         insta::assert_snapshot!(of(|d| d.output_schema = Some(r#"{"type":5}"#.into())), @r#"its output schema is not a JSON Schema: /type is 5, not one of "null", "boolean", "integer", "number", "string", "array" and "object""#);

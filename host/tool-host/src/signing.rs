@@ -71,7 +71,7 @@ pub enum NotTrusted {
     /// The policy names it, under other digests or signers.
     #[error(
         "the policy has lines for other builds of `{name}` only, and this one has no signature: have it published with \
-         `agent-host tool publish --key`, or add `digest = \"{digest}\"` to its lines"
+         `agent-tool publish --key`, or add `digest = \"{digest}\"` to its lines"
     )]
     OtherBuild {
         /// The component's name.

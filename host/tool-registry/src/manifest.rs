@@ -55,12 +55,12 @@ pub enum ManifestError {
     )]
     Index(String),
     #[error(
-        "it is of the media type {0}. A component is published with `agent-host tool publish`, or with `wkg oci push`"
+        "it is of the media type {0}. A component is published with `agent-tool publish`, or with `wkg oci push`"
     )]
     Foreign(String),
     #[error(
         "it has the layers {0}, and a component is one layer of application/wasm: publish each component by itself, with \
-         `agent-host tool publish` or `wkg oci push`"
+         `agent-tool publish` or `wkg oci push`"
     )]
     Layers(String),
     #[error("its layer has the digest `{0}`; only sha256 is read: have it published anew")]

@@ -58,7 +58,7 @@ pub enum ReferenceError {
     )]
     Tag(String),
     #[error(
-        "`{0}` is no digest: write sha256: and 64 digits of hex in lower case, as `tool publish` prints it"
+        "`{0}` is no digest: write sha256: and 64 digits of hex in lower case, as `agent-tool publish` prints it"
     )]
     Digest(String),
     #[error(

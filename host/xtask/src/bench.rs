@@ -15,7 +15,7 @@ const BENCHES: [&str; 7] = ["call", "author", "http", "streams", "variant_b", "l
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `tool dev`), `http` (the whole service),
+    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `agent-tool dev`), `http` (the whole service),
     /// `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b` (the whole service beside the Node deployment),
     /// `lone` (where the time of a request goes that is alone) or `profile` (what the processor time is spent on, with perf).
     only: Option<String>,

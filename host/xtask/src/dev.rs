@@ -9,17 +9,17 @@ use std::env;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::guests::{self, GRANTED_TOOLS, Kind};
+use crate::guests::{self, GRANTED_TOOLS, Kind, SHIPPED_TOOLS};
 use crate::run::{cargo, run};
 use reminder::Reminder;
 
-/// The key that `agent-host dev` makes and signs tools with.
+/// Where the key is kept that tools are signed with, seen from the root of the repository.
 const KEY_FILE: &str = "target/dev-tools.key.pem";
 
 #[derive(clap::Args)]
@@ -34,9 +34,8 @@ impl Arguments {
         if self.release { "release" } else { "dev" }
     }
 
-    fn binary(&self, repository: &Path) -> PathBuf {
-        let folder = if self.release { "release" } else { "debug" };
-        repository.join("target").join(folder).join("agent-host")
+    fn binaries(&self, repository: &Path) -> PathBuf {
+        repository.join("target").join(if self.release { "release" } else { "debug" })
     }
 }
 
@@ -48,14 +47,16 @@ pub(crate) fn serve(repository: &Path, arguments: &Arguments) -> anyhow::Result<
          450 libraries, a database, a WebAssembly compiler and TLS among them; later it takes seconds"
     );
     build(repository, arguments)?;
+    let binaries = arguments.binaries(repository);
+    let agent_tool = binaries.join("agent-tool");
+    sign(repository, &agent_tool, SHIPPED_TOOLS)?;
     eprintln!("xtask: phase 1 took {} s", began.elapsed().as_secs());
     eprintln!(
         "xtask: phase 2 of 2: starting it. Tools that need a grant are built meanwhile, at low priority"
     );
-    let binary = arguments.binary(repository);
-    build_granted_meanwhile(&binary)?;
+    build_granted_meanwhile(&agent_tool)?;
     // Not started but become, so that signals reach it and nothing stands between it and the terminal.
-    let error = Command::new(binary).arg("dev").current_dir(repository).exec();
+    let error = Command::new(binaries.join("agent-host")).arg("dev").current_dir(repository).exec();
     Err(error).context("starting agent-host")
 }
 
@@ -71,10 +72,8 @@ fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         let began = Instant::now();
         let reminder = Reminder::start("compiling the service");
         // The features of the whole workspace, so that `cargo xtask test` need not build the libraries again.
-        let host = run(&mut cargo(
-            repository,
-            ["build", "--workspace", "--bin", "agent-host", "--profile", arguments.profile()],
-        ));
+        let programs = ["build", "--workspace", "--bin", "agent-host", "--bin", "agent-tool", "--profile"];
+        let host = run(cargo(repository, programs).arg(arguments.profile()));
         drop(reminder);
         eprintln!("xtask: the service took {} s", began.elapsed().as_secs());
         let tools = tools.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -83,27 +82,50 @@ fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Starts a process that builds the tools that need a grant, with what the service leaves of the processors.
-fn build_granted_meanwhile(binary: &Path) -> anyhow::Result<()> {
+fn build_granted_meanwhile(agent_tool: &Path) -> anyhow::Result<()> {
     let ourselves = env::current_exe().context("finding this program")?;
     let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(ourselves).arg("dev-granted").arg(binary);
+    command.args(["-n", "19"]).arg(ourselves).arg("dev-granted").arg(agent_tool);
     command.spawn().context("starting nice")?;
     Ok(())
 }
 
-/// Builds the tools that need a grant and has the service's binary sign them, as it does itself at its next start, so
-/// that a policy can name their signer at once.
-pub(crate) fn build_granted(repository: &Path, binary: &Path) -> anyhow::Result<()> {
+/// Builds and signs the tools that need a grant. Says which they are and what a policy names their signer by.
+pub(crate) fn build_granted(repository: &Path, agent_tool: &Path) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::only(Kind::Granted))?;
-    let key = repository.join(KEY_FILE);
-    let folder = repository.join("target").join(GRANTED_TOOLS);
-    let files = fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let components: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "wasm")).collect();
-    if components.is_empty() || !key.is_file() {
-        return Ok(());
-    }
-    eprintln!("xtask: the tools in target/{GRANTED_TOOLS} are there. A policy grants them what they need by");
-    run(Command::new(binary).args(["tools", "sign", "--key"]).arg(key).args(components))
+    let granted = sign(repository, agent_tool, GRANTED_TOOLS)?;
+    eprintln!(
+        "xtask: the tools in target/{GRANTED_TOOLS} serve once target/tools.policy.toml grants them what they need, \
+         under their names ({}) and this signer:",
+        granted.iter().filter_map(|file| file.file_stem()?.to_str()).collect::<Vec<_>>().join(", ")
+    );
+    run(&mut author(repository, agent_tool, &["key", KEY_FILE]))
+}
+
+/// Signs the tools of a folder with a key of this checkout, made at the first start, so that a policy that names the
+/// key goes on to hold when a tool is built anew. Returns what it signed.
+fn sign(repository: &Path, agent_tool: &Path, folder: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let components = components_of(&repository.join("target").join(folder))
+        .with_context(|| format!("reading target/{folder}"))?;
+    run(author(repository, agent_tool, &["key", KEY_FILE]).stdout(Stdio::null()))?;
+    let mut sign = author(repository, agent_tool, &["sign", "--key", KEY_FILE]);
+    run(sign.args(&components).stdout(Stdio::null()))?;
+    Ok(components)
+}
+
+/// A command of the author's program, in the repository.
+fn author(repository: &Path, agent_tool: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(agent_tool);
+    command.current_dir(repository).args(arguments);
+    command
+}
+
+fn components_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let mut components: Vec<_> = paths
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    components.sort();
+    Ok(components)
 }

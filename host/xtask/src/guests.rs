@@ -19,7 +19,7 @@ use tool_build::{Need, Placed, Progress};
 use crate::run::cargo;
 use ledger::{FOLDERS, GRANTED, Gone, Ledger, MISBEHAVING, SHIPPED};
 
-pub(crate) use ledger::GRANTED as GRANTED_TOOLS;
+pub(crate) use ledger::{GRANTED as GRANTED_TOOLS, SHIPPED as SHIPPED_TOOLS};
 
 /// The crate whose tools misbehave.
 const MISBEHAVING_CRATE: &str = "misbehaving";

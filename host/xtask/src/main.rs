@@ -29,17 +29,18 @@ struct Arguments {
 enum Command {
     /// Build everything and serve it on http://127.0.0.1:3000, with the demo model unless LLM_API_KEY is set.
     Dev(dev::Arguments),
-    /// Build the tools that need a grant, and sign them with a binary of the service: what `dev` leaves for later.
+    /// Build the tools that need a grant, and sign them with a binary of `agent-tool`: what `dev` leaves for later.
     #[command(hide = true)]
-    DevGranted { binary: PathBuf },
+    DevGranted { agent_tool: PathBuf },
     /// Build everything and run all tests. Arguments after `--` go to the test runner.
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
-    /// Build what is shipped: the tools into target/tools, the binary into target/shipped, and both with a bill of
+    /// Build what is shipped: the tools into target/tools, the service into target/shipped, the author's program into
+    /// target/release, and all of it with a bill of
     /// materials and checksums into target/dist, with a Python wheel, an npm package and a Debian package.
     Dist(dist::Arguments),
-    /// Pack a binary and the tools of target/tools as a Python wheel, an npm package and a Debian package.
+    /// Pack the two programs and the tools of target/tools as a Python wheel, an npm package and a Debian package.
     Packages(dist::packages::Arguments),
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
@@ -67,7 +68,7 @@ fn carry_out() -> anyhow::Result<()> {
     let repository = repository();
     match Arguments::parse().command {
         Command::Dev(arguments) => dev::serve(&repository, &arguments),
-        Command::DevGranted { binary } => dev::build_granted(&repository, &binary),
+        Command::DevGranted { agent_tool } => dev::build_granted(&repository, &agent_tool),
         Command::Test(arguments) => test::run_all(&repository, &arguments, None),
         Command::Guests(arguments) => guests::build(&repository, &arguments),
         Command::Dist(arguments) => dist::build(&repository, &arguments),

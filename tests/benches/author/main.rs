@@ -1,7 +1,7 @@
-//! How long an author waits: from an edit of a tool, under `agent-host tool dev`, to the first answer of a
-//! running service that shows it. Beside it the same edit of another project, built by `agent-host tool
-//! build` and served by nobody: what of the wait is the toolchain's. `--language` says which; componentize-py
-//! and componentize-js take most of a minute.
+//! How long an author waits: from an edit of a tool, under `agent-tool dev`, to the first answer of a running
+//! service that shows it. Beside it the same edit of another project, built by `agent-tool build` and served by
+//! nobody: what of the wait is the toolchain's. `--language` says which; componentize-py and componentize-js take
+//! most of a minute.
 #![allow(
     missing_docs,
     clippy::print_stdout,
@@ -34,7 +34,7 @@ const ASKED_EVERY: Duration = Duration::from_millis(5);
 /// How the greeting of the template begins, which each edit replaces.
 const ORIGINAL: &str = "Hello,";
 
-/// What a project is written in: as `tool new` is told, and where the tool stands.
+/// What a project is written in: as `agent-tool new` is told, and where the tool stands.
 struct Language {
     name: &'static str,
     source: &'static str,
@@ -79,7 +79,7 @@ async fn main() {
     }
 }
 
-/// Somebody who edits one project under `tool dev`, and another one that is only built.
+/// Somebody who edits one project under `agent-tool dev`, and another one that is only built.
 struct Author {
     subject: Subject,
     language: &'static Language,
@@ -95,17 +95,17 @@ impl Author {
         let named = |kind: &str| format!("{kind}-{}-{}", language.name, subject.name);
         let (served, built) = (named("served"), named("built"));
         for project in [&served, &built] {
-            let new = ["tool", "new", project, "--lang", language.name, "--example", "greeting"];
+            let new = ["new", project, "--lang", language.name, "--example", "greeting"];
             done(&subject, home, &new).await;
             let installed = repository().join("target/test-servers/componentize-js/node_modules");
             if language.name == "js" && installed.exists() {
                 symlink(installed, home.join(project).join("node_modules")).unwrap();
             }
             // Compiles what the SDK is made of, or installs the toolchain, once.
-            done(&subject, home, &["tool", "build", project]).await;
+            done(&subject, home, &["build", project]).await;
         }
         let tools = service.tools_folder();
-        let mut dev = command(&subject, home, &["tool", "dev", &served, tools.to_str().unwrap()]);
+        let mut dev = command(&subject, home, &["dev", &served, tools.to_str().unwrap()]);
         let dev = Process::spawn(&mut dev);
         dev.log().line_with(&["swapped", &format!("{served}.wasm")]).await;
         Self { subject, language, served, built, to_answer: vec![], to_build: vec![], _dev: dev }
@@ -118,7 +118,7 @@ impl Author {
         }
         self.to_answer.push(edited.elapsed());
         let edited = edit_of(&home.join(&self.built).join(self.language.source), edit);
-        done(&self.subject, home, &["tool", "build", &self.built]).await;
+        done(&self.subject, home, &["build", &self.built]).await;
         self.to_build.push(edited.elapsed());
     }
 
@@ -129,16 +129,17 @@ impl Author {
         let (aim, rest) = (3, to_answer - to_build);
         let of_whole = if language == "rust" { format!(" (aim: {aim})") } else { String::new() };
         println!(
-            "edit to answer, `tool dev` of {name}, {language}: median of {edits} edits {to_answer:.2} s{of_whole}"
+            "edit to answer, `agent-tool dev` of {name}, {language}: median of {edits} edits {to_answer:.2} \
+             s{of_whole}"
         );
-        println!("  of that the toolchain, as `tool build` of the same edit: {to_build:.2} s");
+        println!("  of that the toolchain, as `agent-tool build` of the same edit: {to_build:.2} s");
         println!("  all else: {rest:.2} s (aim: {aim})");
     }
 }
 
-/// The binary, in an environment that keeps what the SDK is made of.
+/// The author's program, in an environment that keeps what the SDK is made of.
 fn command(subject: &Subject, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command: Command = subject.command().into();
+    let mut command: Command = subject.author().into();
     let kept = repository().join("target/tmp");
     command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", kept.join("tool-projects"));
     command

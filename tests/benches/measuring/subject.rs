@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use acceptance::{agent_host, repository};
+use acceptance::{agent_host, agent_tool, repository};
 
 /// A binary under measurement.
 #[derive(Clone)]
@@ -34,9 +34,16 @@ impl Subject {
         [Some(Self::ours()), Self::baseline()].into_iter().flatten().collect()
     }
 
-    /// Any command of the binary.
-    pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+    /// The author's program. A baseline of before it has its commands in the service's binary, below `tool`.
+    pub(crate) fn author(&self) -> Command {
+        let beside = match self.name {
+            "baseline" => self.binary.with_file_name("agent-tool"),
+            _ => agent_tool(),
+        };
+        let mut command = if beside.is_file() { Command::new(beside) } else { Command::new(&self.binary) };
+        if command.get_program() == self.binary {
+            command.arg("tool");
+        }
         command.env("TOOLS_CACHE_DIR", &self.cache);
         command
     }

@@ -30,7 +30,7 @@ const LISTED: [(&str, usize, &str); 38] = [
         3,
         "results that this service wrote; the types hold texts and numbers",
     ),
-    ("agent-host/src/http_recordings/format.rs", 1, "exchanges that this service wrote; texts and bytes"),
+    ("host-setup/src/http_exchange.rs", 1, "exchanges that this service wrote; texts and bytes"),
     ("backends/src/mongo/conversations.rs", 1, "turns that this service wrote"),
     ("backends/src/sql/commit/claims.rs", 1, "columns that this service wrote"),
     ("backends/src/sql/conversations.rs", 1, "turns that this service wrote"),
@@ -47,7 +47,7 @@ const LISTED: [(&str, usize, &str); 38] = [
     ("tool-host/src/inventory/memory.rs", 1, "its own file beside the compiled components"),
     // Programs of the operator, with the rights of one.
     ("agent-host/src/cli/chat/events.rs", 1, "a command: what the operator's own service sends"),
-    ("agent-host/src/cli/replay/comparison.rs", 1, "a command: recorded answers of one run"),
+    ("agent-tool/src/replay/comparison.rs", 1, "a command: recorded answers of one run"),
     ("agent-host/src/cli/tools/call.rs", 1, "a command: arguments that the operator wrote"),
     (
         "backends/src/bullmq/options.rs",

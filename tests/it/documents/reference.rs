@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::{env, fs};
 
-use acceptance::{Service, repository};
+use acceptance::{Builder, Service, repository};
 use serde_json::Value;
 
 /// Compares a file with what it should be, or writes it.
@@ -22,8 +22,12 @@ fn holds(file: &str, expected: &str) {
 }
 
 async fn printed(arguments: &[&str]) -> String {
-    let ended = Service::command(arguments).run().await;
-    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    output(Service::command(arguments)).await
+}
+
+async fn output(command: Builder) -> String {
+    let ended = command.run().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.stdout
 }
 
@@ -68,28 +72,36 @@ fn subcommands(help: &str) -> Vec<&str> {
     names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
 }
 
-#[tokio::test]
-async fn every_command() {
-    let mut page = String::from(
-        "# Commands\n\nAfter this page you know every command of `agent-host` and its options, as `--help` prints them.\n\
-         Every command takes `--json`: then it prints JSON, and a failure is `{\"error\"}` in the last line of the standard error.\n\n\
-         A command exits with 0 when all is well, with 1 when something is wrong, and with 2 when the command line makes no \
-         sense. Commands that exit otherwise say so in their help.\n",
-    );
+/// The help of a program and of all its commands, and how many those are.
+async fn helps(program: &str, command: impl Fn(&[&str]) -> Builder) -> (String, usize) {
+    let (mut page, mut found) = (String::new(), 0);
     let mut left = vec![Vec::<String>::new()];
-    let mut found = 0;
     while let Some(words) = left.pop() {
         let arguments: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
-        let help = printed(&arguments).await;
+        let help = output(command(&arguments)).await;
         // The last one is taken next.
         let commands = subcommands(&help).into_iter().rev();
         left.extend(commands.map(|name| words.iter().cloned().chain([name.to_owned()]).collect()));
-        let name = [&["agent-host".to_owned()], words.as_slice()].concat().join(" ");
+        let name = [&[program.to_owned()], words.as_slice()].concat().join(" ");
         let help: Vec<_> = help.lines().map(str::trim_end).collect();
         write!(page, "\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end()).unwrap();
         found += 1;
     }
-    assert!(found > 35, "the commands are found: {found}");
+    (page, found)
+}
+
+#[tokio::test]
+async fn every_command() {
+    let (host, of_host) = helps("agent-host", Service::command).await;
+    let (tool, of_tool) = helps("agent-tool", Service::author).await;
+    assert!(of_host > 30 && of_tool > 10, "the commands are found: {of_host}, {of_tool}");
+    let page = format!(
+        "# Commands\n\nAfter this page you know every command of `agent-host`, which serves and operates, and of `agent-tool`, with which \
+         tools are made, and their options, as `--help` prints them.\n\
+         Every command takes `--json`: then it prints JSON, and a failure is `{{\"error\"}}` in the last line of the standard error.\n\n\
+         A command exits with 0 when all is well, with 1 when something is wrong, and with 2 when the command line makes no \
+         sense. Commands that exit otherwise say so in their help.\n{host}{tool}"
+    );
     holds("host/docs/reference/commands.md", &page);
 }
 

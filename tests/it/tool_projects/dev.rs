@@ -1,4 +1,4 @@
-//! `agent-host tool dev`, beside a service that runs.
+//! `agent-tool dev`, beside a service that runs.
 
 use std::fs;
 use std::time::Instant;
@@ -22,10 +22,10 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
     let out = desk.path().join("built/");
     let source = desk.new_project("my-greeter", "rust", "greeting").join("src/lib.rs");
     // The first build compiles what the SDK is made of, which takes longer than a line of a log is waited for.
-    let built = run(&mut desk.command(&["tool", "build", "my-greeter", "--out", out.to_str().unwrap()]));
+    let built = run(&mut desk.command(&["build", "my-greeter", "--out", out.to_str().unwrap()]));
     assert!(built.succeeded && out.join("my-greeter.wasm").is_file(), "{built:?}");
     let tools = service.tools_folder();
-    let command = desk.command(&["tool", "dev", "my-greeter", tools.to_str().unwrap()]);
+    let command = desk.command(&["dev", "my-greeter", tools.to_str().unwrap()]);
     let dev = Process::spawn(&mut tokio::process::Command::from(command));
     dev.log().line_with(&["swapped", "my-greeter.wasm", "sha256:"]).await;
     eventually("the first version", async || ask().await.contains("Hello, Ada!").then_some(())).await;

@@ -17,9 +17,9 @@ async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     has_the_docs_of_its_wit(&desk, language);
 }
 
-/// `tool new`, `tool build` and `tool test`, with nothing edited: the first thing that an author sees.
+/// `agent-tool new`, `agent-tool build` and `agent-tool test`, with nothing edited: the first thing that an author sees.
 fn passes_its_own_test(desk: &Desk, project: &str, tool: &str) {
-    let tested = run(&mut desk.command(&["tool", "test", project]));
+    let tested = run(&mut desk.command(&["test", project]));
     assert!(tested.succeeded, "{tested:?}");
     let verdict = tested.stdout.lines().last().unwrap_or_default();
     assert!(verdict.starts_with("passed: 0 of 2 cases failed, 0 faults under abuse"), "{tested:?}");
@@ -28,7 +28,7 @@ fn passes_its_own_test(desk: &Desk, project: &str, tool: &str) {
 
 fn greets_without_a_grant(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
     let folder = desk.new_project("my-greeter", language, "greeting");
-    let built = run(&mut desk.command(&["tool", "build", "my-greeter"]));
+    let built = run(&mut desk.command(&["build", "my-greeter"]));
     assert!(built.succeeded && built.stdout.contains("my-greeter.wasm"), "{built:?}");
     assert!(built.stdout.contains("sha256:") && !built.stdout.contains("needs "), "{built:?}");
     let tested = run(&mut test(&folder));
@@ -89,14 +89,14 @@ fn has_the_docs_of_its_wit(desk: &Desk, language: &str) {
             write("tools.js", "export const stock = { lookUp: (part) => part.length };\n");
         }
     }
-    let built = run(&mut desk.command(&["tool", "build", "shop"]));
+    let built = run(&mut desk.command(&["build", "shop"]));
     assert!(built.succeeded, "{built:?}");
     let component = fs::read(folder.join("shop.wasm")).unwrap();
     let has = |text: &str| component.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("package-docs") && has("Looks up how many of a part are in stock."), "{built:?}");
     // JavaScript's carries an interpreter, which takes long to compile, and exports nothing of its own.
     if language != "js" {
-        let shown = run(&mut desk.command(&["tool", "inspect", "shop/shop.wasm"]));
+        let shown = run(&mut desk.command(&["inspect", "shop/shop.wasm"]));
         assert!(shown.succeeded && shown.stdout.contains("stock_look_up\n"), "{shown:?}");
         // componentize-py exports a function that it calls itself.
         assert!(!shown.stdout.contains("exports_init"), "{shown:?}");
@@ -150,7 +150,7 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     let server =
         Upstream::answering(200, "application/json", r#"{"name": "hinge", "in_stock": 7, "shelf": 3}"#).await;
     let folder = desk.new_project("parts", language, "http");
-    let built = run(&mut desk.command(&["tool", "build", "parts"]));
+    let built = run(&mut desk.command(&["build", "parts"]));
     assert!(built.succeeded && built.stdout.contains("needs      http"), "{built:?}");
     let tested = run(&mut test(&folder));
     assert!(tested.succeeded, "{tested:?}");
@@ -200,7 +200,7 @@ async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, p
     let source = folder.join("tools.py");
     let text = fs::read_to_string(&source).unwrap();
     fs::write(&source, text + PYTHON_ORDER).unwrap();
-    let built = run(&mut desk.command(&["tool", "build", "parts"]));
+    let built = run(&mut desk.command(&["build", "parts"]));
     assert!(built.succeeded, "{built:?}");
     let digest = built.stdout.lines().find_map(|line| line.strip_prefix("digest")).unwrap().trim();
     let grant = |port: &str, method: &str| {

@@ -12,7 +12,7 @@ fn refusal(desk: &Desk, command: &mut Command) -> String {
     assert!(!done.succeeded && done.stdout.is_empty(), "{done:?}");
     let home = desk.home.path().to_str().unwrap();
     let is_step =
-        |line: &&str| line.starts_with("agent-host: ") && line.ends_with(" s") || line.ends_with(" so far");
+        |line: &&str| line.starts_with("agent-tool: ") && line.ends_with(" s") || line.ends_with(" so far");
     let lines: Vec<_> = done.stderr.lines().filter(|line| !is_step(line)).collect();
     lines.join("\n").replace(home, "[home]")
 }
@@ -21,15 +21,15 @@ fn refusal(desk: &Desk, command: &mut Command) -> String {
 fn a_name_that_cannot_be_is_refused_and_nothing_is_written() {
     let desk = Desk::new();
     for name in ["../evil", "Greeter", "con", ""] {
-        let refusal = refusal(&desk, &mut desk.command(&["tool", "new", name, "--lang", "rust"]));
+        let refusal = refusal(&desk, &mut desk.command(&["new", name, "--lang", "rust"]));
         assert!(refusal.contains("cannot be the name") && refusal.contains("\n  mend   take a"), "{refusal}");
     }
     assert_eq!(fs::read_dir(desk.path()).unwrap().count(), 0);
     assert_eq!(fs::read_dir(desk.home.path()).unwrap().count(), 1);
     desk.new_project("greeter", "python", "greeting");
-    let again = refusal(&desk, &mut desk.command(&["tool", "new", "greeter", "--lang", "rust"]));
+    let again = refusal(&desk, &mut desk.command(&["new", "greeter", "--lang", "rust"]));
     insta::assert_snapshot!(again, @r"
-    agent-host: there is a `greeter` already
+    agent-tool: there is a `greeter` already
       where  [home]/tools of mine/greeter
       why    a new project never writes over what is there
       mend   take another name, or move away what is there
@@ -40,7 +40,7 @@ fn a_name_that_cannot_be_is_refused_and_nothing_is_written() {
 fn folders_that_are_no_tools_are_told_apart() {
     let desk = Desk::new();
     let mut said = Vec::new();
-    let mut build = |folder: &str| said.push(refusal(&desk, &mut desk.command(&["tool", "build", folder])));
+    let mut build = |folder: &str| said.push(refusal(&desk, &mut desk.command(&["build", folder])));
     build("nowhere");
     let write = |file: &str, text: &str| {
         let file = desk.path().join(file);
@@ -74,7 +74,7 @@ fn a_toolchain_that_is_missing_is_named_with_how_to_get_it() {
     let mut said = Vec::new();
     for (name, language) in [("in-rust", "rust"), ("in-python", "python"), ("in-js", "js")] {
         desk.new_project(name, language, "greeting");
-        said.push(refusal(&desk, desk.command(&["tool", "build", name]).env("PATH", &nothing)));
+        said.push(refusal(&desk, desk.command(&["build", name]).env("PATH", &nothing)));
     }
     // Of these programs, but too old.
     for (program, version) in [("python3", "Python 3.8.2"), ("node", "v16.1.0")] {
@@ -83,7 +83,7 @@ fn a_toolchain_that_is_missing_is_named_with_how_to_get_it() {
         make_executable(&script);
     }
     for name in ["in-python", "in-js"] {
-        said.push(refusal(&desk, desk.command(&["tool", "build", name]).env("PATH", &nothing)));
+        said.push(refusal(&desk, desk.command(&["build", name]).env("PATH", &nothing)));
     }
     insta::assert_snapshot!(said.join("\n\n"));
 }
@@ -105,7 +105,7 @@ fn without_a_network_and_without_a_cache_it_says_what_to_do() {
         if language == "js" {
             fs::remove_file(folder.join("node_modules")).unwrap();
         }
-        let mut build = desk.command(&["tool", "build", name]);
+        let mut build = desk.command(&["build", name]);
         build
             .env("CARGO_HOME", &cache)
             .env("CARGO_NET_OFFLINE", "true")
@@ -115,8 +115,8 @@ fn without_a_network_and_without_a_cache_it_says_what_to_do() {
             .env("npm_config_cache", &cache);
         let refusal = refusal(&desk, &mut build);
         let error = refusal.lines().skip_while(|line| {
-            !line.starts_with("agent-host: ")
-                || line.starts_with("agent-host: compiling")
+            !line.starts_with("agent-tool: ")
+                || line.starts_with("agent-tool: compiling")
                 || line.contains(", once")
                 || line.contains("virtual environment")
         });
@@ -151,7 +151,7 @@ fn what_builds_is_installed_though_the_shell_is_that_of_a_service() {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     // The build ends at the source's first word, after what it imports was found.
     fs::write(folder.join("tools.js"), "const x = ;").unwrap();
-    let mut build = desk.command(&["tool", "build", "in-js"]);
+    let mut build = desk.command(&["build", "in-js"]);
     let said = refusal(&desk, build.env("NODE_ENV", "production").env("PATH", path));
     assert!(said.contains("tools.js:1:10") && !said.contains("ERR_MODULE_NOT_FOUND"), "{said}");
 }
@@ -164,7 +164,7 @@ fn what_a_host_would_refuse_is_refused_before_the_slow_step() {
     let good = fs::read_to_string(&source).unwrap();
     let build = |text: &str| {
         fs::write(&source, text).unwrap();
-        refusal(&desk, &mut desk.command(&["tool", "build", "in-js"]))
+        refusal(&desk, &mut desk.command(&["build", "in-js"]))
     };
     let said = build(&good.replace("name: 'in_js'", "name: 'In JS'"));
     assert!(said.contains("`In JS` cannot be a tool's name") && said.contains("\n  mend   "), "{said}");

@@ -10,7 +10,7 @@ mod world;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use agent_tool::Failure;
+use agent_tool_sdk::Failure;
 use serde_json::Value;
 
 use crate::engine;

@@ -6,9 +6,9 @@ use super::{failure_of, result_of};
 
 #[test]
 fn the_clock_is_the_hosts_and_in_greenwich() {
-    let before = agent_tool::clock::now_ms();
+    let before = agent_tool_sdk::clock::now_ms();
     let seen = result_of("[Date.now(), +new Date(), new Date().getTimezoneOffset()]");
-    let after = agent_tool::clock::now_ms();
+    let after = agent_tool_sdk::clock::now_ms();
     for index in 0..2 {
         let seen = seen[index].as_u64().unwrap();
         assert!((before..=after).contains(&seen), "{before} {seen} {after}");

@@ -47,7 +47,7 @@ pub(super) fn send(
     body: &[u8],
 ) -> Result<Incoming, Failure> {
     let server = SERVER.with_borrow(Clone::clone).ok_or_else(|| {
-        Failure::denied("the test answers no requests: call agent_tool::http::double::answer first")
+        Failure::denied("the test answers no requests: call agent_tool_sdk::http::double::answer first")
     })?;
     if !url.contains("://") {
         return Err(Failure::invalid_arguments("the URL has to begin with https://"));

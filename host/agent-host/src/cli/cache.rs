@@ -6,9 +6,10 @@ use agent_core::ports::ResultCache as _;
 use anyhow::{Context as _, bail};
 use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
+use host_setup::program::install_tls;
 use serde_json::json;
 
-use super::{Exit, install_tls};
+use super::Exit;
 use crate::config::{KeyValue, ProcessEnv};
 
 /// Works on the result cache.

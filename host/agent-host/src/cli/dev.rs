@@ -12,18 +12,11 @@ use http_edge::{Claims, Tokens};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use super::tools::sign;
 use super::{Exit, serve};
 use crate::config::{EnvVars, ProcessEnv, Tools};
 
 /// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
 const BUILT_TOOLS: &str = "target/tools";
-
-/// Where the key is kept that they are signed with.
-const KEY_FILE: &str = "target/dev-tools.key.pem";
-
-/// Where those are that need a grant, beside the others.
-const GRANTED_TOOLS: &str = "target/tools-granted";
 
 /// Where an installed package has its tools, seen from the folder of the binary: first that of the packages, then that of
 /// the folder that is released.
@@ -41,56 +34,13 @@ pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
     let tools = Tools::from_vars(&vars)?.folder;
-    let is_production = vars.get("NODE_ENV").is_some_and(|environment| environment == "production");
-    let signer = if tools == Path::new(BUILT_TOOLS) && !is_production { sign_built_tools()? } else { None };
     serve::run(&vars, guest_runtime, |address| {
         introduce(address, token.as_deref(), demo, &tools);
         if let Some(database) = vars.get("DATABASE_URL") {
             introduce_files(&database.to_string_lossy());
         }
-        introduce_granted(signer.as_deref());
     })
     .await
-}
-
-/// Signs what was built here with a key of this checkout, made at the first start, so that a policy that names the key
-/// goes on to hold when a tool is built anew. Returns what a policy names it by.
-fn sign_built_tools() -> anyhow::Result<Option<String>> {
-    let mut key = None;
-    for folder in [BUILT_TOOLS, GRANTED_TOOLS] {
-        let Ok(files) = fs::read_dir(folder) else { continue };
-        for file in files {
-            let path = file?.path();
-            if path.extension().is_some_and(|extension| extension == "wasm") {
-                let key = match &key {
-                    Some(key) => key,
-                    None => key.insert(sign::read_or_make(Path::new(KEY_FILE))?),
-                };
-                sign::sign(key, &path)?;
-            }
-        }
-    }
-    Ok(key.map(|key| key.public().to_owned()))
-}
-
-/// Says which tools there are that only a policy lets serve.
-#[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce_granted(signer: Option<&str>) {
-    let Some(signer) = signer else { return };
-    let mut names: Vec<_> = fs::read_dir(GRANTED_TOOLS)
-        .into_iter()
-        .flatten()
-        .filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".wasm")?.to_owned()))
-        .collect();
-    if names.is_empty() {
-        return;
-    }
-    names.sort();
-    println!(
-        "Available once a policy grants them what they need, from {GRANTED_TOOLS}: {}.",
-        names.join(", ")
-    );
-    println!("  In {BUILT_TOOLS}.policy.toml they go by their names and signer = \"{signer}\"\n");
 }
 
 /// Where `dev` was started.

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use agent_core::nearest_word::nearest_word;
 use anyhow::bail;
 use clap::Args;
+use host_setup::output::{json_line, print};
 use http_edge::{DocumentPage, document_pages};
 use serde_json::json;
 
 use super::Exit;
-use super::tools::{json_line, print};
 
 /// The pages of the documentation.
 #[derive(Debug, Args)]

@@ -9,10 +9,11 @@ use agent_core::runs::{moment, shown};
 use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+use host_setup::output::print;
+use host_setup::program::install_tls;
 use serde_json::{Value, json};
 
-use super::tools::print;
-use super::{Exit, install_tls};
+use super::Exit;
 use crate::composition;
 use crate::config::{ProcessEnv, Stores};
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use tokio::runtime::Handle;
 
 use super::Exit;
-use super::tools::print;
 use crate::metrics::{Described, Metrics};
+use host_setup::output::print;
 
 /// Default of `METRICS_PREFIX`.
 const PREFIX: &str = "agent_";

@@ -2,31 +2,33 @@
 
 mod cache;
 mod chat;
-mod compile;
-mod completions;
 mod dev;
 mod docs;
 mod doctor;
 mod jobs;
-mod launch;
 mod mcp;
 mod metrics;
+mod moved;
 mod progress_bar;
-mod replay;
 mod runs;
 mod serve;
 mod token;
 mod tools;
 mod variables;
 
-use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use host_setup::children::Child;
+use host_setup::output::{completions, print};
+use host_setup::program::{VERSION, complain};
 use tokio::runtime::Handle;
 
-/// Version, commit and date. `cargo xtask dist` names the last two; a build without them is somebody's own.
-const VERSION: &str = match option_env!("AGENT_HOST_VERSION") {
-    Some(version) => version,
-    None => concat!(env!("CARGO_PKG_VERSION"), " (built from a working copy)"),
-};
+pub use host_setup::program::Exit;
+
+/// What a command line is answered with that cannot be carried out.
+const USAGE: u8 = 2;
 
 /// Serves a tool-using language-model agent over HTTP. Its tools are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -85,13 +87,6 @@ enum Command {
     Runs(runs::Arguments),
     /// List a user's jobs, show, cancel or retry one
     Jobs(jobs::Arguments),
-    /// Make the tool calls of a recorded run again, and show what differs
-    ///
-    /// Reads the run from DATABASE_URL (its journal from MONGODB_URL when that is set) and calls the tools of TOOLS_DIR as it
-    /// did. Nothing is reached: HTTP is answered from what the service recorded under TOOLS_RECORD_HTTP=on, what tools keep is
-    /// empty at first and thrown away, secrets have stand-ins, no tool calls another. Exits with 0 when nothing differs, with 1
-    /// when something does or nothing could be read, with 2 when calls could not be made again.
-    Replay(replay::Arguments),
     /// Check every setting, store, provider and folder, and say what to do about what is wrong
     ///
     /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work here, with 1 when
@@ -102,7 +97,10 @@ enum Command {
     /// Print a script that completes commands and options in a shell
     ///
     /// For bash: agent-host completions bash > ~/.local/share/bash-completion/completions/agent-host
-    Completions(completions::Arguments),
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// List the pages of the documentation, or show one: docs api/streams
     ///
     /// As Markdown. A running service has the same pages at /docs, with a search. The last part of a name is
@@ -115,17 +113,25 @@ enum Command {
     /// As /metrics of a service shows them with the default METRICS_PREFIX. Not every service has each: there is a queue, a second
     /// provider or an export of traces behind some.
     Metrics,
-    #[command(hide = true)]
-    Compile(compile::Arguments),
-    #[command(hide = true)]
-    Launch(launch::Arguments),
+    #[command(flatten)]
+    Child(Child),
+}
+
+/// Reads the command line. Without a command to carry out, this is the exit code of the process.
+pub fn parse() -> Result<Arguments, ExitCode> {
+    Arguments::try_parse().map_err(|error| match moved::sentence(&error) {
+        Some(sentence) => {
+            complain("agent-host", std::env::args_os().any(|argument| argument == "--json"), &sentence);
+            ExitCode::from(USAGE)
+        }
+        None => error.exit(),
+    })
 }
 
 /// Carries out a command that has to be alone in its process, or hands back the arguments of another one.
 pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     match arguments.command {
-        Command::Compile(arguments) => Ok(compile::run(&arguments)),
-        Command::Launch(arguments) => Ok(launch::run(arguments)),
+        Command::Child(child) => Ok(child.run()),
         command => Err(Arguments { command, ..arguments }),
     }
 }
@@ -142,43 +148,22 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments, guest_runtime).await,
+        Command::Completions { shell } => {
+            print(&completions(Arguments::command(), shell)?)?;
+            Ok(Exit::Success)
+        }
         Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
         Command::Cache(arguments) => cache::run(arguments, json).await,
         Command::Docs(arguments) => docs::run(&arguments, json),
         Command::Variables(arguments) => variables::run(&arguments, json),
         Command::Metrics => metrics::run(json),
         // `run_alone` has done these.
-        Command::Compile(arguments) => Ok(compile::run(&arguments)),
-        Command::Launch(arguments) => Ok(launch::run(arguments)),
+        Command::Child(child) => Ok(child.run()),
     }
-}
-
-/// Says which implementation of cryptography TLS is done with, before anything may connect.
-fn install_tls() {
-    // There is one in this process; only a second call could fail.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-/// How the process is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// All is well.
-    Success,
-    /// What was asked for was done, and something is wrong all the same.
-    Failure,
-    /// What whoever started this understands by that code.
-    Code(u8),
-    /// Requests or tasks were cut off.
-    Forced,
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-    use clap_complete::Shell;
-
     use super::*;
 
     /// The commands that do something, with the words that lead to them.
@@ -227,7 +212,7 @@ mod tests {
     #[test]
     fn completions_know_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = completions::script(shell).unwrap();
+            let script = completions(Arguments::command(), shell).unwrap();
             for word in ["doctor", "rollback", "token-file"] {
                 assert!(script.contains(word), "{word} for {shell}");
             }

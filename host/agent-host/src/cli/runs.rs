@@ -9,10 +9,11 @@ use agent_core::ports::RunStore;
 use agent_core::runs::timeline;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+use host_setup::output::print;
+use host_setup::program::install_tls;
 use serde_json::json;
 
-use super::tools::print;
-use super::{Exit, install_tls};
+use super::Exit;
 
 /// Lists, reads and removes runs.
 #[derive(Debug, Args)]

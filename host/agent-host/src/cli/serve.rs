@@ -6,6 +6,7 @@ use std::sync::Arc;
 use agent_core::shutdown::Shutdown;
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
+use host_setup::program::install_tls;
 use http_edge::{Hosts, Latch};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Exit, install_tls};
+use super::Exit;
 use crate::composition::{self, Identity, Running, Service};
 use crate::config::{self, Config, EnvVars, Problems};
 use crate::file_limits;

@@ -1,36 +1,25 @@
-//! `agent-host tools`: what would be served, and calls of it, without serving it; and tools in the making.
+//! `agent-host tools`: what would be served, and calls of it, without serving it; and the versions of components.
 
 mod approve_all;
-mod build;
 mod call;
-mod check;
-mod component_file;
-mod dev;
-mod inspect;
 mod install;
-mod isolated;
 mod learn;
-mod new;
-mod publish;
-pub(super) mod sign;
-mod test;
 mod versions;
-
-use std::io::{self, Write};
-use std::sync::Arc;
 
 use agent_core::ports::{AdminAction, Toolbox};
 use agent_core::words::TrialKind;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use host_setup::output::{describe_tool, print};
+use host_setup::program::install_tls;
+use host_setup::settings::token_budget;
+use host_setup::tools::tool_host_config;
 use tokio::runtime::Handle;
-use tool_host::{NeededGrants, NoObserver, Observer, ToolHost, ToolListing};
-use tool_kit::case_policy;
-use tool_kit::cases::Case;
+use tool_host::{ToolHost, ToolListing};
 
-use super::{Exit, install_tls};
-use crate::composition;
-use crate::config::{Agent, Log, ProcessEnv, Stores, Tools};
+use super::Exit;
+use crate::composition::{open_key_value, open_stores, open_tool_versions};
+use crate::config::{Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
 
 /// Lists tools, or calls one.
@@ -46,19 +35,6 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a new tool: a folder with its sources, tests, SDK and contract
-    #[command(after_help = "For example: agent-host tool new order-lookup --lang python --example http")]
-    New(new::Arguments),
-    /// Build a tool's component from its sources, in Rust, Python, JavaScript or TypeScript
-    ///
-    /// Prints the component's file, size and digest. What the language needs and what is missing in the folder is installed
-    /// into it, said aloud.
-    Build(build::Arguments),
-    /// Build a tool at every change of its sources and swap it into the tools folder of a running host
-    ///
-    /// A build that fails changes nothing there. Ends with Ctrl-C.
-    #[command(after_help = "For example, beside agent-host dev: agent-host tool dev my-tool target/tools")]
-    Dev(dev::Arguments),
     /// Call a tool once and print what a model would read
     ///
     /// Exits with 1 when the call fails; why stands on the standard error, beside what the tool logs. Needs no model and
@@ -76,38 +52,15 @@ enum Command {
         after_help = "For example: agent-host tools learn fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
     )]
     Learn(learn::Arguments),
-    /// Show what a component is: digest, contract, imports, what it needs to be granted, tools
-    ///
-    /// Exits with 1 when a service would refuse it, and shows why and the lines of a policy that would let it in.
-    Inspect(inspect::Arguments),
-    /// Check a component: its contract, its schemas, and whether it does what it declares
-    ///
-    /// Calls its tools with arguments made from their schemas; requests find nobody and what it keeps is thrown away. Exits
-    /// with 1 when there is a fault.
-    Check(check::Arguments),
-    /// Test a component: cases from a file with mocked HTTP, then abuse, then what its calls cost
-    ///
-    /// Nothing real is reached. Exits with 1 when a case fails, a tool does not bear abuse or costs more than a budget.
-    #[command(after_help = "For example, in the folder of a tool: agent-host tool test")]
-    Test(test::Arguments),
     /// Put a component into the tools folder, from a registry or a file
     ///
     /// What comes from a registry is checked against its digest, a tag is looked up once, and what is printed names the
     /// digest. When the policy names signers for the component, one of them must have signed it. A service that watches the
     /// folder serves it at once.
     #[command(
-        after_help = "For example: agent-host tool install oci://registry.example.org/tools/calculator@sha256:…"
+        after_help = "For example: agent-host tools install oci://registry.example.org/tools/calculator@sha256:…"
     )]
     Install(install::Arguments),
-    /// Publish a component in an OCI registry
-    ///
-    /// Prints the reference to install it by. For a registry that wants to know who publishes, set TOOLS_REGISTRY,
-    /// TOOLS_REGISTRY_USER and TOOLS_REGISTRY_PASSWORD.
-    #[command(
-        after_help = "For example: agent-host tool publish calculator.wasm oci://registry.example.org/tools/calculator:1.0 \
-                      --key tools.key.pem"
-    )]
-    Publish(publish::Arguments),
     /// Show the versions of components that all replicas agree on, or of one: what serves, what waits, what is tried
     Versions(versions::ShowArguments),
     /// Compare two versions of a component: safe, for review, or breaking
@@ -132,10 +85,6 @@ enum Command {
     Promote(versions::DigestArguments),
     /// Remove a component and all its versions
     Delete(versions::NameArguments),
-    /// Sign components, so that a policy can trust their signer instead of each digest
-    Sign(sign::Arguments),
-    /// Make a key to sign components with, or read one, and print what a policy names it by
-    Key(sign::KeyArguments),
 }
 
 impl Arguments {
@@ -145,71 +94,33 @@ impl Arguments {
     }
 }
 
-/// How the tools folder is loaded.
-struct Load {
-    observer: Arc<dyn Observer>,
-    /// Whether to note down what is not granted.
-    learn: bool,
-}
-
 pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
     let json = arguments.json;
+    let change = |name, action| versions::change(name, action, json, guest_runtime.clone());
     match &arguments.command {
-        Some(Command::New(arguments)) => new::run(arguments, json),
-        Some(Command::Build(arguments)) => build::run(arguments, json),
-        Some(Command::Dev(arguments)) => dev::run(arguments, json),
         Some(Command::Call(arguments)) => call::run(arguments, json, guest_runtime).await,
         Some(Command::Learn(arguments)) => learn::run(arguments, json, guest_runtime).await,
-        Some(Command::Inspect(arguments)) => inspect::run(arguments, guest_runtime).await,
-        Some(Command::Check(arguments)) => check::run(arguments, guest_runtime).await,
-        Some(Command::Test(arguments)) => test::run(arguments, guest_runtime).await,
         Some(Command::Install(arguments)) => install::run(arguments, json, guest_runtime).await,
-        Some(Command::Publish(arguments)) => publish::run(arguments, json).await,
-        Some(Command::Versions(arguments)) => versions::show(arguments, guest_runtime).await,
-        Some(Command::Diff(arguments)) => versions::diff(arguments, guest_runtime).await,
+        Some(Command::Versions(arguments)) => versions::show(arguments, json, guest_runtime).await,
+        Some(Command::Diff(arguments)) => versions::diff(arguments, json, guest_runtime).await,
         Some(Command::Approve(arguments)) => match &arguments.name {
-            Some(name) => versions::change(name, arguments.action(), json, guest_runtime).await,
+            Some(name) => change(name, arguments.action()).await,
             None => approve_all::run(arguments.serves(), json, guest_runtime).await,
         },
-        Some(Command::Rollback(versions::DigestArguments { name, digest })) => {
-            versions::change(name, AdminAction::Rollback(digest.clone()), json, guest_runtime).await
-        }
-        Some(Command::Enable(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Enable, json, guest_runtime).await
-        }
-        Some(Command::Disable(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Disable, json, guest_runtime).await
-        }
-        Some(Command::Shadow(arguments)) => {
-            versions::change(arguments.name(), arguments.action(TrialKind::Shadow), json, guest_runtime).await
-        }
-        Some(Command::Canary(arguments)) => {
-            versions::change(arguments.name(), arguments.action(TrialKind::Canary), json, guest_runtime).await
-        }
-        Some(Command::EndTrial(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::EndTrial, json, guest_runtime).await
-        }
-        Some(Command::Promote(versions::DigestArguments { name, digest })) => {
-            versions::change(name, AdminAction::Promote(digest.clone()), json, guest_runtime).await
-        }
-        Some(Command::Delete(versions::NameArguments { name })) => {
-            versions::change(name, AdminAction::Delete, json, guest_runtime).await
-        }
-        Some(Command::Sign(arguments)) => sign::run(arguments, json),
-        Some(Command::Key(arguments)) => sign::make_key(arguments, json),
+        Some(Command::Rollback(of)) => change(&of.name, AdminAction::Rollback(of.digest.clone())).await,
+        Some(Command::Enable(of)) => change(&of.name, AdminAction::Enable).await,
+        Some(Command::Disable(of)) => change(&of.name, AdminAction::Disable).await,
+        Some(Command::Shadow(of)) => change(of.name(), of.action(TrialKind::Shadow)).await,
+        Some(Command::Canary(of)) => change(of.name(), of.action(TrialKind::Canary)).await,
+        Some(Command::EndTrial(of)) => change(&of.name, AdminAction::EndTrial).await,
+        Some(Command::Promote(of)) => change(&of.name, AdminAction::Promote(of.digest.clone())).await,
+        Some(Command::Delete(of)) => change(&of.name, AdminAction::Delete).await,
         None => list(json, guest_runtime).await,
     }
 }
 
-impl Load {
-    /// Nobody is told of anything.
-    fn quiet() -> Self {
-        Self { observer: Arc::new(NoObserver), learn: false }
-    }
-}
-
-/// Loads the tools folder.
-async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+/// Loads the tools folder of a host.
+async fn load(config: tool_host::Config) -> anyhow::Result<ToolHost> {
     let folder = &config.folder;
     if !folder.is_dir() {
         let found = if folder.exists() { "is no folder" } else { "does not exist" };
@@ -219,7 +130,7 @@ async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Resu
             std::path::absolute(folder).as_ref().unwrap_or(folder).display()
         );
     }
-    let host = start(config, guest_runtime, load).await?;
+    let host = ToolHost::start(config).await?;
     // The start itself does not wait for what has to be compiled.
     host.reload().await;
     Ok(host)
@@ -227,40 +138,34 @@ async fn load(config: &Tools, guest_runtime: Handle, load: Load) -> anyhow::Resu
 
 /// Begins to load the tools folder, for a command that follows it.
 pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    start(config, guest_runtime, Load::quiet()).await
+    Ok(ToolHost::start(host_config(config, guest_runtime).await?).await?)
 }
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
-async fn load_for_versions(guest_runtime: Handle, load: Load) -> anyhow::Result<ToolHost> {
+async fn load_for_versions(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
     let folder = tempfile::tempdir()?;
     let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
-    start(&config, guest_runtime, load).await
+    start_folder(&config, guest_runtime).await
 }
 
-async fn start(
-    config: &Tools,
-    guest_runtime: Handle,
-    Load { observer, learn }: Load,
-) -> anyhow::Result<ToolHost> {
+/// What a tool host of a command is made of: with the stores, of which nobody is told anything.
+async fn host_config(config: &Tools, guest_runtime: Handle) -> anyhow::Result<tool_host::Config> {
     install_tls();
-    let host = composition::start_observed_tools(composition::ToolsStart {
-        config,
-        token_budget: Agent::token_budget_of(&ProcessEnv)?,
-        guest_runtime,
-        observer,
-        storage: composition::tool_storage_of_commands(&Stores::from_vars(&ProcessEnv)?).await?,
-        egress: composition::ToolEgress::default(),
-        learn,
-        remembers: false,
+    let token_budget = token_budget::from_vars(&ProcessEnv)?;
+    // Tables are the service's to make: a command of another version must not change them under it.
+    let stores = Stores::from_vars(&ProcessEnv)?;
+    let opened = open_stores(&stores).await?;
+    Ok(tool_host::Config {
+        versions: open_tool_versions(&opened),
+        key_value: open_key_value(&stores, &opened)?,
+        ..tool_host_config(config, token_budget, guest_runtime)
     })
-    .await?;
-    Ok(host)
 }
 
 async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     let config = Tools::from_vars(&ProcessEnv)?;
-    let host = load(&config, guest_runtime, Load::quiet()).await?;
+    let host = load(host_config(&config, guest_runtime).await?).await?;
     let tools = host.list();
     let text = match json {
         true => serde_json::to_string_pretty(&tools)? + "\n",
@@ -278,52 +183,13 @@ fn whence(config: &Tools) -> anyhow::Result<String> {
     Ok(match Stores::from_vars(&ProcessEnv)?.database {
         None => format!("in {folder} (TOOLS_DIR)"),
         Some(_) => format!(
-            "among those that serve by the records of DATABASE_URL, whatever lies in {folder} (TOOLS_DIR): `agent-host tool versions` \
+            "among those that serve by the records of DATABASE_URL, whatever lies in {folder} (TOOLS_DIR): `agent-host tools versions` \
              shows what serves and what waits; unset DATABASE_URL to have the folder decide"
         ),
     })
 }
 
 fn describe(tools: &[ToolListing]) -> String {
-    let paragraphs: Vec<_> = tools.iter().map(describe_one).collect();
+    let paragraphs: Vec<_> = tools.iter().map(describe_tool).collect();
     paragraphs.join("\n")
-}
-
-fn describe_one(tool: &ToolListing) -> String {
-    let hints: Vec<_> = tool.hints.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let hints = if hints.is_empty() { String::new() } else { format!("  hints      {}\n", hints.join(" ")) };
-    let hints = plain(&hints);
-    let description = plain(tool.description.trim()).replace('\n', "\n             ");
-    format!(
-        "{}\n  component  {}@{}\n{hints}  what       {description}\n  arguments  {}\n",
-        tool.tool, tool.component, tool.digest, tool.input_schema
-    )
-}
-
-/// Writes a text to the standard output. A reader that has seen enough, such as `head`, is no fault.
-pub(super) fn print(text: &str) -> io::Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// A value as a line, for programs.
-pub(super) fn json_line(value: &serde_json::Value) -> String {
-    format!("{value}\n")
-}
-
-/// Most characters of a line of a component's text.
-const MOST_SHOWN: usize = 10_000;
-
-/// A text that a component or a model wrote, without what could play with the terminal of whoever looks at it.
-pub(super) fn plain(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
-    lines.join("\n")
-}
-
-/// The policy that gives a component all that it wants and that its case mocks.
-fn granting(component: (&str, &str), wants: NeededGrants, case: Option<&Case>) -> String {
-    let NeededGrants { http, key_value, toolbox } = wants;
-    case_policy::policy(component, case_policy::NeededGrants { http, key_value, toolbox }, case)
 }

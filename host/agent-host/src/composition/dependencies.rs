@@ -46,7 +46,7 @@ pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbe
                 found.probes.push(Arc::new(mongo.probe()));
             }
         }
-        Err(error) => found.problems.push(error),
+        Err(error) => found.problems.push(error.into()),
     }
     if let Some(KeyValue::Redis(url)) = &config.key_value {
         match Redis::open(url.expose()) {

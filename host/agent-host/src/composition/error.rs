@@ -1,5 +1,7 @@
 //! Why a service cannot be put together.
 
+use host_setup::stores::StoreError;
+
 /// Why a service cannot be put together. Every text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -12,12 +14,9 @@ pub enum WireError {
         #[source]
         error: model_client::ConnectError,
     },
-    /// The database's address cannot be used.
-    #[error("the database cannot be set up")]
-    Database(#[source] backends::sql::AddressError),
-    /// The database holds something else.
-    #[error("DATABASE_URL names a database that this program cannot use")]
-    Migration(#[source] backends::sql::SetupError),
+    /// A store that is named cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A store's server is set up so that it breaks a promise.
     #[error("{store}: {problem}")]
     UnfitStore {
@@ -26,9 +25,6 @@ pub enum WireError {
         /// What is wrong with it, and what to set.
         problem: String,
     },
-    /// The document store's address cannot be used.
-    #[error("the document store cannot be set up")]
-    Mongo(#[source] backends::mongo::MongoAddressError),
     /// The key-value store's address cannot be used.
     #[error("REDIS_URL cannot be used")]
     Redis(#[source] backends::redis::AddressError),

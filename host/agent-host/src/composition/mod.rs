@@ -23,13 +23,15 @@ use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::journal::{Backlog, WriteBehind};
 use agent_core::layers::{Admission, PreparedTools};
 use agent_core::live::LiveRuns;
-use agent_core::ports::{IdempotencyStore, Probe};
+use agent_core::ports::{IdempotencyStore, Probe, ToolAdmin};
 use agent_core::retention::Sweeper;
 use agent_core::shutdown::Shutdown;
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
+use host_setup::stores::StoreError;
+use host_setup::tools::tool_host_config;
 use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
 use tokio::runtime::Handle;
 use tool_host::{HttpMode, ToolHost};
@@ -53,10 +55,8 @@ pub(crate) use instructions::read as read_instructions;
 pub(crate) use probes::PROBE_LIMIT;
 pub(crate) use retention::sweeper as open_sweeper;
 pub(crate) use stores::{
-    http_recordings as open_http_recordings, open as open_stores, queue as open_queue, values_in,
-};
-pub use tools::{
-    ToolEgress, ToolStorage, ToolsStart, start_observed as start_observed_tools, tool_host_config,
+    key_value as open_key_value, open as open_stores, queue as open_queue,
+    tool_versions as open_tool_versions,
 };
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
@@ -134,7 +134,8 @@ pub async fn build(
         (Some(needs), Some(pool), Some(probe), Some(recording)) => {
             let (runs, findings, prepared) =
                 (recording.store.clone(), store_checks.findings(), schema.prepared);
-            let (stopping, tool_admin) = (shutdown.stopping().clone(), tools::administered(&tools));
+            let (stopping, tool_admin) =
+                (shutdown.stopping().clone(), Some(tools.clone() as Arc<dyn ToolAdmin>));
             let probe = checks.share(probe, probes::KEPT_IN_B);
             let checks = &mut checks;
             let stores =
@@ -190,47 +191,32 @@ async fn start_tools(
     stores: &stores::Opened,
     metrics: &Metrics,
 ) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
-    let (egress, drain) = record_http(&config.tools, stores)?;
-    let tools = tools::start_observed(ToolsStart {
-        config: &config.tools,
-        token_budget: config.agent.token_budget,
-        guest_runtime,
-        observer: tools::counted(metrics.tools()),
-        storage: tool_storage(config, stores)?,
-        egress,
-        learn: false,
+    let (http, drain) = record_http(&config.tools, stores)?;
+    let host = tool_host::Config {
+        observer: metrics.tools(),
+        versions: stores::tool_versions(stores),
+        // In the database, or in Redis where there is none.
+        key_value: stores::key_value(&config.stores, stores)?,
+        // Without Variant B there are no users.
+        user_names_key: config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone()),
+        http,
         remembers: true,
-    });
-    Ok((Arc::new(tools.await.map_err(WireError::Tools)?), drain))
-}
-
-/// What components may keep: in the database, or in Redis where there is none.
-fn tool_storage(config: &Config, stores: &stores::Opened) -> Result<ToolStorage, WireError> {
-    let key_value = stores::key_value(&config.stores, stores)?;
-    // Without Variant B there are no users.
-    let user_names_key = config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone());
-    Ok(ToolStorage { versions: stores::tool_versions(stores), key_value, user_names_key })
+        ..tool_host_config(&config.tools, config.agent.token_budget, guest_runtime)
+    };
+    Ok((Arc::new(ToolHost::start(host).await.map_err(WireError::Tools)?), drain))
 }
 
 /// Where requests of tools go, and what writes down what they are answered, if that is to be kept.
 fn record_http(
     config: &config::Tools,
     stores: &stores::Opened,
-) -> Result<(ToolEgress, Option<http_recordings::Drain>), WireError> {
+) -> Result<(HttpMode, Option<http_recordings::Drain>), WireError> {
     if !config.record_http {
-        return Ok((ToolEgress::default(), None));
+        return Ok((HttpMode::default(), None));
     }
     let store = stores::http_recordings(stores).ok_or(WireError::NoRecordings)?;
     let (recorder, drain) = http_recordings::channel(store);
-    let http = HttpMode::Network { recorder: Some(Arc::new(recorder)) };
-    Ok((ToolEgress { http, ..ToolEgress::default() }, Some(drain)))
-}
-
-/// The same for commands. Tables are the service's to make: a command of another version must not change them under it.
-pub(crate) async fn tool_storage_of_commands(config: &config::Stores) -> Result<ToolStorage, WireError> {
-    let opened = stores::open(config).await?;
-    let key_value = stores::key_value(config, &opened)?;
-    Ok(ToolStorage { versions: stores::tool_versions(&opened), key_value, user_names_key: None })
+    Ok((HttpMode::Network { recorder: Some(Arc::new(recorder)) }, Some(drain)))
 }
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
@@ -254,7 +240,7 @@ async fn prepare(database: Option<&SqlPool>) -> Result<(Schema, Option<Migration
     let schema = Schema::new(database.is_none());
     let Some(database) = database else { return Ok((schema, None)) };
     let migration = Migration::new(Arc::new(database.clone()), schema.clone());
-    Ok((schema, migration.begin().await.map_err(WireError::Migration)?))
+    Ok((schema, migration.begin().await.map_err(StoreError::Migration)?))
 }
 
 /// What removes what ended long ago. Jobs are on Redis only where Variant B is served.

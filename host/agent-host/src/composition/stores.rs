@@ -1,32 +1,28 @@
 //! What is kept, and where: the choice between embedded and shared stores.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::conversations::Conversations;
 use agent_core::health::StoreFindings;
 use agent_core::observe::Observer;
 use agent_core::ports::{
-    ConversationStore, HttpRecordings, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe,
-    RateWindows, ResultCache, RunStore, StoreCheck, ToolVersions,
+    ConversationStore, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe, RateWindows, ResultCache,
+    StoreCheck, ToolVersions,
 };
 use agent_core::rates::FallbackRates;
-use agent_core::secret::Secret;
 use backends::Writer;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
-use backends::mongo::MongoStore;
 use backends::redis::{
     Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
 };
-use backends::sql::{
-    SqlConversations, SqlHttpRecordings, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlRuns,
-    SqlToolVersions,
-};
+use backends::sql::{SqlConversations, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlToolVersions};
+
+pub(crate) use host_setup::stores::{Opened, Runs, http_recordings, open};
 
 use super::error::WireError;
 use super::probes::InProcess;
-use crate::config::{Config, Database, KeyValue, Stores, VariantB};
+use crate::config::{Config, KeyValue, Stores, VariantB};
 use crate::tasks::Tasks;
 
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
@@ -34,20 +30,6 @@ const CACHE_BYTES: u64 = 64 << 20;
 
 /// Most idempotency keys of all callers together, and most bytes of their answers, that are kept in this process.
 const KEYS_IN_PROCESS: KeyBounds = KeyBounds { keys: 100_000, bytes: 64 << 20 };
-
-/// Where runs are recorded.
-pub(crate) struct Runs {
-    pub(crate) store: Arc<dyn RunStore>,
-    /// Writes for the store. It ends when the store has been dropped and everything is written.
-    pub(crate) writer: Writer,
-}
-
-/// What any variant may have.
-pub(crate) struct Opened {
-    pub(crate) database: Option<SqlPool>,
-    pub(crate) mongo: Option<MongoStore>,
-    pub(crate) runs: Option<Runs>,
-}
 
 /// What Variant B keeps besides.
 pub(crate) struct Shared {
@@ -57,36 +39,6 @@ pub(crate) struct Shared {
     /// Writes for the queue, if it lies in the database. It ends like the one of [`Runs`].
     pub(crate) queue_writer: Option<Writer>,
     pub(crate) key_value: Arc<dyn Probe>,
-}
-
-/// Opens the stores that are named. Nothing is connected yet: a store that is down when the service starts is
-/// a matter of health, not of configuration.
-pub(crate) async fn open(config: &Stores) -> Result<Opened, WireError> {
-    let database = match &config.database {
-        Some(Database::Postgres(url)) => {
-            let direct = config.database_direct.as_ref().map(Secret::expose);
-            Some(SqlPool::postgres_with(url.expose(), direct))
-        }
-        Some(Database::Sqlite(url)) => Some(SqlPool::sqlite(url.expose())),
-        None => None,
-    };
-    let database = database.transpose().map_err(WireError::Database)?;
-    let mongo = match &config.mongodb {
-        Some(url) => Some(MongoStore::open(url.expose()).await.map_err(WireError::Mongo)?),
-        None => None,
-    };
-    let runs = match (&mongo, &database) {
-        (Some(mongo), _) => {
-            let (store, writer) = mongo.runs();
-            Some(Runs { store: Arc::new(store), writer })
-        }
-        (None, Some(database)) => {
-            let (store, writer) = SqlRuns::new(database.clone());
-            Some(Runs { store: Arc::new(store), writer })
-        }
-        (None, None) => None,
-    };
-    Ok(Opened { database, mongo, runs })
 }
 
 /// What looks at the settings of the stores' servers. `has_queue` says whether jobs lie in Redis, if there is one.
@@ -108,19 +60,6 @@ pub(crate) fn checks(
         checks.push(Arc::new(RedisCheck::new(redis, purpose)));
     }
     Ok(checks)
-}
-
-/// A database of its own for what tools keep, in a file that is thrown away.
-pub(crate) async fn values_in(file: &Path) -> Result<Arc<dyn KeyValueStore>, WireError> {
-    let database = SqlPool::sqlite(&format!("sqlite://{}", file.display())).map_err(WireError::Database)?;
-    database.migrate().await.map_err(WireError::Migration)?;
-    Ok(Arc::new(SqlKeyValues::new(database)))
-}
-
-/// Where HTTP of tools is recorded: in the database, else nowhere.
-pub(crate) fn http_recordings(opened: &Opened) -> Option<Arc<dyn HttpRecordings>> {
-    let database = opened.database.clone()?;
-    Some(Arc::new(SqlHttpRecordings::new(database)))
 }
 
 /// Where tools keep values: in the database, else on Redis, else nowhere.

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::DEFAULT_MIN_VOLUME;
 use agent_core::layers::{DEFAULT_PLACES, DEFAULT_WAIT};
-use agent_core::words::DEFAULT_TOKEN_BUDGET;
 
 use super::context::Variant;
 use super::http_url::HttpUrl;
-use super::problem::Problems;
-use super::process_env::EnvVars;
-use super::reader::{self, Reader, Reported};
+use super::reader::{Reader, Reported};
 use super::setting::{HOUR, millis, milliseconds, number, one_of, path, settings, url};
+use super::token_budget;
 
 settings! {
     /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
@@ -20,8 +18,6 @@ settings! {
     MAX_CONCURRENT_AGENTS = number(1, 100_000).or_number(|| DEFAULT_PLACES as u64);
     /// How long a request waits for a free agent before it is turned away.
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or_number(|| millis(DEFAULT_WAIT));
-    /// Most tokens all model calls of one request may use together.
-    TOKEN_BUDGET_PER_REQUEST = number(1, 1_000_000_000).or_number(|| DEFAULT_TOKEN_BUDGET);
     /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
     /// model: LLM_TIMEOUT_MS follows it.
     AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| 30_000);
@@ -59,17 +55,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Reads only the token budget, for commands that run no agent.
-    pub fn token_budget_of(vars: &impl EnvVars) -> Result<u64, Problems> {
-        reader::collect(vars, SETTINGS, |reader| reader.number(&TOKEN_BUDGET_PER_REQUEST))
-    }
-
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
         let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
         let is_limited =
             reader.variant().is_some_and(Variant::serves_b) || reader.is_set(&MAX_CONCURRENT_AGENTS);
         let admission_wait = reader.duration(&ADMISSION_WAIT_MS);
-        let token_budget = reader.number(&TOKEN_BUDGET_PER_REQUEST);
+        let token_budget = token_budget::read(reader);
         let timeout = reader.duration(&AGENT_TIMEOUT_MS);
         let circuit_min_volume = reader.number(&CIRCUIT_MIN_VOLUME);
         let result_cache = reader.switch(&RESULT_CACHE);

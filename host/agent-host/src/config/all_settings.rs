@@ -2,19 +2,24 @@
 //! themselves are declared by their concerns.
 
 use super::setting::Setting;
-use super::{agent, http, model, observe, retention, service, stores, tools, tracing, variant_b, webhooks};
+use super::{
+    agent, http, log, model, observe, retention, service, stores, token_budget, tools, tracing, variant_b,
+    webhooks,
+};
 
 pub use super::tools::PLATFORM_FOLDERS;
 
 /// The concerns, in the order in which they are documented and reported.
-static CONCERNS: [&[&Setting]; 11] = [
+static CONCERNS: [&[&Setting]; 13] = [
     service::SETTINGS,
     http::SETTINGS,
     variant_b::SETTINGS,
+    log::SETTINGS,
     observe::SETTINGS,
     tracing::SETTINGS,
     model::SETTINGS,
     agent::SETTINGS,
+    token_budget::SETTINGS,
     tools::SETTINGS,
     stores::SETTINGS,
     retention::SETTINGS,

@@ -1,51 +1,43 @@
 //! Everything an operator can set: a pure function from variables to a [`Config`], or to every problem at
 //! once.
 //!
-//! In layers, each of which uses only those before it:
+//! What settings are declared and read with, and the concerns that commands have as well (tools, stores, log), are
+//! `host_setup::settings`. Here:
 //!
-//! 1. `value_type`: what a setting may hold. `setting`: one setting. `problem`: what is said when it is wrong.
-//!    `process_env`: where values come from; only [`ProcessEnv`] reads the environment of the process.
-//! 2. `context`: the variants that are served and the environment, which other settings depend on.
-//! 3. `reader`: how a setting becomes a value or a problem. `number`, `http_url`: values of several concerns.
-//! 4. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `tools`, `stores`, `retention`, `webhooks`: one file per concern,
+//! 1. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `retention`, `webhooks`: one file per concern,
 //!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
 //!    constant.
-//! 5. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all concerns.
+//! 2. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all concerns.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
 mod agent;
 pub mod all_settings;
-mod context;
 mod http;
-mod http_url;
 mod model;
-mod number;
 mod observe;
-mod problem;
-mod process_env;
-mod reader;
 mod retention;
 mod service;
-mod setting;
 pub mod settings_reference;
-mod stores;
 #[cfg(test)]
 mod tests;
-mod tools;
 mod tracing;
 mod unknown;
-mod value_type;
 mod variant_b;
 mod webhooks;
+
+use host_setup::settings::{
+    context, http_url, log, problem, process_env, reader, setting, stores, token_budget, tools, value_type,
+};
 
 pub use self::tracing::{Headers, Sampling, Tracing};
 pub use agent::Agent;
 pub use context::{Environment, Variant};
 pub use http::Http;
 pub use http_url::HttpUrl;
+pub use log::{Log, LogFormat, LogLevel};
 pub use model::{ModelAccess, ModelId, ModelProvider, Models};
-pub use observe::{Log, LogFormat, LogLevel, Observe};
+pub use observe::Observe;
 pub use problem::{Problem, Problems};
 pub use process_env::{EnvVars, ProcessEnv};
 pub use retention::Retention;

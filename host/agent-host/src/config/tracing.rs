@@ -6,7 +6,6 @@ use std::time::Duration;
 use agent_core::secret::Secret;
 use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
-use url::Url;
 
 use super::http_url::HttpUrl;
 use super::problem::Problem;
@@ -205,16 +204,6 @@ fn parse_line(text: &str) -> Option<String> {
 
 fn parse_ratio(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio))
-}
-
-impl HttpUrl {
-    /// The address of `path` beneath this one.
-    fn joined(&self, path: &str) -> Self {
-        let mut url: Url = self.as_url().clone();
-        let base = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&format!("{base}/{path}"));
-        Self::from(url)
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What tools are answered over HTTP, on its way into the store (`TOOLS_RECORD_HTTP=on`), so that `agent-host replay` can
+//! What tools are answered over HTTP, on its way into the store (`TOOLS_RECORD_HTTP=on`), so that `agent-tool replay` can
 //! answer them the same again.
 //!
 //! A call never waits for any of it: [`Recorder`] puts exchanges into a bounded queue, and [`Drain`] writes them with a task
@@ -6,9 +6,8 @@
 //! is left away, counted, and said in the log.
 //!
 //! What does not belong here: what may be in an exchange (`tool-host/src/egress/recording.rs` leaves credentials away) and
-//! which answer a request gets when a run is replayed (`cli/replay`).
+//! which answer a request gets when a run is replayed (`agent-tool/src/replay`).
 
-mod format;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use agent_core::ports::{HttpRecording, HttpRecordings};
+use host_setup::http_exchange::encode;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tool_host::{CallKey, HttpOutcome, HttpRecorder, HttpRequestRecord};
-
-pub(crate) use format::{decode, encode};
 
 /// Most exchanges that wait to be written, and most bytes of their bodies.
 const MOST_WAITING: usize = 256;

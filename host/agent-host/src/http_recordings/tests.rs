@@ -61,29 +61,6 @@ fn failed() -> HttpOutcome {
     HttpOutcome::Failed("connection-refused".into())
 }
 
-#[test]
-fn an_exchange_is_read_as_it_was_written() {
-    let headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
-    let answers = [
-        failed(),
-        HttpOutcome::Response { status: 404, headers: headers.clone(), body: b"no".to_vec(), cut: false },
-        HttpOutcome::Response { status: 200, headers, body: vec![0, 255], cut: true },
-    ];
-    for outcome in answers {
-        for body in [&b"text\n"[..], b"\0", &[0xff, 0xfe], &[]] {
-            let stored = encode(&request(body), &outcome);
-            assert_eq!(decode(&stored), Some((request(body), outcome.clone())));
-        }
-    }
-    let text = String::from_utf8(encode(&request(b"in words"), &failed())).unwrap();
-    assert!(text.contains("in words"), "{text}");
-    let controls = encode(&request(&[0; 3_000]), &failed());
-    assert!(controls.len() < 5_000, "{}", controls.len());
-    for strange in [&b"{}"[..], b"", br#"{"version":2,"method":"GET","url":"","outcome":{"failed":""}}"#] {
-        assert_eq!(decode(strange), None);
-    }
-}
-
 #[tokio::test]
 async fn exchanges_are_written_by_the_drain_and_those_of_no_run_are_not() {
     let store = Store::new(9, false);

@@ -22,7 +22,7 @@ pub(crate) fn read_name(folder: &Path) -> Result<String> {
         return Err(Error::new("this is not a tool's folder")
             .at(&file)
             .why("its Cargo.toml has no [package] with a name: it is a workspace, or not finished")
-            .mend("name the folder of one package: agent-host tool build FOLDER"));
+            .mend("name the folder of one package: agent-tool build FOLDER"));
     };
     let types = manifest["lib"]["crate-type"].as_array();
     let types: Vec<_> = types.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();

@@ -1,4 +1,4 @@
-// `node build.mjs OUTPUT` makes the component; `agent-host tool build` calls it. TypeScript is stripped of its types, and
+// `node build.mjs OUTPUT` makes the component; `agent-tool build` calls it. TypeScript is stripped of its types, and
 // packages that the tools import are bundled.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The tools of this component. `npm test` tests them; `agent-host tool build` makes the component. TypeScript in tools.ts
+// The tools of this component. `npm test` tests them; `agent-tool build` makes the component. TypeScript in tools.ts
 // does as well.
 //
 // Where the service is stands in the operator's policy (`config`), and so does the key that it wants: the host adds it to

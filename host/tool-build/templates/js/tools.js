@@ -1,4 +1,4 @@
-// The tools of this component. `npm test` tests them; `agent-host tool build` makes the component. TypeScript in tools.ts
+// The tools of this component. `npm test` tests them; `agent-tool build` makes the component. TypeScript in tools.ts
 // does as well.
 import { defineTool, Failure, log } from './agent-tool/index.js';
 

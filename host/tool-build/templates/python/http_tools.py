@@ -1,4 +1,4 @@
-"""The tools of this component. `.venv/bin/python -m unittest` tests them; `agent-host tool build` makes the component.
+"""The tools of this component. `.venv/bin/python -m unittest` tests them; `agent-tool build` makes the component.
 
 Where the service is stands in the operator's policy (`config`), and so does the key that it wants: the host adds it to the
 requests, and the tool never sees it."""

@@ -1,4 +1,4 @@
-"""The tools of this component. `.venv/bin/python -m unittest` tests them; `agent-host tool build` makes the component."""
+"""The tools of this component. `.venv/bin/python -m unittest` tests them; `agent-tool build` makes the component."""
 
 from typing import Annotated
 

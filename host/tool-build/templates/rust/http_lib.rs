@@ -1,9 +1,9 @@
-//! The tools of this component. `cargo test` tests them; `agent-host tool build` makes the component.
+//! The tools of this component. `cargo test` tests them; `agent-tool build` makes the component.
 //!
 //! Where the service is stands in the operator's policy (`config`), and so does the key that it wants: the host adds it to
 //! the requests, and the tool never sees it.
 
-use agent_tool::{Failure, config, http};
+use agent_tool_sdk::{Failure, config, http};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,18 +32,18 @@ fn {{tool}}(Question { part }: Question) -> Result<Part, Failure> {
     http::get_json(&format!("{endpoint}/parts/{}", http::encode_segment(&part)))
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Looks up how many of a part are in stock and what it is called. Use it when the user asks about a part by its number.
     {{tool}}(Question) -> Part, hints: [read_only, idempotent], timeout_ms: 5000;
 }
 
 #[cfg(test)]
 mod tests {
-    use agent_tool::{config, http};
+    use agent_tool_sdk::{config, http};
 
     use super::{Part, Question, {{tool}}};
 
-    fn look_up(part: &str) -> Result<Part, agent_tool::Failure> {
+    fn look_up(part: &str) -> Result<Part, agent_tool_sdk::Failure> {
         config::double::set("endpoint", "https://parts.example.org");
         {{tool}}(Question { part: part.to_owned() })
     }

@@ -1,6 +1,6 @@
-//! The tools of this component. `cargo test` tests them; `agent-host tool build` makes the component.
+//! The tools of this component. `cargo test` tests them; `agent-tool build` makes the component.
 
-use agent_tool::{Failure, log};
+use agent_tool_sdk::{Failure, log};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ fn {{tool}}(Guest { name }: Guest) -> Result<Greeting, Failure> {
     Ok(Greeting { text: format!("Hello, {name}!") })
 }
 
-agent_tool::export! {
+agent_tool_sdk::export! {
     /// Writes a greeting to someone. Use it when the user asks to greet a person by name.
     {{tool}}(Guest) -> Greeting, hints: [read_only, idempotent], timeout_ms: 1000;
 }

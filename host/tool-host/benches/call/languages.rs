@@ -25,7 +25,7 @@ pub(crate) const GREET: Called =
 
 pub(crate) async fn print(guest_runtime: &Handle) {
     println!(
-        "a greeting tool of `agent-host tool new` in three languages, a fresh instance per call, {} s each row",
+        "a greeting tool of `agent-tool new` in three languages, a fresh instance per call, {} s each row",
         TIME.as_secs()
     );
     let mut rust = [None; 2];

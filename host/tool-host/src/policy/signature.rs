@@ -58,12 +58,12 @@ pub(crate) struct Signed<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SignatureError {
     #[error(
-        "the signature has {0} bytes; it must have {SIGNATURE_BYTES}: sign the component anew with `agent-host tool sign`"
+        "the signature has {0} bytes; it must have {SIGNATURE_BYTES}: sign the component anew with `agent-tool sign`"
     )]
     Length(usize),
     #[error(
         "the signature was made by none of the keys that the policy trusts for this name, or the component, its \
-         manifest or its name changed since: sign it anew with `agent-host tool sign`, or add the key that signed it as `signer`"
+         manifest or its name changed since: sign it anew with `agent-tool sign`, or add the key that signed it as `signer`"
     )]
     NotTrusted,
     #[error("the key is no Ed25519 key in PKCS#8 PEM: make one with `openssl genpkey -algorithm ed25519`")]

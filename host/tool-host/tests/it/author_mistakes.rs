@@ -69,7 +69,7 @@ async fn what_needs_a_grant_and_has_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_of_tools_that_cannot_be_served() {
-    insta::assert_snapshot!(refused(&misbehaving("describe-nothing")).await, @"describes tools that cannot be served: it describes no tool: return at least one (in Rust, list the functions in agent_tool::export!)");
+    insta::assert_snapshot!(refused(&misbehaving("describe-nothing")).await, @"describes tools that cannot be served: it describes no tool: return at least one (in Rust, list the functions in agent_tool_sdk::export!)");
     insta::assert_snapshot!(refused(&misbehaving("describe-duplicates")).await, @r#"describes its tool "twin" wrongly: it describes two tools of that name: rename one of them"#);
     insta::assert_snapshot!(refused_text(Text { tool: "Add", ..Text::default() }).await, @r#"describes its tool "Add" wrongly: its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_': take "add""#);
     let tool = Text { tool: "same", ..Text::default() }.component();
@@ -79,7 +79,7 @@ async fn a_list_of_tools_that_cannot_be_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_description_that_is_missing_or_too_long() {
-    insta::assert_snapshot!(refused_text(Text { description: " ", ..Text::default() }).await, @r#"describes its tool "text" wrongly: it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool::export!)"#);
+    insta::assert_snapshot!(refused_text(Text { description: " ", ..Text::default() }).await, @r#"describes its tool "text" wrongly: it has no description: say what it does and when to use it (in Rust, in the comment above its line in agent_tool_sdk::export!)"#);
     let long = "x".repeat(5000);
     insta::assert_snapshot!(refused_text(Text { description: &long, ..Text::default() }).await, @r#"describes its tool "text" wrongly: its description is longer than 4096 bytes, and every model call carries it: leave out what a failure can teach"#);
 }

@@ -1,4 +1,4 @@
-//! The greeting tool of `agent-host tool new`, built in every language, for the bench `call` to compare.
+//! The greeting tool of `agent-tool new`, built in every language, for the bench `call` to compare.
 //!
 //! Below `target/bench-tools/` each language has its project and `greeter-<language>.wasm`. A project is built once and again
 //! when the template has changed. A language whose toolchain is not there has `greeter-<language>.missing` with the reason

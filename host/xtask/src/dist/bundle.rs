@@ -1,4 +1,4 @@
-//! The folder that is released: binary, debug information, tools, documents, the files of host/deploy/, the bill of
+//! The folder that is released: binaries, debug information, tools, documents, the files of host/deploy/, the bill of
 //! materials, and the checksums of all of them.
 
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
 
-use super::sbom;
+use super::{BINARIES, sbom};
 
 /// Where bundles go, seen from the root of the repository.
 const PLACE: &str = "target/dist";
 
-/// What is in every bundle beside the binary: the folder or file in the repository, and its name in the bundle.
+/// What is in every bundle beside the binaries: the folder or file in the repository, and its name in the bundle.
 /// Documents keep their places, so that their links hold.
 const BESIDE: [(&str, &str); 5] = [
     ("target/tools", "tools"),
@@ -30,11 +30,15 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(&folder)?;
-    for name in ["agent-host", "agent-host.debug"] {
-        let built = repository.join("target/shipped").join(name);
+    let mut binaries = Vec::new();
+    for (built_in, name) in BINARIES {
+        let built = repository.join(built_in);
+        copy(&built.join(name), &folder.join(name))?;
+        binaries.push((name.to_owned(), digest(&folder.join(name))?));
+        let debug = format!("{name}.debug");
         // Without objcopy there is no debug file.
-        if built.exists() {
-            copy(&built, &folder.join(name))?;
+        if built.join(&debug).exists() {
+            copy(&built.join(&debug), &folder.join(debug))?;
         }
     }
     for (from, to) in BESIDE {
@@ -51,7 +55,7 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
         .map(|(file, digest)| (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), digest))
         .filter(|(name, _)| name.ends_with(".wasm"))
         .collect();
-    let materials = sbom::describe(repository, &digest(&folder.join("agent-host"))?, &tools)?;
+    let materials = sbom::describe(repository, &binaries, &tools)?;
     fs::write(folder.join("sbom.cdx.json"), serde_json::to_string_pretty(&materials)? + "\n")?;
     let sums = digests(files_below(&folder, Path::new(""))?)?;
     fs::write(folder.join("SHA256SUMS"), listing(&sums))?;

@@ -1,10 +1,11 @@
 //! Packages of what is shipped: a Python wheel, an npm package and a Debian package.
 //!
-//! Each holds the same files: the binary, the licence, and the tools in `share/agent-host/tools` beside the
-//! folder that the binary is installed into, where `agent-host dev` looks for them. They are packed by what
-//! every machine that builds them has: tar, ar (which linking needs), and Python. Files of equal content make
-//! equal packages.
+//! Each holds the same files: the service, the author's program, the licence, and the tools in
+//! `share/agent-host/tools` beside the folder that the binaries are installed into, where `agent-host dev`
+//! looks for them. They are packed by what every machine that builds them has: tar, ar (which linking needs),
+//! and Python. Files of equal content make equal packages.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,12 +21,17 @@ const LICENSE: &str = "LICENSE";
 
 const WHEEL_SCRIPT: &str = include_str!("wheel.py");
 
+/// What is on the PATH once a package is installed.
+pub(super) const PROGRAMS: [&str; 2] = ["agent-host", "agent-tool"];
+
 const SUMMARY: &str = "Serves a tool-using language-model agent over HTTP, with sandboxed WebAssembly tools";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The binary to pack: one that `cargo xtask dist` or `cargo build` has made.
+    /// The service to pack: one that `cargo xtask dist` or `cargo build` has made.
     pub(super) binary: PathBuf,
+    /// The author's program to pack with it.
+    pub(super) tool: PathBuf,
     /// Where the packages are written.
     pub(super) folder: PathBuf,
     /// Compress less, which takes a tenth of the time.
@@ -55,11 +61,14 @@ pub(crate) fn write(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     }
     let common = staging.join("common");
     fs::create_dir_all(common.join("bin"))?;
-    copy(&arguments.binary, &common.join("bin/agent-host"))?;
-    // Debug information is in a file of its own where `dist` built the binary.
-    if !succeeds(Command::new("strip").arg("--strip-debug").arg(common.join("bin/agent-host"))) {
+    let packed = PROGRAMS.map(|name| common.join("bin").join(name));
+    for (from, to) in [&arguments.binary, &arguments.tool].into_iter().zip(&packed) {
+        copy(from, to)?;
+    }
+    // Debug information is in files of their own where `dist` built the binaries.
+    if !succeeds(Command::new("strip").arg("--strip-debug").args(packed)) {
         println!(
-            "packages: there is no strip here (Debian: apt-get install binutils): packed with its debug information"
+            "packages: there is no strip here (Debian: apt-get install binutils): packed with their debug information"
         );
     }
     copy(&repository.join("target/tools"), &common.join("share/agent-host/tools"))?;
@@ -125,7 +134,7 @@ fn npm(
         "os": ["linux"],
         "cpu": [platform.npm],
         "libc": ["glibc"],
-        "bin": { "agent-host": "bin/agent-host" },
+        "bin": PROGRAMS.map(|name| (name, format!("bin/{name}"))).into_iter().collect::<BTreeMap<_, _>>(),
     });
     fs::write(root.join("package/package.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     let file = to.join(format!("agent-host-{}-linux-{}.tgz", version(), platform.npm));

@@ -1,6 +1,6 @@
 //! The software bill of materials of what is shipped: CycloneDX 1.6 as JSON, made of what cargo itself says.
 //!
-//! `cargo tree` names the crates that the binary is linked from, with the features of its own build; `cargo metadata` has
+//! `cargo tree` names the crates that the binaries are linked from, with the features of its own build; `cargo metadata` has
 //! their licences and what depends on what; `Cargo.lock` has their checksums. There is no time and no random number in it,
 //! so that two builds of one commit have the same.
 
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 
 use crate::run::cargo;
 
-/// The package whose binary is shipped.
+/// The package that the document is about, and the one whose binary lies beside it.
 const BINARY: &str = "agent-host";
+const BESIDE: &str = "agent-tool";
 
 /// Name and version of a crate.
 type Crate = (String, String);
@@ -23,8 +24,8 @@ type Crate = (String, String);
 /// A file that is shipped: its name, and the SHA-256 of its bytes in hexadecimal.
 pub(super) type Shipped = (String, String);
 
-/// The document for a binary with that digest, and for the tools that go with it.
-pub(super) fn describe(repository: &Path, binary: &str, tools: &[Shipped]) -> anyhow::Result<Value> {
+/// The document for the binaries of those packages, and for the tools that go with them.
+pub(super) fn describe(repository: &Path, binaries: &[Shipped], tools: &[Shipped]) -> anyhow::Result<Value> {
     let linked = linked_crates(repository)?;
     let checksums =
         checksums(&fs::read_to_string(repository.join("Cargo.lock")).context("reading Cargo.lock")?);
@@ -39,12 +40,14 @@ pub(super) fn describe(repository: &Path, binary: &str, tools: &[Shipped]) -> an
             continue;
         }
         references.insert(text(&package["id"]), reference(&key));
-        let component = component(package, &key, checksums.get(&key));
+        let mut component = component(package, &key, checksums.get(&key));
+        if let Some((_, digest)) = binaries.iter().find(|(name, _)| *name == key.0) {
+            component["type"] = json!("application");
+            component["hashes"] = json!([hash(digest)]);
+        }
         if key.0 == BINARY { root = component } else { components.push(component) }
     }
     ensure!(components.len() + 1 == linked.len(), "cargo metadata does not know all crates of cargo tree");
-    root["type"] = json!("application");
-    root["hashes"] = json!([hash(binary)]);
     for (name, digest) in tools {
         components.push(json!({
             "type": "file", "bom-ref": format!("tool:{name}"), "name": name, "hashes": [hash(digest)],
@@ -65,12 +68,12 @@ pub(super) fn describe(repository: &Path, binary: &str, tools: &[Shipped]) -> an
     }))
 }
 
-/// The crates that the binary is linked from, itself included: neither what only builds and tests need, nor what other
+/// The crates that the binaries are linked from, themselves included: neither what only builds and tests need, nor what other
 /// systems do.
 fn linked_crates(repository: &Path) -> anyhow::Result<BTreeSet<Crate>> {
-    let arguments =
-        ["tree", "--package", BINARY, "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"];
-    let listed = output(&mut cargo(repository, arguments))?;
+    let packages = ["tree", "--package", BINARY, "--package", BESIDE, "--locked"];
+    let shown = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
+    let listed = output(&mut cargo(repository, packages.into_iter().chain(shown)))?;
     // `name v1.2.3`, and then where it is from, if it is no registry.
     let read = |line: &str| {
         let mut words = line.split(' ');
@@ -154,7 +157,8 @@ mod tests {
     #[test]
     fn it_lists_what_is_linked_with_licences_and_checksums_and_nothing_else() {
         let tools = [("calculator.wasm".to_owned(), "0".repeat(64))];
-        let document = describe(&crate::repository(), &"1".repeat(64), &tools).unwrap();
+        let binaries = [("agent-host".to_owned(), "1".repeat(64)), ("agent-tool".to_owned(), "2".repeat(64))];
+        let document = describe(&crate::repository(), &binaries, &tools).unwrap();
         let components = elements(&document["components"]);
         let named = |name: &str| components.iter().find(|one| one["name"] == name);
         let wasmtime = named("wasmtime").unwrap();
@@ -169,6 +173,11 @@ mod tests {
             assert!(named(of_tests).is_none(), "{of_tests} is not shipped");
         }
         assert_eq!(document["metadata"]["component"]["hashes"][0]["content"], "1".repeat(64));
+        let tool = named("agent-tool").unwrap();
+        assert_eq!(
+            (text(&tool["type"]), text(&tool["hashes"][0]["content"])),
+            ("application", &*"2".repeat(64))
+        );
         let licensed = components.iter().filter(|one| one["type"] == "library");
         let without: Vec<_> =
             licensed.filter(|one| one["licenses"].is_null()).map(|one| &one["name"]).collect();
@@ -181,7 +190,7 @@ mod tests {
         for on in dependencies.iter().flat_map(|one| elements(&one["dependsOn"])) {
             assert!(known.contains(text(on)), "{on} is depended on and not described");
         }
-        let again = describe(&crate::repository(), &"1".repeat(64), &tools).unwrap();
+        let again = describe(&crate::repository(), &binaries, &tools).unwrap();
         assert_eq!(document, again, "it is the same each time");
     }
 }

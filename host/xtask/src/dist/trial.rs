@@ -1,5 +1,5 @@
-//! Packages tried out as a new user would: each is installed from its file into a clean place, `agent-host dev` is started
-//! there with an empty home, and the README's question is asked.
+//! Packages tried out as a new user would: each is installed from its file into a clean place, `agent-tool new` makes a tool
+//! there, `agent-host dev` is started with a home that has nothing else, and the README's question is asked.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -47,6 +47,11 @@ pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()>
         ensure!(said.starts_with(form) && said.ends_with(")\n"), "its --version says {said:?}");
         let home = place.join("home");
         fs::create_dir(&home)?;
+        let tool = binary.with_file_name("agent-tool");
+        run(Command::new(tool)
+            .args(["new", "greeter", "--lang", "rust", "--in"])
+            .arg(&home)
+            .stdout(Stdio::null()))?;
         let seconds = answer(&binary, &home).with_context(|| format!("trying {}", package.display()))?;
         let missed = if seconds > AIM { ", missed" } else { "" };
         println!(

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
 
 /// Where shipped components go, in the target folder.
-pub(super) const SHIPPED: &str = "tools";
+pub(crate) const SHIPPED: &str = "tools";
 /// Where the components go that misbehave on purpose: apart, so that no host serves them by accident.
 pub(super) const MISBEHAVING: &str = "tools-misbehaving";
 /// Where the components go that nobody serves before the operator's policy names them.

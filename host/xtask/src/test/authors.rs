@@ -1,4 +1,4 @@
-//! What the tests of `agent-host tool build` need that is large: componentize-js and esbuild, as the template of a new tool
+//! What the tests of `agent-tool build` need that is large: componentize-js and esbuild, as the template of a new tool
 //! pins them, in a folder below target/. componentize-py they install themselves.
 
 use std::fs;

@@ -7,7 +7,7 @@ use agent_core::runs::shown;
 use serde_json::{Value, json};
 
 use super::events::Event;
-use crate::cli::tools::plain;
+use host_setup::output::plain;
 
 /// Most characters of a name, and of what a tool that failed says.
 const NAME_CHARS: usize = 64;

@@ -5,7 +5,7 @@ use tokio::time::timeout;
 
 use super::report::Finding;
 use super::stores::is_made;
-use crate::composition::{self, PROBE_LIMIT};
+use crate::composition::{PROBE_LIMIT, open_stores, open_tool_versions};
 use crate::config::Config;
 
 /// The command that approves everything that waits.
@@ -21,8 +21,8 @@ pub(super) async fn examine(config: &Config) -> Option<Finding> {
     if !is_made(config) {
         return Some(none_yet());
     }
-    let storage = composition::tool_storage_of_commands(&config.stores).await.ok()?;
-    let records = timeout(PROBE_LIMIT, storage.versions?.records()).await.ok()?.ok()?;
+    let versions = open_tool_versions(&open_stores(&config.stores).await.ok()?)?;
+    let records = timeout(PROBE_LIMIT, versions.records()).await.ok()?.ok()?;
     Some(if records.components.is_empty() { none_yet() } else { waiting(&records) })
 }
 

@@ -9,19 +9,21 @@ mod report;
 mod stores;
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::health::{Check, check_all};
 use agent_core::ports::Toolbox as _;
 use clap::Args;
+use host_setup::output::print;
+use host_setup::program::install_tls;
+use host_setup::tools::tool_host_config;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tool_host::NoObserver;
+use tool_host::ToolHost;
 
-use super::{Exit, install_tls};
-use crate::composition;
+use super::Exit;
+use crate::composition::{self, WireError};
 use crate::config::{Config, HttpUrl, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 use report::{Finding, Report};
@@ -51,10 +53,10 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Err(problems) => {
             let problem =
                 |problem: String| Finding::failed("settings", problem, "agent-host variables lists them all");
-            Report(problems.iter().map(ToString::to_string).map(problem).collect())
+            Report(problems.all().iter().map(ToString::to_string).map(problem).collect())
         }
     };
-    super::tools::print(&if arguments.json { report.as_json()? } else { report.to_string() })?;
+    print(&if arguments.json { report.as_json()? } else { report.to_string() })?;
     Ok(if report.has_failed() { Exit::Failure } else { Exit::Success })
 }
 
@@ -190,17 +192,8 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
     let needs_approval = config.tools.needs_approval && config.stores.database.is_none();
     let settings = Tools { needs_approval, ..config.tools.clone() };
     let host = async {
-        let start = composition::ToolsStart {
-            config: &settings,
-            token_budget: config.agent.token_budget,
-            guest_runtime,
-            observer: Arc::new(NoObserver),
-            storage: composition::ToolStorage::default(),
-            egress: composition::ToolEgress::default(),
-            learn: false,
-            remembers: false,
-        };
-        let host = composition::start_observed_tools(start).await?;
+        let start = tool_host_config(&settings, config.agent.token_budget, guest_runtime);
+        let host = ToolHost::start(start).await.map_err(WireError::Tools)?;
         host.reload().await;
         anyhow::Ok(host)
     };
@@ -219,13 +212,13 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
         0 => Finding::warning(
             "tools",
             host.no_tools().unwrap_or_else(|| format!("{folder} has no tool that can be loaded")),
-            "agent-host tool new makes one",
+            "agent-tool new makes one",
         ),
         count => Finding::ok("tools", format!("{folder} has {count}: {}", names.join(", "))),
     }];
     findings.extend(host.faults().into_iter().map(|fault| {
         let text = format!("{} cannot be loaded: {}", fault.file, fault.error);
-        Finding::warning("tools", text, "agent-host tool inspect FILE.wasm says more")
+        Finding::warning("tools", text, "agent-tool inspect FILE.wasm says more")
     }));
     findings
 }

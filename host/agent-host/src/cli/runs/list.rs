@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::store;
 use crate::cli::Exit;
-use crate::cli::tools::print;
+use host_setup::output::print;
 
 /// Most characters of a user's id in the table.
 const USER_CHARS: usize = 32;

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use crate::cli::Exit;
 use crate::cli::progress_bar::ProgressBar;
-use crate::cli::tools::print;
 use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
+use host_setup::output::print;
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Arguments {

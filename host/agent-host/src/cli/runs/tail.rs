@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::store;
 use crate::cli::Exit;
-use crate::cli::tools::print;
+use host_setup::output::print;
 
 /// How often the store is asked.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -12,7 +12,9 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::versions::{OPERATOR, open};
-use super::{Exit, json_line, plain, print};
+use host_setup::output::{json_line, plain, print};
+
+use super::Exit;
 
 /// Prints what waits, and approves it.
 pub(super) async fn run(serve: bool, as_json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {

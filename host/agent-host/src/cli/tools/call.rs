@@ -9,12 +9,13 @@ use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
 use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::advice;
+use host_setup::output::{json_line, plain, print};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
-use tool_kit::mend;
 
-use super::{Exit, Load, json_line, load, plain, print, whence};
+use super::{Exit, host_config, load, whence};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -45,7 +46,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
     let log = Log::from_vars(&ProcessEnv)?;
-    let host = load(&config, guest_runtime, Load { observer: meter.clone(), learn: false }).await?;
+    let observer = meter.clone();
+    let host = load(tool_host::Config { observer, ..host_config(&config, guest_runtime).await? }).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
     telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {
@@ -78,7 +80,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
         io::stderr().write_all(describe(&returned, meter.cost()).as_bytes())?;
     } else if !succeeded {
         let outcome = returned.receipt.outcome;
-        let advice = mend::advice(outcome).map(|advice| format!(": {advice}")).unwrap_or_default();
+        let advice = advice::of(outcome).map(|advice| format!(": {advice}")).unwrap_or_default();
         writeln!(io::stderr(), "agent-host: the outcome of the call is {}{advice}", outcome.as_str())?;
     }
     Ok(if succeeded { Exit::Success } else { Exit::Failure })
@@ -124,7 +126,7 @@ fn as_json(returned: &ToolReturn, cost: Option<Cost>) -> Value {
         })
     });
     json!({
-        "content": returned.content, "outcome": receipt.outcome.as_str(), "advice": mend::advice(receipt.outcome),
+        "content": returned.content, "outcome": receipt.outcome.as_str(), "advice": advice::of(receipt.outcome),
         "component": receipt.component, "durationMs": receipt.duration_ms, "cost": cost,
     })
 }

@@ -12,15 +12,16 @@ use agent_core::words::is_component_name;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
+use host_setup::component_file::{read_bounded, read_signature_beside, stem};
+use host_setup::output::{json_line, print};
+use host_setup::program::install_tls;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tool_host::signing::{self, Standing};
 use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
-use tool_registry::{Client, Digest, Limits, Options, Reference};
+use tool_registry::{Client, Digest, Options, Reference};
 
-use super::component_file::{read_bounded, read_signature_beside, stem};
-use super::{Exit, json_line, print, versions};
-use crate::cli::install_tls;
+use super::{Exit, versions};
 use crate::cli::progress_bar::{ProgressBar, mebibytes};
 use crate::config::{ProcessEnv, Stores, Tools};
 use place::{Pair, RealDisk, place};
@@ -72,7 +73,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
         folder.display()
     );
     let name = name_of(arguments)?;
-    let fetched = fetch(&arguments.source, options(&config, arguments.plain_http)).await?;
+    let fetched = fetch(&arguments.source, config.registry_options(arguments.plain_http)).await?;
     let (pair, left_out) = pair_of(&fetched, &name);
     let standing = signing::check(&config.policy, &name, &pair.component, pair.signature.as_deref());
     let standing = standing.with_context(|| format!("{} was not installed as {name}", fetched.source))?;
@@ -139,15 +140,9 @@ pub(crate) async fn fetch(source: &str, options: Options) -> anyhow::Result<Fetc
     let source = &fetched.source;
     ensure!(
         fetched.bytes.starts_with(COMPONENT_PREAMBLE),
-        "{source} is no WebAssembly component: `agent-host tool build` and `wasm-tools component new` make components"
+        "{source} is no WebAssembly component: `agent-tool build` and `wasm-tools component new` make components"
     );
     Ok(fetched)
-}
-
-/// How registries are talked to.
-pub(super) fn options(config: &Tools, plain_http: bool) -> Options {
-    let limits = Limits::of_component(MOST_COMPONENT_BYTES);
-    Options { plain_http, credentials: config.registry.clone(), limits }
 }
 
 async fn pull(reference: &Reference, options: Options) -> anyhow::Result<Fetched> {

@@ -8,11 +8,12 @@ use agent_core::ports::{ToolRequest, Toolbox as _};
 use agent_core::words::ToolCall;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::output::{json_line, plain, print};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tool_host::{NoObserver, PolicyFile};
+use tool_host::PolicyFile;
 
-use super::{Exit, Load, call, json_line, load, plain, print};
+use super::{Exit, call, host_config, load};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -35,8 +36,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     // The service's own policy is not in force: what it grants would not be asked for.
     config.policy = arguments.with.clone().map_or(PolicyFile::None, PolicyFile::At);
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host =
-        load(&config, guest_runtime, Load { observer: std::sync::Arc::new(NoObserver), learn: true }).await?;
+    let host = load(tool_host::Config { learn: true, ..host_config(&config, guest_runtime).await? }).await?;
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
     let deadline = Instant::now() + config.timeout * 2;

@@ -13,10 +13,11 @@ use agent_core::words::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::output::{plain, print};
 use tokio::runtime::Handle;
 use tool_host::ToolHost;
 
-use super::{Exit, Load, load_for_versions, plain, print};
+use super::{Exit, load_for_versions};
 use crate::config::{Log, ProcessEnv};
 use crate::telemetry::{self, Destination};
 
@@ -28,9 +29,6 @@ pub(super) const OPERATOR: Operator<'_> = Operator { by: "command line", expecte
 pub(crate) struct ShowArguments {
     /// One component, whole; without it a line of each
     name: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Which versions to compare.
@@ -44,9 +42,6 @@ pub(crate) struct DiffArguments {
     /// The newer version, by default the newest proposal
     #[arg(long, value_name = "DIGEST")]
     to: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// What to approve.
@@ -148,16 +143,20 @@ impl TryArguments {
 }
 
 /// `agent-host tools versions`.
-pub(crate) async fn show(arguments: &ShowArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn show(
+    arguments: &ShowArguments,
+    as_json: bool,
+    guest_runtime: Handle,
+) -> anyhow::Result<Exit> {
     let host = open(guest_runtime).await?;
     let text = match &arguments.name {
         Some(name) => {
             let view = host.get(name).await.with_context(|| of(name))?;
-            if arguments.json { json(&view)? } else { describe(&view) }
+            if as_json { json(&view)? } else { describe(&view) }
         }
         None => {
             let views = ToolAdmin::list(&host).await?;
-            if arguments.json { json(&views)? } else { views.iter().map(line).collect() }
+            if as_json { json(&views)? } else { views.iter().map(line).collect() }
         }
     };
     print(&text)?;
@@ -165,11 +164,15 @@ pub(crate) async fn show(arguments: &ShowArguments, guest_runtime: Handle) -> an
 }
 
 /// `agent-host tools diff`.
-pub(crate) async fn diff(arguments: &DiffArguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let DiffArguments { name, from, to, .. } = arguments;
+pub(crate) async fn diff(
+    arguments: &DiffArguments,
+    as_json: bool,
+    guest_runtime: Handle,
+) -> anyhow::Result<Exit> {
+    let DiffArguments { name, from, to } = arguments;
     let host = open(guest_runtime).await?;
     let diff = ToolHost::diff(&host, name, from.as_deref(), to.as_deref()).await.with_context(|| of(name))?;
-    print(&if arguments.json { json(&diff)? } else { describe_diff(&diff) })?;
+    print(&if as_json { json(&diff)? } else { describe_diff(&diff) })?;
     Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
 }
 
@@ -277,7 +280,7 @@ fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
 }
 
 pub(super) async fn open(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    let host = load_for_versions(guest_runtime, Load::quiet()).await?;
+    let host = load_for_versions(guest_runtime).await?;
     // From here on: what the folder has is of no interest.
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     match ToolAdmin::list(&host).await {

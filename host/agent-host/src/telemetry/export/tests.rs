@@ -14,7 +14,7 @@ use crate::config::{Headers, HttpUrl, Sampling};
 /// A collector that gives each export the next of these answers, on a connection of its own; to be driven beside them.
 async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = url::Url::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
+    let url = HttpUrl::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
     let serve = async move {
         for answer in answers {
             let (mut connection, _) = listener.accept().await.unwrap();
@@ -25,7 +25,7 @@ async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
             connection.write_all(answer.as_bytes()).await.unwrap();
         }
     };
-    (HttpUrl::from(url), serve)
+    (url, serve)
 }
 
 fn config(endpoint: HttpUrl) -> config::Tracing {

@@ -34,8 +34,7 @@ const KEY_VALUE_KEYS: [&str; 2] = ["scope", "bytes"];
 const NAME: &str = "the file's name without .wasm: 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-'";
 pub(super) const DIGEST: &str =
     "\"sha256:\" and 64 hex digits, as `sha256sum` prints them, or a list of these";
-const SIGNER: &str =
-    "\"ed25519:\" and 64 hex digits, as `agent-host tool sign` prints them, or a list of these";
+const SIGNER: &str = "\"ed25519:\" and 64 hex digits, as `agent-tool sign` prints them, or a list of these";
 
 /// Most `config` values of a component.
 const MOST_CONFIG: usize = 100;

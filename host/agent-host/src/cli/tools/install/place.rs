@@ -24,10 +24,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use host_setup::component_file::{MOST_SIGNATURE_BYTES, read_bounded};
 use rustix::process::geteuid;
 use tool_host::MOST_COMPONENT_BYTES;
-
-use crate::cli::tools::component_file::{MOST_SIGNATURE_BYTES, read_bounded};
 
 /// The bits of a mode by which others than the owner may write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;

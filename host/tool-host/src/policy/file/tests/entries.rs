@@ -86,7 +86,7 @@ digest = ["sha256:xy", 5]"#,
 name = "a"
 signer = "ed25519:AAAA""#,
         &[
-            r#"line 3, column 10: signer: found "ed25519:AAAA"; allowed: "ed25519:" and 64 hex digits, as `agent-host tool sign` prints them, or a list of these"#,
+            r#"line 3, column 10: signer: found "ed25519:AAAA"; allowed: "ed25519:" and 64 hex digits, as `agent-tool sign` prints them, or a list of these"#,
         ],
     ),
     (

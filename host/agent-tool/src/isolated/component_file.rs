@@ -1,0 +1,85 @@
+//! The component that a command looks at: a file, or the name of one in the tools folder.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use host_setup::component_file::MOST_SIGNATURE_BYTES;
+use tool_host::{Inspection, PolicyFile};
+
+/// Most bytes that are read: more than any component may have, so that a larger one is refused for its size.
+const MOST_BYTES: u64 = (64 << 20) + 1;
+
+/// A component, read once.
+pub(crate) struct ComponentFile {
+    /// The file's name without `.wasm`.
+    pub(crate) name: String,
+    /// Where it lies.
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    /// What lies beside it as its signature.
+    pub(crate) signature: Option<Vec<u8>>,
+}
+
+impl ComponentFile {
+    /// Reads a file, or the component of that name in the tools folder.
+    pub(crate) fn find(place: &Path, tools: &Path) -> anyhow::Result<Self> {
+        let in_folder = tools.join(format!("{}.wasm", place.display()));
+        let path = if place.exists() || !in_folder.exists() { place.to_owned() } else { in_folder.clone() };
+        if !path.exists() {
+            bail!(
+                "there is no file {}, and no component of that name in {} (TOOLS_DIR)",
+                place.display(),
+                tools.display()
+            );
+        }
+        Self::read(&path)
+    }
+
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let metadata = fs::metadata(path).with_context(|| format!("reading {}", path.display()))?;
+        if !metadata.is_file() {
+            bail!("{} is not a file: name the component itself, NAME.wasm", path.display());
+        }
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = file.strip_suffix(".wasm").unwrap_or(&file).to_owned();
+        let bytes = read_at_most(path, MOST_BYTES)?;
+        let beside = path.with_file_name(format!("{name}.wasm.sig"));
+        let signature =
+            if beside.is_file() { Some(read_at_most(&beside, MOST_SIGNATURE_BYTES)?) } else { None };
+        // The folder that it lies in is what a command to call it again names.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Self { name, path, bytes, signature })
+    }
+
+    /// What its bytes say of it.
+    pub(crate) fn inspect(&self, policy: &PolicyFile) -> Inspection {
+        tool_host::inspect(&self.name, &self.bytes, self.signature.as_deref(), policy)
+    }
+
+    /// The folder it lies in.
+    pub(crate) fn folder(&self) -> String {
+        self.path.parent().map_or_else(|| ".".to_owned(), |folder| folder.display().to_string())
+    }
+
+    /// Writes it, and its signature, into a folder of its own.
+    pub(super) fn copy_to(&self, folder: &Path) -> anyhow::Result<()> {
+        fs::create_dir(folder).with_context(|| format!("making {}", folder.display()))?;
+        let file = folder.join(format!("{}.wasm", self.name));
+        fs::write(&file, &self.bytes).with_context(|| format!("writing {}", file.display()))?;
+        if let Some(signature) = &self.signature {
+            let file = folder.join(format!("{}.wasm.sig", self.name));
+            fs::write(&file, signature).with_context(|| format!("writing {}", file.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn read_at_most(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+    let context = || format!("reading {}", path.display());
+    let mut bytes = vec![];
+    File::open(path).with_context(context)?.take(most).read_to_end(&mut bytes).with_context(context)?;
+    Ok(bytes)
+}

@@ -1,0 +1,111 @@
+//! `agent-tool sign` and `agent-tool key`: signatures that a policy can trust instead of digests.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use host_setup::output::{json_line, print};
+use host_setup::program::Exit;
+use serde_json::json;
+use tool_host::signing;
+
+/// What to sign.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Components; the signature of NAME.wasm is written to NAME.wasm.sig beside it
+    #[arg(required = true, value_name = "COMPONENT")]
+    components: Vec<PathBuf>,
+    /// The private key: PKCS#8 in PEM, as `agent-tool key` and `openssl genpkey -algorithm ed25519` write it
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
+/// Where to keep a new key.
+#[derive(Debug, Args)]
+pub(crate) struct KeyArguments {
+    /// The file to write; one that is there is read, not replaced
+    file: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
+    let key = read(&arguments.key)?;
+    for component in &arguments.components {
+        let signature = sign(&key, component)?;
+        print(&if json {
+            json_line(&json!({ "signature": signature }))
+        } else {
+            format!("{}\n", signature.display())
+        })?;
+    }
+    print(&describe(&key, json))?;
+    Ok(Exit::Success)
+}
+
+/// What a policy names a key by.
+pub(crate) fn describe(key: &signing::Key, json: bool) -> String {
+    if json {
+        json_line(&json!({ "signer": key.public() }))
+    } else {
+        format!("signer = \"{}\"\n", key.public())
+    }
+}
+
+pub(crate) fn make_key(arguments: &KeyArguments, json: bool) -> anyhow::Result<Exit> {
+    let key = read_or_make(&arguments.file)?;
+    print(&describe(&key, json))?;
+    Ok(Exit::Success)
+}
+
+/// Signs a component and says where the signature is.
+fn sign(key: &signing::Key, component: &Path) -> anyhow::Result<PathBuf> {
+    let name = component.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(name) = name.strip_suffix(".wasm") else {
+        bail!("{} is no file of the name NAME.wasm", component.display());
+    };
+    let bytes = fs::read(component).with_context(|| format!("reading {}", component.display()))?;
+    write(key, component.parent().unwrap_or(Path::new("")), name, &bytes)
+}
+
+/// Writes the signature of the component of that name into a folder.
+pub(crate) fn write(
+    key: &signing::Key,
+    folder: &Path,
+    name: &str,
+    component: &[u8],
+) -> anyhow::Result<PathBuf> {
+    let signature = folder.join(format!("{name}.wasm.sig"));
+    let content = key.sign(name, component);
+    if fs::read(&signature).is_ok_and(|there| there == content) {
+        return Ok(signature);
+    }
+    // Aside and renamed: whoever watches the folder never reads half of it.
+    let aside = folder.join(format!(".{name}.wasm.sig.tmp"));
+    fs::write(&aside, content).with_context(|| format!("writing {}", aside.display()))?;
+    fs::rename(&aside, &signature).with_context(|| format!("writing {}", signature.display()))?;
+    Ok(signature)
+}
+
+/// The key in a file.
+pub(crate) fn read(file: &Path) -> anyhow::Result<signing::Key> {
+    let pem = fs::read_to_string(file)
+        .with_context(|| format!("reading the key {}: `agent-tool key FILE` makes one", file.display()))?;
+    signing::Key::from_pem(&pem).with_context(|| format!("reading the key {}", file.display()))
+}
+
+/// The key in a file, or a new one that is written there for its owner alone.
+pub(crate) fn read_or_make(file: &Path) -> anyhow::Result<signing::Key> {
+    let mut options = fs::OpenOptions::new();
+    let created = options.write(true).create_new(true).mode(0o600).open(file);
+    let mut created = match created {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return read(file),
+        created => created.with_context(|| format!("writing the key {}", file.display()))?,
+    };
+    let (key, pem) = signing::Key::generate()?;
+    created
+        .write_all(pem.expose().as_bytes())
+        .with_context(|| format!("writing the key {}", file.display()))?;
+    Ok(key)
+}

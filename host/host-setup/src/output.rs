@@ -1,0 +1,49 @@
+//! What commands print.
+
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+use clap::Command;
+use clap_complete::Shell;
+use tool_host::ToolListing;
+
+/// Most characters of a line of a component's text.
+const MOST_SHOWN: usize = 10_000;
+
+/// Writes a text to the standard output. A reader that has seen enough, such as `head`, is no fault.
+pub fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A value as a line, for programs.
+pub fn json_line(value: &serde_json::Value) -> String {
+    format!("{value}\n")
+}
+
+/// A text that a component or a model wrote, without what could play with the terminal of whoever looks at it.
+pub fn plain(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
+    lines.join("\n")
+}
+
+/// A tool as people read it.
+pub fn describe_tool(tool: &ToolListing) -> String {
+    let hints: Vec<_> = tool.hints.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let hints = if hints.is_empty() { String::new() } else { format!("  hints      {}\n", hints.join(" ")) };
+    let hints = plain(&hints);
+    let description = plain(tool.description.trim()).replace('\n', "\n             ");
+    format!(
+        "{}\n  component  {}@{}\n{hints}  what       {description}\n  arguments  {}\n",
+        tool.tool, tool.component, tool.digest, tool.input_schema
+    )
+}
+
+/// The script that completes a program's commands and options in a shell.
+pub fn completions(mut command: Command, shell: Shell) -> anyhow::Result<String> {
+    let (mut script, name) = (Vec::new(), command.get_name().to_owned());
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    String::from_utf8(script).context("the script is no text")
+}

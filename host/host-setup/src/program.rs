@@ -1,0 +1,82 @@
+//! From a command to the exit code of its process.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Version, commit and date. `cargo xtask dist` names the last two; a build without them is somebody's own.
+pub const VERSION: &str = match option_env!("AGENT_HOST_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (built from a working copy)"),
+};
+
+/// Fewest threads for guests that compute for longer than moments: two, so that one that computes for seconds
+/// does not keep the next one waiting. On machines with more processors there is one for each, so that calls
+/// run side by side; guests then compete with the threads that serve as one half of all threads.
+const LEAST_GUEST_THREADS: usize = 2;
+
+/// How the process is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Success,
+    /// What was asked for was done, and something is wrong all the same.
+    Failure,
+    /// What whoever started this understands by that code.
+    Code(u8),
+    /// Requests or tasks were cut off.
+    Forced,
+}
+
+/// Carries a command out on a runtime of its own, beside another one on which guests go on that take long.
+pub fn run<F>(name: &str, command: impl FnOnce(Handle) -> F) -> anyhow::Result<Exit>
+where
+    F: Future<Output = anyhow::Result<Exit>>,
+{
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let guests = runtime("guests", Some(processors.max(LEAST_GUEST_THREADS)))?;
+    let main = runtime(name, None)?;
+    let exit = main.block_on(command(guests.handle().clone()));
+    // Guests that still run are interrupted with their threads, not waited for.
+    guests.shutdown_background();
+    main.shutdown_background();
+    exit
+}
+
+/// The exit code of what a command came to; what went wrong is said on the standard error.
+pub fn exit_code(name: &str, json: bool, exit: anyhow::Result<Exit>) -> ExitCode {
+    match exit {
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::Failure | Exit::Forced) => ExitCode::FAILURE,
+        Ok(Exit::Code(code)) => ExitCode::from(code),
+        Err(error) => {
+            complain(name, json, &format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says on the standard error what went wrong.
+#[expect(clippy::print_stderr, reason = "a command that fails says why")]
+pub fn complain(name: &str, json: bool, problem: &impl Display) {
+    if json {
+        eprintln!("{}", serde_json::json!({ "error": problem.to_string() }));
+    } else {
+        eprintln!("{name}: {problem}");
+    }
+}
+
+/// Says which implementation of cryptography TLS is done with, before anything may connect.
+pub fn install_tls() {
+    // There is one in this process; only a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn runtime(name: &str, threads: Option<usize>) -> std::io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().thread_name(name).build()
+}
