@@ -64,7 +64,7 @@ impl Check {
         }
         // A run without a restriction that its caller asked for is not what the caller wants.
         for option in object.refused.iter().filter(|option| fields.contains_key(option.name)) {
-            self.note(|path| Issue::option_elsewhere(option, path));
+            self.note(|path| Issue::option_elsewhere(option.name, option.takers, path));
         }
     }
 

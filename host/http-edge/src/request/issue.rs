@@ -11,8 +11,6 @@ use agent_core::nearest_word::nearest_word;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::field::Elsewhere;
-
 /// A part of the way to a value, from the outside in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -98,7 +96,7 @@ impl Issue {
     }
 
     /// An option of a run that only `POST /api/agent` takes.
-    pub(super) fn option_elsewhere(&Elsewhere { name, takers }: &Elsewhere, path: Vec<Step>) -> Self {
+    pub(super) fn option_elsewhere(name: &str, takers: &str, path: Vec<Step>) -> Self {
         let message = format!("Unrecognized key '{name}': only {takers} this option");
         Self::UnrecognizedKeys { keys: [name.to_owned()], path, message }
     }
