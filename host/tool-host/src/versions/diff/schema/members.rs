@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use json_schema::untrusted_text::printable;
 use serde_json::{Map, Value};
 
 use super::{ANYTHING, Difference, Keywords, Side, Walk, below};
-use crate::untrusted_text::printable;
 use crate::versions::diff::findings::quoted;
 
 /// Most bytes of a name in a place.

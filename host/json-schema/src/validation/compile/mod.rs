@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::brief::{PROBLEM_BYTES, brief};
-use super::budget::Budget;
-use super::number::Exact;
 use super::pattern::Pattern;
 use super::rules::{Id, Keyword, Members, Part, Rules};
+use super::schema_budget::SchemaBudget;
+use crate::brief::{PROBLEM_BYTES, brief};
+use crate::number::Exact;
 use crate::untrusted_text::printable;
 use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
@@ -29,7 +29,7 @@ const DEPTH: u32 = 64;
 
 impl Rules {
     /// Reads a schema, or says what is wrong with it.
-    pub(crate) fn compile(text: &Value, budget: &mut Budget) -> Result<Self, String> {
+    pub(crate) fn compile(text: &Value, budget: &mut SchemaBudget) -> Result<Self, String> {
         let mut compiler =
             Compiler { text, budget, parts: vec![], sizes: vec![], known: HashMap::new(), depth: 0 };
         // The root may be referred to, and then refers to itself.
@@ -61,7 +61,7 @@ struct Size {
 
 struct Compiler<'a, 'f> {
     text: &'a Value,
-    budget: &'f mut Budget,
+    budget: &'f mut SchemaBudget,
     parts: Vec<Part>,
     sizes: Vec<Size>,
     /// What a reference comes to; nothing while it is being read.

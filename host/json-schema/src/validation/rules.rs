@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::number::Exact;
 use super::pattern::Pattern;
+use crate::number::Exact;
 
 /// Where a part's rules are.
 pub(crate) type Id = usize;

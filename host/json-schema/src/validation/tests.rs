@@ -6,15 +6,15 @@ use jsonschema::PatternOptions;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::testing::{any_schema, any_value};
 use super::*;
+use crate::testing::{any_schema, any_value};
 
 fn fuel() -> Fuel {
     Fuel::until(Instant::now() + Duration::from_secs(600))
 }
 
 fn read(text: &str) -> Result<Schema, String> {
-    Schema::read(text, &mut Budget::until(Instant::now() + Duration::from_secs(600)))
+    Schema::read(text, &mut SchemaBudget::until(Instant::now() + Duration::from_secs(600)))
 }
 
 fn problem(schema: &Value) -> String {

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::location::{At, wrong};
-use crate::argument_schema::brief::brief;
-use crate::argument_schema::number::Exact;
-use crate::argument_schema::rules::{Keyword, Types};
+use crate::brief::brief;
+use crate::number::Exact;
+use crate::validation::rules::{Keyword, Types};
 
 /// Members of a fixed value that weigh as much as a part.
 const VALUES_PER_PART: u64 = 10;

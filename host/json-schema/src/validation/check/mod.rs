@@ -11,10 +11,10 @@ use std::fmt::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::brief::{PROBLEM_BYTES, brief};
 use super::fuel::{Exhausted, Fuel};
-use super::number::Exact;
 use super::rules::{Id, Keyword, Members, Part, Rules, Types};
+use crate::brief::{PROBLEM_BYTES, brief};
+use crate::number::Exact;
 use crate::untrusted_text::printable;
 
 /// Most problems of one value that are named.
