@@ -1,6 +1,7 @@
 //! JSON of strangers, and the schemas that say what it may be. Nothing here waits, and nothing reads or writes files.
 //!
 //! - [`MemoryBudget`]: the one reader of their JSON, within a budget of memory.
+//! - [`syntax`]: the keywords of JSON Schema and how each is read, references and `allOf` included.
 //! - [`Schema`]: values held against their JSON Schemas, within a budget of steps ([`Fuel`]).
 //! - `untrusted_text`: their words, cut to size, and what cannot be seen in them made visible.
 //!
@@ -15,12 +16,14 @@ mod brief;
 mod memory_budget;
 mod metered;
 mod number;
+pub mod syntax;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod untrusted_text;
 mod validation;
 
 pub use memory_budget::MemoryBudget;
+pub use number::Exact;
 pub use validation::{Exhausted, Fuel, Misfit, Schema, SchemaBudget};
 
 /// Why a text was not read.

@@ -216,6 +216,7 @@ fn the_evaluator_and_the_reference_agree_on_these_too() {
         (json!({"maximum": 9_007_199_254_740_992_u64}), json!(9_007_199_254_740_993_u64)),
         (json!({"then": false, "else": false}), json!(1)),
         (json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}, "type": "string"}), json!("x")),
+        (json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "null"}}}), json!("x")),
         (json!({"unevaluatedProperties": false, "allOf": [{"properties": {"a": true}}]}), json!({"a": 1})),
         (json!({"unevaluatedItems": false, "contains": {"type": "null"}}), json!([null, 1])),
         (json!({"items": {}, "prefixItems": [false]}), json!([])),
