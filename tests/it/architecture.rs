@@ -17,7 +17,7 @@ use serde_json::Value;
 const MIDDLES: [&str; 6] =
     ["backends", "http-edge", "model-client", "tool-host", "tool-kit", "tool-registry"];
 
-/// The crate below agent-core: JSON of strangers is read by it.
+/// The crate below agent-core: JSON of strangers and its schemas are read by it.
 const READER: &str = "json-schema";
 
 /// The crate beside it: connections to others are made by it.
@@ -134,8 +134,11 @@ fn the_core_names_no_driver() {
     const DRIVERS: [&str; 9] =
         ["axum", "hyper", "mongodb", "prometheus", "redis", "reqwest", "sqlx", "tower", "wasmtime"];
     let workspace = Workspace::read();
-    let known = workspace.dependencies("agent-core");
-    assert!(known.contains("serde") && DRIVERS.iter().all(|driver| !known.contains(driver)), "{known:?}");
+    for pure in ["agent-core", READER] {
+        let known = workspace.dependencies(pure);
+        assert!(known.contains("serde") && DRIVERS.iter().all(|driver| !known.contains(driver)), "{known:?}");
+    }
+    assert!(!workspace.dependencies(READER).contains("tokio"), "{READER} waits for nothing");
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn nothing_is_called_after_what_it_is_not() {
 /// The sources of the crates that the two programs are made of, their unit tests in folders of their own apart.
 fn service_sources() -> Vec<PathBuf> {
     let crates =
-        ["agent-core", "agent-host", "agent-tool", "host-setup", OUTBOUND].into_iter().chain(MIDDLES);
+        [READER, OUTBOUND, "agent-core", "agent-host", "agent-tool", "host-setup"].into_iter().chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()
 }

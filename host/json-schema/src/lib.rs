@@ -1,4 +1,9 @@
-//! JSON of strangers: the one reader for it, within a budget of memory.
+//! JSON of strangers, and the schemas that say what it may be. Nothing here waits, and nothing reads or writes files.
+//!
+//! - [`MemoryBudget`]: the one reader of their JSON, within a budget of memory.
+//! - [`syntax`]: the keywords of JSON Schema and how each is read, references and `allOf` included.
+//! - [`Schema`]: values held against their JSON Schemas, within a budget of steps ([`Fuel`]).
+//! - `untrusted_text`: their words, cut to size, and what cannot be seen in them made visible.
 //!
 //! A megabyte of text can be a hundred megabytes of values: `{"":0},` is seven bytes, and the map that it
 //! makes takes 640. A [`MemoryBudget`] counts what the values take while it makes them, and stops before they
@@ -7,10 +12,19 @@
 //!
 //! Reading JSON of strangers without it needs a reason: `tests/it/architecture/readers.rs` lists the places.
 
-mod budget;
+mod brief;
+mod memory_budget;
 mod metered;
+mod number;
+pub mod syntax;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod untrusted_text;
+mod validation;
 
-pub use budget::MemoryBudget;
+pub use memory_budget::MemoryBudget;
+pub use number::Exact;
+pub use validation::{Exhausted, Fuel, Misfit, Schema, SchemaBudget};
 
 /// Why a text was not read.
 #[derive(Debug, thiserror::Error)]

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use json_schema::SchemaBudget;
 use sha2::{Digest, Sha256};
 
-use crate::argument_schema::Budget;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
 use crate::call_interface::CallInterface;
@@ -82,7 +82,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 pub(crate) fn define(
     described: Vec<ToolDef>,
     wants: &[Want],
-    budget: &mut Budget,
+    budget: &mut SchemaBudget,
 ) -> Result<Vec<Arc<Definition>>, LoadError> {
     if described.is_empty() {
         return Err(LoadError::Listing(

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use json_schema::untrusted_text::printable;
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::capability::imports::SERVED;
 use crate::capability::{self, CapabilitySet};
 use crate::error::LoadError;
-use crate::untrusted_text::printable;
 
 /// The interface every tool exports, without its version.
 pub(crate) const TOOL_INTERFACE: &str = "agent:tool/tool@";

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use agent_core::words::{ToolHints, ToolSpec};
-use json_schema::{MemoryBudget, ReadError};
+use json_schema::untrusted_text::{is_smuggled, printable, visible};
+use json_schema::{Fuel, MemoryBudget, Misfit, ReadError, Schema, SchemaBudget};
 use serde_json::Value;
 
-use crate::argument_schema::{Budget, Fuel, Misfit, Schema};
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
 use crate::mends::{answers_no_json, proposed_name, with_mend};
 use crate::moving_average::MeanTime;
 use crate::tool_name::{NAME_BYTES, is_tool_name};
-use crate::untrusted_text::{is_smuggled, printable, visible};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
@@ -53,13 +52,13 @@ pub(crate) struct Definition {
 impl Definition {
     /// Checks what a component said. Schemas are programs of a stranger: preparing them is paid for
     /// from `budget`.
-    pub(crate) fn new(described: ToolDef, budget: &mut Budget) -> Result<Self, LoadError> {
+    pub(crate) fn new(described: ToolDef, budget: &mut SchemaBudget) -> Result<Self, LoadError> {
         let name = described.name.clone();
         Self::check(described, budget)
             .map_err(|problem| LoadError::Definition { tool: printable(&name, NAME_BYTES), problem })
     }
 
-    fn check(described: ToolDef, budget: &mut Budget) -> Result<Self, String> {
+    fn check(described: ToolDef, budget: &mut SchemaBudget) -> Result<Self, String> {
         check_name(&described.name)?;
         if described.description.len() > DESCRIPTION_BYTES {
             return Err(format!(
@@ -312,8 +311,8 @@ pub(crate) mod tests {
         Definition::new(described, &mut budget()).unwrap_err().to_string()
     }
 
-    fn budget() -> Budget {
-        Budget::until(Instant::now() + Duration::from_secs(60))
+    fn budget() -> SchemaBudget {
+        SchemaBudget::until(Instant::now() + Duration::from_secs(60))
     }
 
     fn fuel() -> Fuel {

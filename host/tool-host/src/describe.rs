@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use json_schema::SchemaBudget;
 use tokio::runtime::Handle;
 use wasmtime::Trap;
 
-use crate::argument_schema::Budget;
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::call::progress::Progress;
@@ -52,7 +52,7 @@ pub(crate) async fn describe(
                 Err(pre) => Handle::current().block_on(ask(&runtime, &pre, name))?,
             };
             drop(slot);
-            define(described, &wants, &mut Budget::until(Instant::now() + PREPARE_TIMEOUT))
+            define(described, &wants, &mut SchemaBudget::until(Instant::now() + PREPARE_TIMEOUT))
         }
     };
     let tools = runtime

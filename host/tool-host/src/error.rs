@@ -1,8 +1,7 @@
 //! Why a component cannot be loaded. Each message says what is wrong and what to do about it.
 
 use agent_core::words::FoundDescription;
-
-use crate::untrusted_text::printable;
+use json_schema::untrusted_text::printable;
 
 /// Longest error text of a guest or of wasmtime that is kept.
 const DETAIL_BYTES: usize = 1 << 10;

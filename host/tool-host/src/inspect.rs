@@ -2,6 +2,8 @@
 //!
 //! Nothing is compiled or run. What its tools are is known when a [`ToolHost`](crate::ToolHost) has loaded it.
 
+use json_schema::untrusted_text::printable;
+
 use crate::capability::CapabilitySet;
 use crate::capability::imports::SERVED;
 use crate::component::digest;
@@ -10,7 +12,6 @@ use crate::contract::{self, TOOL_INTERFACE, outer_names};
 use crate::policy::signature::{self, Signed};
 use crate::policy::store::default_path;
 use crate::policy::{Absence, Policy, PolicyStore, Want, suggest};
-use crate::untrusted_text::printable;
 
 /// Most imports that are listed, and most bytes of the name of one: a stranger's file may have a million.
 const MOST_IMPORTS: usize = 200;

@@ -3,7 +3,7 @@
 //! The only crate that names wasmtime. In reading order:
 //! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
 //!   something that can be called.
-//! - `argument_schema`, `host_work_pool`: what the host computes for guests, on a budget and beside the threads that serve.
+//! - `host_work_pool`: what the host computes for guests, beside the threads that serve.
 //! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
 //!   it.
 //! - `versions`: which version of a component may serve, and how another one is tried.
@@ -19,7 +19,6 @@
 
 mod admin;
 mod approved;
-mod argument_schema;
 mod bindings;
 mod bulkhead;
 mod call;
@@ -64,7 +63,6 @@ mod snapshot;
 mod temp_file;
 mod tool_name;
 mod typed;
-mod untrusted_text;
 mod user_names;
 mod versions;
 mod watch;

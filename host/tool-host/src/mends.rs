@@ -1,10 +1,9 @@
 //! What a message about a tool's description or answer adds to the problem: what its author is to do.
 
 use agent_core::nearest_word::nearest_word;
-use json_schema::MemoryBudget;
+use json_schema::{MemoryBudget, Misfit};
 use serde_json::Value;
 
-use crate::argument_schema::Misfit;
 use crate::tool_name::{NAME_BYTES, is_tool_name};
 
 /// Of an answer that is no JSON.

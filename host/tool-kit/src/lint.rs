@@ -1,6 +1,7 @@
 //! What is wrong with how a tool describes itself, before it is called: what a model will stumble over.
 
-use serde_json::{Map, Value};
+use json_schema::syntax::{Document, Keywords};
+use serde_json::Value;
 
 use crate::finding::{Finding, Weight};
 
@@ -58,7 +59,7 @@ pub fn lint(tool: &Described<'_>) -> Vec<Finding> {
                 .into(),
         );
     }
-    let mut places = Places { root: tool.input_schema, found: vec![] };
+    let mut places = Places { document: Document(tool.input_schema), found: vec![] };
     places.look("", tool.input_schema, 0);
     for (weight, text) in places.found {
         say(weight, text);
@@ -67,108 +68,95 @@ pub fn lint(tool: &Described<'_>) -> Vec<Finding> {
 }
 
 struct Places<'a> {
-    root: &'a Value,
+    document: Document<'a>,
     found: Vec<(Weight, String)>,
 }
 
-impl Places<'_> {
-    fn look(&mut self, path: &str, schema: &Value, depth: usize) {
-        let Some(keywords) = schema.as_object().filter(|_| depth < MOST_DEPTH) else { return };
-        if let Some(Value::Object(properties)) = keywords.get("properties") {
-            self.members(path, keywords, properties, depth);
+impl<'a> Places<'a> {
+    fn look(&mut self, path: &str, schema: &'a Value, depth: usize) {
+        if !schema.is_object() || depth >= MOST_DEPTH {
+            return;
         }
+        let keywords = Keywords::of(schema);
+        self.members(path, keywords, depth);
         self.required(path, keywords);
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = keywords.get(key).filter(|inner| inner.is_object()) {
-                let target = self.resolved(inner).cloned();
-                self.look(&format!("{path}[]"), target.as_ref().unwrap_or(inner), depth + 1);
+                self.look(&format!("{path}[]"), self.document.resolve(inner), depth + 1);
             }
         }
         self.bounds(path, keywords);
     }
 
-    fn members(
-        &mut self,
-        path: &str,
-        keywords: &Map<String, Value>,
-        properties: &Map<String, Value>,
-        depth: usize,
-    ) {
-        if !properties.is_empty() && keywords.get("additionalProperties") != Some(&Value::Bool(false)) {
-            let place = if path.is_empty() { "its arguments".to_owned() } else { path.to_owned() };
+    fn members(&mut self, path: &str, keywords: Keywords<'a>, depth: usize) {
+        let Some(properties) = keywords.members("properties") else { return };
+        if !properties.is_empty() && !keywords.is("additionalProperties", false) {
             let text = format!(
-                "{place} may have members that the schema does not name, so a misspelt one is silently ignored: \
-                 \"additionalProperties\": false (in Rust #[serde(deny_unknown_fields)])"
+                "{} may have members that the schema does not name, so a misspelt one is silently ignored: \
+                 \"additionalProperties\": false (in Rust #[serde(deny_unknown_fields)])",
+                place_of(path)
             );
             self.found.push((Weight::Warning, text));
         }
         for (name, schema) in properties {
             let own = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            let target = self.resolved(schema).cloned();
-            let described = |schema: &Value| {
-                schema.get("description").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
+            let target = self.document.resolve(schema);
+            let is_described = |part: &Value| {
+                Keywords::of(part).text("description").is_some_and(|text| !text.trim().is_empty())
             };
-            if !described(schema) && !target.as_ref().is_some_and(described) {
+            if !is_described(schema) && !is_described(target) {
                 let text = format!(
                     "the argument {own} has no description: the model can only guess what belongs there"
                 );
                 self.found.push((Weight::Warning, text));
             }
-            self.look(&own, target.as_ref().unwrap_or(schema), depth + 1);
+            self.look(&own, target, depth + 1);
         }
     }
 
     /// Finds names that are required and forbidden: no arguments fit such a schema, so no call gets through.
-    fn required(&mut self, path: &str, keywords: &Map<String, Value>) {
-        let is_closed = keywords.get("additionalProperties") == Some(&Value::Bool(false));
-        let has_patterns = keywords.contains_key("patternProperties");
-        let Some(Value::Array(required)) = keywords.get("required").filter(|_| is_closed && !has_patterns)
-        else {
+    fn required(&mut self, path: &str, keywords: Keywords<'_>) {
+        if !keywords.is("additionalProperties", false) || keywords.has(&["patternProperties"]) {
             return;
-        };
-        let named = |name: &str| match keywords.get("properties").and_then(|members| members.get(name)) {
-            Some(schema) => *schema != Value::Bool(false),
-            None => false,
-        };
-        for name in required.iter().filter_map(Value::as_str).filter(|name| !named(name)) {
-            let place = if path.is_empty() { "its arguments" } else { path };
+        }
+        let is_allowed = |name: &str| keywords.property(name).is_some_and(|part| *part != Value::Bool(false));
+        for name in keywords.required().filter(|name| !is_allowed(name)) {
             let text = format!(
-                "{place} must have {name:?} (\"required\") and may not (\"additionalProperties\": false, and it is none of \
-                 \"properties\"), so no call is let through: add it to \"properties\", or take it out of \"required\""
+                "{} must have {name:?} (\"required\") and may not (\"additionalProperties\": false, and it is none of \
+                 \"properties\"), so no call is let through: add it to \"properties\", or take it out of \"required\"",
+                place_of(path)
             );
             self.found.push((Weight::Fault, text));
         }
     }
 
-    fn bounds(&mut self, path: &str, keywords: &Map<String, Value>) {
+    fn bounds(&mut self, path: &str, keywords: Keywords<'_>) {
         if path.is_empty() {
             return;
         }
-        let is = |kind: &str| match keywords.get("type") {
-            Some(Value::String(own)) => own == kind,
-            Some(Value::Array(kinds)) => kinds.iter().any(|own| own == kind),
-            _ => false,
-        };
-        let has = |names: &[&str]| names.iter().any(|name| keywords.contains_key(*name));
-        if is("string") && !has(&["maxLength", "enum", "const", "format", "pattern"]) {
-            self.found.push((Weight::Note, format!("the text {path} has no bound: with \"maxLength\" the host refuses what is too long for the tool")));
+        let types = keywords.types().unwrap_or_default();
+        for (kind, what, bound, others) in [
+            ("string", "text", "maxLength", &["enum", "const", "format", "pattern"][..]),
+            ("array", "list", "maxItems", &["enum", "const"]),
+        ] {
+            if types.contains(&kind) && !keywords.has(&[bound]) && !keywords.has(others) {
+                let text = format!(
+                    "the {what} {path} has no bound: with \"{bound}\" the host refuses what is too long for the tool"
+                );
+                self.found.push((Weight::Note, text));
+            }
         }
-        if is("array") && !has(&["maxItems", "enum", "const"]) {
-            self.found.push((Weight::Note, format!("the list {path} has no bound: with \"maxItems\" the host refuses what is too long for the tool")));
-        }
-        if !has(&["type", "enum", "const", "oneOf", "anyOf", "allOf", "$ref", "properties", "items"]) {
-            self.found.push((
-                Weight::Warning,
-                format!("the argument {path} has no type: some model servers refuse such a schema"),
-            ));
+        if !keywords.has(&["type", "enum", "const", "oneOf", "anyOf", "allOf", "$ref", "properties", "items"])
+        {
+            let text = format!("the argument {path} has no type: some model servers refuse such a schema");
+            self.found.push((Weight::Warning, text));
         }
     }
+}
 
-    /// The part of the schema that a reference names.
-    fn resolved(&self, schema: &Value) -> Option<&Value> {
-        let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
-        self.root.pointer(pointer)
-    }
+/// What a path is called in a sentence.
+fn place_of(path: &str) -> &str {
+    if path.is_empty() { "its arguments" } else { path }
 }
 
 #[cfg(test)]

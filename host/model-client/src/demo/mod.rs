@@ -6,6 +6,7 @@ mod rules;
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, ToolSpec, Usage};
 use async_trait::async_trait;
+use json_schema::syntax::Keywords;
 use serde_json::{Map, Value, json};
 
 use rules::{Intent, enumerate, intents, written_call};
@@ -125,8 +126,7 @@ fn call(intent: Intent, tools: &Catalog) -> Option<(String, Value)> {
     };
     let spec = tools.get(tool)?;
     let name = property(spec, names);
-    let needed =
-        spec.input_schema["required"].as_array().is_some_and(|required| required.contains(&json!(name)));
+    let needed = Keywords::of(&spec.input_schema).required().any(|required| required == name);
     let value = value.or_else(|| needed.then(|| "UTC".to_owned()));
     let arguments: Map<String, Value> = value.into_iter().map(|value| (name.clone(), json!(value))).collect();
     Some((spec.name.clone(), Value::Object(arguments)))
@@ -135,10 +135,10 @@ fn call(intent: Intent, tools: &Catalog) -> Option<(String, Value)> {
 /// The property of a tool's arguments that takes the value: one of the names it should have, else the only
 /// required one. Tools are swapped while we run, and the next version may have renamed it.
 fn property(spec: &ToolSpec, names: [&str; 2]) -> String {
-    let has = |name: &&str| spec.input_schema["properties"].get(name).is_some();
-    let required = spec.input_schema["required"].as_array().map(Vec::as_slice);
-    match (names.into_iter().find(has), required) {
-        (None, Some([Value::String(only)])) => only.clone(),
+    let schema = Keywords::of(&spec.input_schema);
+    let known = names.into_iter().find(|name| schema.property(name).is_some());
+    match (known, schema.list("required")) {
+        (None, [Value::String(only)]) => only.clone(),
         (known, _) => known.unwrap_or(names[0]).to_owned(),
     }
 }

@@ -1,8 +1,8 @@
 //! Bounds of numbers and formats of texts: the few keywords about values that every server takes.
 
+use json_schema::syntax::Keywords;
 use serde_json::{Map, Value, json};
 
-use super::combine::Combined;
 use super::types::Types;
 
 /// Beyond this a JSON number is not exact everywhere, and llama.cpp casts it to something else.
@@ -12,7 +12,7 @@ const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 const FORMATS: [&str; 8] = ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "uuid"];
 
 /// Adds what can be said of values of these types.
-pub(super) fn insert(form: &mut Map<String, Value>, keywords: &Combined, types: &Types) {
+pub(super) fn insert(form: &mut Map<String, Value>, keywords: Keywords<'_>, types: &Types) {
     match types.only() {
         Some(kind @ ("integer" | "number")) => {
             for (key, bound) in [("minimum", least(keywords, kind)), ("maximum", most(keywords, kind))] {
@@ -22,7 +22,7 @@ pub(super) fn insert(form: &mut Map<String, Value>, keywords: &Combined, types: 
             }
         }
         Some("string") => {
-            let format = keywords.get("format").and_then(Value::as_str);
+            let format = keywords.text("format");
             if let Some(format) = format.filter(|format| FORMATS.contains(format)) {
                 form.insert("format".into(), format.into());
             }
@@ -32,7 +32,7 @@ pub(super) fn insert(form: &mut Map<String, Value>, keywords: &Combined, types: 
 }
 
 /// The bound below. An exclusive one has a place of its own only among whole numbers.
-fn least(keywords: &Combined, kind: &str) -> Option<Value> {
+fn least(keywords: Keywords<'_>, kind: &str) -> Option<Value> {
     let inclusive = number(keywords, "minimum");
     if kind == "number" {
         return inclusive.and_then(plain);
@@ -42,7 +42,7 @@ fn least(keywords: &Combined, kind: &str) -> Option<Value> {
 }
 
 /// The bound above.
-fn most(keywords: &Combined, kind: &str) -> Option<Value> {
+fn most(keywords: Keywords<'_>, kind: &str) -> Option<Value> {
     let inclusive = number(keywords, "maximum");
     if kind == "number" {
         return inclusive.and_then(plain);
@@ -51,8 +51,8 @@ fn most(keywords: &Combined, kind: &str) -> Option<Value> {
     whole(inclusive.map(f64::floor).into_iter().chain(exclusive).reduce(f64::min)?)
 }
 
-fn number(keywords: &Combined, key: &str) -> Option<f64> {
-    keywords.get(key)?.as_f64().filter(|bound| bound.abs() < LARGEST_EXACT)
+fn number(keywords: Keywords<'_>, key: &str) -> Option<f64> {
+    keywords.number(key)?.as_f64().filter(|bound| bound.abs() < LARGEST_EXACT)
 }
 
 fn plain(bound: f64) -> Option<Value> {

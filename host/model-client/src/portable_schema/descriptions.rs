@@ -1,8 +1,6 @@
 //! Descriptions, and what a keyword that is left out says, in words.
 
-use serde_json::Value;
-
-use super::combine::Combined;
+use json_schema::syntax::Keywords;
 
 /// The most characters of a description. OpenAI takes no more of a tool's.
 pub(crate) const MOST_CHARACTERS: usize = 1_024;
@@ -11,8 +9,8 @@ pub(crate) const MOST_CHARACTERS: usize = 1_024;
 const MOST_QUOTED: usize = 60;
 
 /// The description of a part. `own` is one that its form has already.
-pub(super) fn description(keywords: &Combined, own: Option<&str>) -> Option<String> {
-    let said = keywords.get("description").and_then(Value::as_str).map(str::trim);
+pub(super) fn description(keywords: Keywords<'_>, own: Option<&str>) -> Option<String> {
+    let said = keywords.text("description").map(str::trim);
     let parts: Vec<&str> = [said, own].into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let notes = notes(keywords);
     let mut text = parts.join(" ");
@@ -31,8 +29,8 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-fn notes(keywords: &Combined) -> Vec<String> {
-    let number = |key: &str| keywords.get(key).filter(|value| value.is_number());
+fn notes(keywords: Keywords<'_>) -> Vec<String> {
+    let number = |key: &str| keywords.number(key);
     let mut notes = Vec::new();
     for (least, most, what) in [("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")] {
         match (number(least).filter(|least| least.as_f64() != Some(0.0)), number(most)) {
@@ -43,7 +41,7 @@ fn notes(keywords: &Combined) -> Vec<String> {
             (None, None) => {}
         }
     }
-    let is_whole = keywords.get("type").is_some_and(|kind| kind == "integer");
+    let is_whole = keywords.text("type") == Some("integer");
     for (key, words) in [
         ("exclusiveMinimum", "more than"),
         ("exclusiveMaximum", "less than"),
@@ -54,12 +52,12 @@ fn notes(keywords: &Combined) -> Vec<String> {
             notes.push(format!("{words} {bound}"));
         }
     }
-    if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
+    if keywords.is("uniqueItems", true) {
         notes.push("no item twice".to_owned());
     }
-    let pattern = keywords.get("pattern").and_then(Value::as_str);
-    notes.extend(pattern.filter(|text| is_short(text)).map(|text| format!("pattern {text}")));
-    let example = keywords.get("examples").and_then(Value::as_array).and_then(|examples| examples.first());
+    notes
+        .extend(keywords.text("pattern").filter(|text| is_short(text)).map(|text| format!("pattern {text}")));
+    let example = keywords.list("examples").first();
     let example = example.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     notes.extend(example.filter(|text| is_short(text)).map(|text| format!("e.g. {text}")));
     notes

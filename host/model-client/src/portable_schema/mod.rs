@@ -27,9 +27,10 @@ mod types;
 
 pub(crate) use descriptions::cut;
 
+use json_schema::syntax::{Document, Keywords};
 use serde_json::{Map, Value, json};
 
-use combine::{Combined, Reader};
+use combine::Reader;
 use types::{MOST_CHOICES, Types};
 
 /// The longest normalised schema, in bytes. It is part of every model call.
@@ -47,7 +48,7 @@ const MOST_DEFAULT_BYTES: usize = 64;
 /// The normalised form of the schema of a tool's arguments.
 pub(crate) fn portable(schema: &Value) -> Value {
     for levels in LEVELS {
-        let mut reader = Reader { root: schema, left: MOST_PARTS };
+        let mut reader = Reader { document: Document(schema), left: MOST_PARTS };
         let form = reader.root(levels);
         if reader.left > 0 && form.to_string().len() <= MOST_BYTES {
             return form;
@@ -68,9 +69,9 @@ struct Place {
 impl Reader<'_> {
     /// Arguments are an object, and combinations of alternatives become one list of properties.
     fn root(&mut self, levels: u32) -> Value {
-        let mut keywords = self.combined(self.root);
+        let mut keywords = self.combined(self.document.0);
         combine::fold_alternatives(self, &mut keywords);
-        self.object(&keywords, levels, true)
+        self.object(Keywords::from(&keywords), levels, true)
     }
 
     /// Any other part.
@@ -79,15 +80,16 @@ impl Reader<'_> {
         if keywords.contains_key("properties") {
             combine::fold_alternatives(self, &mut keywords);
         }
-        let form = match combine::alternatives(&keywords) {
-            Some(alternatives) if place.levels > 0 => self.one_of(&keywords, &alternatives, place),
+        let keywords = Keywords::from(&keywords);
+        let form = match combine::alternatives(keywords) {
+            Some(alternatives) if place.levels > 0 => self.one_of(keywords, alternatives, place),
             Some(_) => anything(place),
-            None => self.typed(&keywords, place),
+            None => self.typed(keywords, place),
         };
-        described(form, &keywords)
+        described(form, keywords)
     }
 
-    fn typed(&mut self, keywords: &Combined, place: Place) -> Value {
+    fn typed(&mut self, keywords: Keywords<'_>, place: Place) -> Value {
         if let Some(form) = types::enumeration(keywords, place.optional) {
             return form;
         }
@@ -97,7 +99,7 @@ impl Reader<'_> {
             Some("array") => return self.array(keywords, place.levels),
             _ => {}
         }
-        if types.allow("object") && keywords.contains_key("properties") && place.levels > 0 {
+        if types.allow("object") && keywords.has(&["properties"]) && place.levels > 0 {
             let others = self.plain(keywords, &types.without("object"), place);
             return json!({ "anyOf": [self.object(keywords, place.levels, false), others] });
         }
@@ -105,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// A part of which nothing more is said than its types and their bounds.
-    fn plain(&mut self, keywords: &Combined, types: &Types, place: Place) -> Value {
+    fn plain(&mut self, keywords: Keywords<'_>, types: &Types, place: Place) -> Value {
         let mut form = Map::from_iter([("type".to_owned(), types.render())]);
         if types.allow("array") {
             form.insert("items".into(), self.items(keywords, place.levels));
@@ -114,10 +116,10 @@ impl Reader<'_> {
         Value::Object(form)
     }
 
-    fn object(&mut self, keywords: &Combined, levels: u32, is_root: bool) -> Value {
+    fn object(&mut self, keywords: Keywords<'_>, levels: u32, is_root: bool) -> Value {
         let required = types::required(keywords);
         let mut properties = Map::new();
-        let named = keywords.get("properties").and_then(Value::as_object);
+        let named = keywords.members("properties");
         if levels > 0 {
             for (name, schema) in named.into_iter().flatten() {
                 let place = Place { levels: levels - 1, optional: !required.contains(&name.as_str()) };
@@ -142,28 +144,28 @@ impl Reader<'_> {
 
     /// Which properties there may be beside those with a name: absent for none. `open` says what holds when the
     /// schema does not.
-    fn additional(&mut self, keywords: &Combined, levels: u32, open: bool) -> Option<Value> {
+    fn additional(&mut self, keywords: Keywords<'_>, levels: u32, open: bool) -> Option<Value> {
         let form = match keywords.get("additionalProperties") {
-            Some(Value::Bool(false)) if !open || !keywords.contains_key("properties") => return None,
+            Some(Value::Bool(false)) if !open || !keywords.has(&["properties"]) => return None,
             Some(schema @ Value::Object(_)) if levels > 0 && !open => {
                 self.part(schema, Place { levels: levels - 1, optional: false })
             }
             Some(Value::Object(_) | Value::Bool(true)) => Value::Bool(true),
-            _ if open || keywords.contains_key("patternProperties") => Value::Bool(true),
+            _ if open || keywords.has(&["patternProperties"]) => Value::Bool(true),
             _ => return None,
         };
         Some(if types::is_anything(&form) { Value::Bool(true) } else { form })
     }
 
-    fn array(&mut self, keywords: &Combined, levels: u32) -> Value {
+    fn array(&mut self, keywords: Keywords<'_>, levels: u32) -> Value {
         json!({ "type": "array", "items": self.items(keywords, levels) })
     }
 
     /// What an array holds: always said, and never a list of parts.
-    fn items(&mut self, keywords: &Combined, levels: u32) -> Value {
+    fn items(&mut self, keywords: Keywords<'_>, levels: u32) -> Value {
         let place = Place { levels: levels.saturating_sub(1), optional: false };
         match keywords.get("items") {
-            Some(schema @ Value::Object(_)) if levels > 0 && !keywords.contains_key("prefixItems") => {
+            Some(schema @ Value::Object(_)) if levels > 0 && !keywords.has(&["prefixItems"]) => {
                 self.part(schema, place)
             }
             _ => any_item(),
@@ -171,7 +173,7 @@ impl Reader<'_> {
     }
 
     /// One of several alternatives.
-    fn one_of(&mut self, keywords: &Combined, alternatives: &[Value], place: Place) -> Value {
+    fn one_of(&mut self, keywords: Keywords<'_>, alternatives: &[Value], place: Place) -> Value {
         let below = Place { levels: place.levels - 1, ..place };
         let mut forms: Vec<Value> = Vec::new();
         for alternative in alternatives {
@@ -197,7 +199,7 @@ impl Reader<'_> {
 }
 
 /// Adds the description, and in words what else a part says of its values.
-fn described(mut form: Value, keywords: &Combined) -> Value {
+fn described(mut form: Value, keywords: Keywords<'_>) -> Value {
     let own = form.get("description").and_then(Value::as_str);
     if let Some(text) = descriptions::description(keywords, own) {
         form["description"] = text.into();

@@ -1,19 +1,10 @@
 //! Types of schemas: which are said, and which follow from other keywords.
 
-use serde_json::{Map, Value};
-
-use super::combine::Combined;
+use json_schema::syntax::Keywords;
+use serde_json::{Map, Value, json};
 
 /// All types, in the order in which they are written.
 const ALL: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
-
-/// Keywords that only mean something for values of one type.
-const TELLING: [(&str, &[&str]); 4] = [
-    ("object", &["properties", "required", "additionalProperties", "patternProperties"]),
-    ("array", &["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]),
-    ("string", &["pattern", "minLength", "maxLength"]),
-    ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
-];
 
 /// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid the
 /// rest, but left out.
@@ -31,20 +22,13 @@ pub(super) struct Types(Vec<&'static str>);
 
 impl Types {
     /// The types of a part: those it names, else the one its keywords are about, else all.
-    pub(super) fn of(keywords: &Combined, optional: bool) -> Self {
-        let named: Vec<&str> = match keywords.get("type") {
-            Some(Value::String(name)) => vec![name],
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
-        };
+    pub(super) fn of(keywords: Keywords<'_>, optional: bool) -> Self {
+        let named = keywords.types().unwrap_or_default();
         let mut types: Vec<_> = ALL.into_iter().filter(|known| named.contains(known)).collect();
         // One that is not known may mean anything.
         if types.is_empty() || types.len() < named.len() && named.iter().any(|name| !ALL.contains(name)) {
-            let about = |(_, telling): &(&str, &[&str])| {
-                telling.iter().any(|keyword| keywords.contains_key(*keyword))
-            };
-            match TELLING.into_iter().find(about) {
-                Some((told, _)) if named.is_empty() => types = vec![told],
+            match keywords.told_type() {
+                Some(told) if named.is_empty() => types = vec![told],
                 _ => return Self::any(optional),
             }
         }
@@ -100,12 +84,8 @@ pub(super) fn is_anything(form: &Value) -> bool {
 }
 
 /// A part with a list of values, `const` included.
-pub(super) fn enumeration(keywords: &Combined, optional: bool) -> Option<Value> {
-    let mut values = match (keywords.get("const"), keywords.get("enum")) {
-        (Some(value), _) => vec![value.clone()],
-        (None, Some(Value::Array(values))) => values.clone(),
-        (None, _) => return None,
-    };
+pub(super) fn enumeration(keywords: Keywords<'_>, optional: bool) -> Option<Value> {
+    let mut values = keywords.choices()?;
     if optional && values.iter().any(|value| !value.is_null()) {
         values.retain(|value| !value.is_null());
     }
@@ -124,7 +104,8 @@ pub(super) fn merged_enumeration(forms: &[Value]) -> Option<Value> {
             texts
                 .push(format!("{}: {text}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
-        values.extend(listed.iter().filter(|value| !values.contains(*value)).cloned().collect::<Vec<_>>());
+        let new = listed.iter().filter(|value| !values.contains(value));
+        values.extend(new.collect::<Vec<_>>());
     }
     let mut form = render_values(values)?;
     if !texts.is_empty() {
@@ -133,15 +114,17 @@ pub(super) fn merged_enumeration(forms: &[Value]) -> Option<Value> {
     Some(form)
 }
 
-fn render_values(listed: Vec<Value>) -> Option<Value> {
-    let mut values: Vec<Value> = Vec::new();
-    for value in listed.into_iter().take(MOST_CHOICES + 1) {
+fn render_values(listed: Vec<&Value>) -> Option<Value> {
+    if !(1..=MOST_CHOICES).contains(&listed.len()) {
+        return None;
+    }
+    let mut values: Vec<&Value> = Vec::new();
+    for value in listed {
         if !values.contains(&value) {
             values.push(value);
         }
     }
-    let fits = (1..=MOST_CHOICES).contains(&values.len());
-    if !fits || values.iter().map(|value| value.to_string().len()).sum::<usize>() > MOST_ENUM_BYTES {
+    if values.iter().map(|value| value.to_string().len()).sum::<usize>() > MOST_ENUM_BYTES {
         return None;
     }
     let mut types: Vec<_> =
@@ -154,7 +137,7 @@ fn render_values(listed: Vec<Value>) -> Option<Value> {
     if !types.contains(&"object") && !types.contains(&"array") {
         form.insert("type".into(), Types(types).render());
     }
-    form.insert("enum".into(), values.into());
+    form.insert("enum".into(), json!(values));
     Some(Value::Object(form))
 }
 
@@ -170,12 +153,10 @@ fn is_a(value: &Value, name: &str) -> bool {
 }
 
 /// The properties that must be there, as far as they are named properly.
-pub(super) fn required(keywords: &Combined) -> Vec<&str> {
+pub(super) fn required(keywords: Keywords<'_>) -> Vec<&str> {
     let mut names = Vec::new();
-    for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if let Some(name) = name.as_str()
-            && !names.contains(&name)
-        {
+    for name in keywords.required() {
+        if !names.contains(&name) {
             names.push(name);
         }
     }

@@ -14,6 +14,7 @@
 
 use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::words::{Catalog, Finish, ModelReply, ToolCall};
+use json_schema::syntax::Keywords;
 use serde_json::{Deserializer, Map, Value};
 
 use super::reply_limits::check_calls;
@@ -117,7 +118,7 @@ fn function(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
     while let Some(parameter) = rest.strip_prefix("<parameter=") {
         let (key, value) = parameter.split_once('>')?;
         let (value, behind) = value.split_once("</parameter>")?;
-        let schema = tool.input_schema.pointer("/properties").and_then(|all| all.get(key.trim()));
+        let schema = Keywords::of(&tool.input_schema).property(key.trim());
         arguments.insert(key.trim().to_owned(), parameter_value(value, schema));
         rest = behind.trim_start();
     }
@@ -128,7 +129,7 @@ fn function(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
 fn parameter_value(value: &str, schema: Option<&Value>) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);
-    let is_text = schema.and_then(|schema| schema.get("type")).is_some_and(|kind| kind == "string");
+    let is_text = schema.is_some_and(|schema| Keywords::of(schema).text("type") == Some("string"));
     let parsed = if is_text { None } else { serde_json::from_str(value.trim()).ok() };
     parsed.unwrap_or_else(|| value.into())
 }

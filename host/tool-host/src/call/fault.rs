@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::DENIED;
 use agent_core::words::ToolOutcome;
+use json_schema::untrusted_text::printable;
 use wasmtime::{Trap, WasmBacktrace};
 
 use super::state::CallState;
@@ -13,7 +14,6 @@ use crate::bulkhead::Busy;
 use crate::call_limits::Limits;
 use crate::error::detail;
 use crate::guest_runtime::Unfinished;
-use crate::untrusted_text::printable;
 
 /// Longest code of a tool's own failure that is kept, in bytes.
 const CODE_BYTES: usize = 64;

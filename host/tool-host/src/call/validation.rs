@@ -1,11 +1,11 @@
 //! Arguments and outputs held against their schemas: with a few steps where the call is, else beside the threads that
 //! serve (`host_work_pool.rs`), with the call's deadline and its permits.
 
+use json_schema::{Fuel, Misfit};
 use serde_json::Value;
 
 use super::admitted::Admitted;
 use super::fault::Fault;
-use crate::argument_schema::{Fuel, Misfit};
 use crate::definition::Definition;
 
 /// Outputs of more bytes are never checked where the call runs: reading them alone takes long.

@@ -16,13 +16,13 @@ use std::process::{ExitStatus, Stdio};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use json_schema::untrusted_text::printable;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::LoadError;
-use crate::untrusted_text::printable;
 
 pub use child::{CompileError, CompileJob};
 

@@ -1,9 +1,9 @@
 //! What a call of a tool of an MCP server returned, as components' tools return it: JSON, or a failure in words.
 
+use json_schema::untrusted_text::printable;
 use serde_json::Value;
 
 use super::error::McpError;
-use crate::untrusted_text::printable;
 
 /// Names and addresses in notes are whole: secrets are looked for in what comes of this, and half of one is not found.
 const WHOLE: usize = usize::MAX;

@@ -4,12 +4,12 @@
 //! output reads no input meanwhile. Between exchanges nobody reads, and the pipes are the bound.
 
 use bytes::{Buf as _, BytesMut};
+use json_schema::untrusted_text::printable;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::error::McpError;
 use super::message::MOST_BYTES;
 use crate::egress::Scanner;
-use crate::untrusted_text::printable;
 
 /// Lines of the standard error that are logged of one exchange, and bytes of each.
 const LOGGED_LINES: u32 = 20;

@@ -1,7 +1,8 @@
 //! What can go wrong between this host and an MCP server.
 
+use json_schema::untrusted_text::printable;
+
 use crate::egress::{EgressError, Scanner};
-use crate::untrusted_text::printable;
 
 /// Bytes of a server's own text that are kept of an error.
 const TEXT_BYTES: usize = 2 << 10;

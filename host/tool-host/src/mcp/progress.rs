@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use agent_core::words::ToolProgress;
+use json_schema::untrusted_text::printable;
 use serde_json::Value;
 
 use crate::egress::Scanner;
-use crate::untrusted_text::printable;
 
 /// Where the reports of one call go, and what may not be in them.
 #[derive(Debug, Clone, Copy)]

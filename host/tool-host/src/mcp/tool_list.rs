@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use json_schema::MemoryBudget;
+use json_schema::untrusted_text::printable;
 use serde_json::{Map, Value, json};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
-use crate::untrusted_text::printable;
 
 /// The form of the text. Another one would give every list another digest.
 const FORM: u64 = 1;

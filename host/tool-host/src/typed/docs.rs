@@ -12,12 +12,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use json_schema::MemoryBudget;
+use json_schema::untrusted_text::visible;
 use serde_json::Value;
 use wasmparser::{Parser, Payload};
 
 use super::names;
 use super::wit_type::WitType;
-use crate::untrusted_text::visible;
 
 /// Longest section that is read. It takes some ten times that in memory while a component is loaded.
 const SECTION_BYTES: usize = 256 << 10;

@@ -2,9 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use json_schema::untrusted_text::printable;
 use serde_json::Value;
-
-use crate::untrusted_text::printable;
 
 /// Longest name of a stranger that a mismatch shows, in bytes.
 const SHOWN_BYTES: usize = 64;

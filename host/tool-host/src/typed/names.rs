@@ -1,9 +1,9 @@
 //! Names of tools: `interface_function`, kebab to snake case.
 
+use json_schema::untrusted_text::printable;
 use wasmtime::component::types::ComponentFunc;
 
 use super::refusal::Refusal;
-use crate::untrusted_text::printable;
 
 /// Longest tool name, in bytes; providers allow 64.
 const TOOL_NAME_BYTES: usize = 63;

@@ -1,5 +1,6 @@
 //! Arguments that a schema should refuse, and such that it allows and that trip programs over.
 
+use json_schema::syntax::Keywords;
 use serde_json::{Map, Value, json};
 
 /// Most members of the schema that are abused one by one.
@@ -54,7 +55,7 @@ pub fn invalid(schema: &Value, valid: &Map<String, Value>, size: Size) -> Vec<Ab
         abuse("no arguments at all", Map::new()),
         with(valid, "an argument that there is not", "no_such_argument", json!(1)),
     ];
-    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = Keywords::of(schema).members("properties");
     let names: Vec<&String> = properties.into_iter().flat_map(Map::keys).take(MOST_MEMBERS).collect();
     for name in &names {
         if valid.contains_key(*name) {

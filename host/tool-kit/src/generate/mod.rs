@@ -9,12 +9,13 @@ mod shrink;
 mod text;
 
 use fastrand::Rng;
+use json_schema::syntax::{Document, Keywords};
 use serde_json::{Map, Number, Value};
 
 pub use invalid::{Abuse, Size, invalid};
 pub use shrink::smaller;
 
-/// Deepest that references are followed.
+/// Deepest that values are made.
 const MOST_DEPTH: usize = 32;
 
 /// Most items of a list and bytes of a text, unless the schema asks for more.
@@ -27,10 +28,13 @@ const MOST_ASKED: u64 = 100_000;
 /// Numbers without bounds are within these, so that most tools have an answer.
 const USUAL: (f64, f64) = (-1000.0, 1000.0);
 
+/// Most schemas that the keywords of one part are taken together from.
+const MOST_PARTS: usize = 1_000;
+
 /// Makes arguments of one schema.
 #[derive(Debug)]
 pub struct Generator<'s> {
-    schema: &'s Value,
+    document: Document<'s>,
     random: Rng,
     /// Whether optional members are left out and bounds are met exactly.
     edges: bool,
@@ -39,13 +43,13 @@ pub struct Generator<'s> {
 impl<'s> Generator<'s> {
     /// With the same seed the same arguments are made.
     pub fn new(schema: &'s Value, seed: u64) -> Self {
-        Self { schema, random: Rng::with_seed(seed), edges: false }
+        Self { document: Document(schema), random: Rng::with_seed(seed), edges: false }
     }
 
     /// The next arguments that should be valid: every other one is at the edges of what the schema allows.
     pub fn valid(&mut self) -> Map<String, Value> {
         self.edges = !self.edges;
-        match self.value(self.schema, 0) {
+        match self.value(self.document.0, 0) {
             Value::Object(members) => members,
             _ => Map::new(),
         }
@@ -55,14 +59,15 @@ impl<'s> Generator<'s> {
         if depth > MOST_DEPTH {
             return Value::Null;
         }
-        let Value::Object(keywords) = self.resolve(schema) else { return self.anything() };
-        let keywords = &self.merged(keywords, depth);
+        let combined = self.document.combined(schema, &mut { MOST_PARTS });
+        let keywords = Keywords::from(&combined);
         if let Some(value) = keywords.get("const") {
             return value.clone();
         }
         for key in ["enum", "examples"] {
             // Examples are what the author thinks of, so they come often but not always.
-            if let Some(Value::Array(values)) = keywords.get(key)
+            let values = keywords.list(key);
+            if !values.is_empty()
                 && (key == "enum" || self.random.u8(..3) > 0)
                 && let Some(value) = self.choose(values)
             {
@@ -70,68 +75,27 @@ impl<'s> Generator<'s> {
             }
         }
         for key in ["oneOf", "anyOf"] {
-            if let Some(Value::Array(choices)) = keywords.get(key)
-                && let Some(choice) = self.choose(choices).cloned()
-            {
-                let made = self.value(&choice, depth + 1);
+            if let Some(choice) = self.choose(keywords.list(key)) {
+                let made = self.value(choice, depth + 1);
                 return self.joined(keywords, made, depth);
             }
         }
-        let kind = self.kind(keywords);
-        self.of_kind(&kind, keywords, depth)
-    }
-
-    fn of_kind(&mut self, kind: &str, keywords: &Map<String, Value>, depth: usize) -> Value {
-        match kind {
-            "object" => Value::Object(self.object(keywords, depth)),
-            "array" => Value::Array(self.array(keywords, depth)),
-            "string" => Value::String(text::make(keywords, self.edges, &mut self.random)),
-            "integer" => self.number(keywords, true),
-            "number" => self.number(keywords, false),
-            "boolean" => Value::Bool(self.random.bool()),
-            "null" => Value::Null,
+        match self.kind(keywords) {
+            Some("object") => Value::Object(self.object(keywords, depth)),
+            Some("array") => Value::Array(self.array(keywords, depth)),
+            Some("string") => Value::String(text::make(keywords, self.edges, &mut self.random)),
+            Some("integer") => self.number(keywords, true),
+            Some("number") => self.number(keywords, false),
+            Some("boolean") => Value::Bool(self.random.bool()),
+            Some("null") => Value::Null,
             _ => self.anything(),
         }
     }
 
-    /// The schema behind references.
-    fn resolve<'a>(&self, schema: &'a Value) -> &'a Value
-    where
-        's: 'a,
-    {
-        let mut schema = schema;
-        for _ in 0..MOST_DEPTH {
-            let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { break };
-            let target = reference.strip_prefix('#').and_then(|pointer| self.schema.pointer(pointer));
-            let Some(target) = target else { break };
-            schema = target;
-        }
-        schema
-    }
-
-    /// The keywords with those of `allOf` beside them.
-    fn merged(&self, keywords: &Map<String, Value>, depth: usize) -> Map<String, Value> {
-        let mut all = keywords.clone();
-        let Some(Value::Array(parts)) = all.remove("allOf") else { return all };
-        for part in parts.iter().take(MOST_DEPTH) {
-            let Value::Object(part) = self.resolve(part) else { continue };
-            let part = if depth < MOST_DEPTH { self.merged(part, depth + 1) } else { part.clone() };
-            for (key, value) in part {
-                match (all.get_mut(&key), value) {
-                    (Some(Value::Object(own)), Value::Object(more)) => own.extend(more),
-                    (Some(Value::Array(own)), Value::Array(more)) if key == "required" => own.extend(more),
-                    (Some(_), _) => {}
-                    (None, value) => _ = all.insert(key, value),
-                }
-            }
-        }
-        all
-    }
-
     /// What a choice of `oneOf` made, with the members beside it.
-    fn joined(&mut self, keywords: &Map<String, Value>, made: Value, depth: usize) -> Value {
+    fn joined(&mut self, keywords: Keywords<'_>, made: Value, depth: usize) -> Value {
         match made {
-            Value::Object(made) if keywords.contains_key("properties") => {
+            Value::Object(made) if keywords.has(&["properties"]) => {
                 let mut members = self.object(keywords, depth);
                 members.extend(made);
                 Value::Object(members)
@@ -140,63 +104,48 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn kind(&mut self, keywords: &Map<String, Value>) -> String {
-        let named = match keywords.get("type") {
-            Some(Value::String(kind)) => Some(kind.clone()),
-            Some(Value::Array(kinds)) => self.choose(kinds).and_then(Value::as_str).map(str::to_owned),
-            _ => None,
-        };
-        named.unwrap_or_else(|| {
-            let told =
-                [("properties", "object"), ("items", "array"), ("pattern", "string"), ("minimum", "number")];
-            let found = told.iter().find(|(keyword, _)| keywords.contains_key(*keyword));
-            found.map_or("any", |(_, kind)| *kind).to_owned()
-        })
+    fn kind<'a>(&mut self, keywords: Keywords<'a>) -> Option<&'a str> {
+        match keywords.types().unwrap_or_default().as_slice() {
+            [one] => Some(one),
+            several => self.choose(several).copied().or_else(|| keywords.told_type()),
+        }
     }
 
-    fn object(&mut self, keywords: &Map<String, Value>, depth: usize) -> Map<String, Value> {
-        let required: Vec<&str> = match keywords.get("required") {
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-            _ => vec![],
-        };
+    fn object(&mut self, keywords: Keywords<'_>, depth: usize) -> Map<String, Value> {
+        let required: Vec<&str> = keywords.required().collect();
         let mut members = Map::new();
-        if let Some(Value::Object(properties)) = keywords.get("properties") {
-            for (name, schema) in properties {
-                let is_wanted = required.contains(&name.as_str()) || (!self.edges && self.random.bool());
-                if is_wanted {
-                    members.insert(name.clone(), self.value(schema, depth + 1));
-                }
+        for (name, schema) in keywords.members("properties").into_iter().flatten() {
+            let is_wanted = required.contains(&name.as_str()) || (!self.edges && self.random.bool());
+            if is_wanted {
+                members.insert(name.clone(), self.value(schema, depth + 1));
             }
         }
-        for name in required.iter().filter(|name| !members.contains_key(**name)).copied().collect::<Vec<_>>()
-        {
-            let value = self.anything();
-            members.insert(name.to_owned(), value);
+        for name in required {
+            if !members.contains_key(name) {
+                members.insert(name.to_owned(), self.anything());
+            }
         }
         let least = bound(keywords, "minProperties").unwrap_or(0);
-        let more = keywords.get("additionalProperties").filter(|more| more.is_object()).cloned();
+        let more = keywords.get("additionalProperties").filter(|more| more.is_object());
         while (members.len() as u64) < least {
-            let value = more.as_ref().map_or(Value::from(1), |schema| self.value(schema, depth + 1));
+            let value = more.map_or(Value::from(1), |schema| self.value(schema, depth + 1));
             members.insert(format!("key{}", members.len()), value);
         }
         members
     }
 
-    fn array(&mut self, keywords: &Map<String, Value>, depth: usize) -> Vec<Value> {
+    fn array(&mut self, keywords: Keywords<'_>, depth: usize) -> Vec<Value> {
         let least = usize::try_from(bound(keywords, "minItems").unwrap_or(0)).unwrap_or(usize::MAX);
         let most = bound(keywords, "maxItems")
             .map_or(least + MOST_ITEMS, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let most = most.min(least + MOST_ITEMS).max(least);
         let length = if self.edges { least } else { self.random.usize(least..=most) };
-        let firsts = match keywords.get("prefixItems") {
-            Some(Value::Array(firsts)) => firsts.clone(),
-            _ => vec![],
-        };
-        let items = keywords.get("items").cloned().unwrap_or(Value::Bool(true));
-        let is_unique = keywords.get("uniqueItems") == Some(&Value::Bool(true));
+        let (firsts, items) =
+            (keywords.list("prefixItems"), keywords.get("items").unwrap_or(&Value::Bool(true)));
+        let is_unique = keywords.is("uniqueItems", true);
         let mut made: Vec<Value> = vec![];
         for at in 0..length {
-            let schema = firsts.get(at).unwrap_or(&items);
+            let schema = firsts.get(at).unwrap_or(items);
             let mut value = self.value(schema, depth + 1);
             for _ in 0..20 {
                 if !is_unique || !made.contains(&value) {
@@ -209,7 +158,7 @@ impl<'s> Generator<'s> {
         made
     }
 
-    fn number(&mut self, keywords: &Map<String, Value>, is_whole: bool) -> Value {
+    fn number(&mut self, keywords: Keywords<'_>, is_whole: bool) -> Value {
         let read = |key: &str| keywords.get(key).and_then(Value::as_f64);
         let step = read("multipleOf").filter(|step| *step > 0.0);
         let grain = step.unwrap_or(if is_whole { 1.0 } else { 0.25 });
@@ -247,13 +196,13 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn choose<'a>(&mut self, among: &'a [Value]) -> Option<&'a Value> {
+    fn choose<'a, T>(&mut self, among: &'a [T]) -> Option<&'a T> {
         if among.is_empty() { None } else { among.get(self.random.usize(..among.len())) }
     }
 }
 
 /// A bound of the schema, as far as it is made.
-fn bound(keywords: &Map<String, Value>, key: &str) -> Option<u64> {
+fn bound(keywords: Keywords<'_>, key: &str) -> Option<u64> {
     keywords.get(key).and_then(Value::as_u64).map(|bound| bound.min(MOST_ASKED))
 }
 

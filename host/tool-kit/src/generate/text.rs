@@ -1,7 +1,7 @@
 //! Texts as a schema asks for them.
 
 use fastrand::Rng;
-use serde_json::{Map, Value};
+use json_schema::syntax::Keywords;
 
 use super::{MOST_CHARS, bound, pattern};
 
@@ -10,13 +10,11 @@ const WORDS: [&str; 12] =
     ["hello", "Ada", "2", "3 + 4", "a,b\n1,2", "München", "日本", "🦀", "it's", "[1]", "name", "x"];
 
 /// A text.
-pub(super) fn make(keywords: &Map<String, Value>, edges: bool, random: &mut Rng) -> String {
-    if let Some(text) =
-        keywords.get("format").and_then(Value::as_str).and_then(|format| of_format(format, random))
-    {
+pub(super) fn make(keywords: Keywords<'_>, edges: bool, random: &mut Rng) -> String {
+    if let Some(text) = keywords.text("format").and_then(|format| of_format(format, random)) {
         return text;
     }
-    if let Some(pattern) = keywords.get("pattern").and_then(Value::as_str)
+    if let Some(pattern) = keywords.text("pattern")
         && let Some(text) = pattern::sample(pattern, random)
     {
         return fitted(&text, keywords);
@@ -27,7 +25,7 @@ pub(super) fn make(keywords: &Map<String, Value>, edges: bool, random: &mut Rng)
 }
 
 /// Cut or filled up to the bounds of the schema, which count characters.
-fn fitted(text: &str, keywords: &Map<String, Value>) -> String {
+fn fitted(text: &str, keywords: Keywords<'_>) -> String {
     let least = usize::try_from(bound(keywords, "minLength").unwrap_or(0)).unwrap_or(usize::MAX);
     let most = bound(keywords, "maxLength").and_then(|most| usize::try_from(most).ok());
     let most = most.unwrap_or_else(|| least.max(MOST_CHARS).max(text.chars().count()));

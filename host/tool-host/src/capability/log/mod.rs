@@ -3,6 +3,7 @@
 
 mod rate;
 
+use json_schema::untrusted_text::printable;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +14,6 @@ use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
 use crate::call_limits::Limits;
 use crate::grants::granted::Granted;
-use crate::untrusted_text::printable;
 
 pub(crate) use rate::LogRate;
 

@@ -6,9 +6,8 @@
 use std::fmt::Display;
 
 use agent_core::words::{Finding, Impact};
+use json_schema::untrusted_text::printable;
 use serde_json::Value;
-
-use crate::untrusted_text::printable;
 
 /// Most findings that are listed.
 pub(super) const MOST_FINDINGS: usize = 200;

@@ -226,17 +226,13 @@ fn compare_tool(old: &ToolFacts, new: &ToolFacts, findings: &mut Findings) {
     }
     if old.input_schema != new.input_schema {
         findings.changes_what_models_read = true;
-        schema::compare(
-            (&old.input_schema, &new.input_schema),
-            Side::Input,
-            &format!("{place}.input"),
-            findings,
-        );
+        let place = format!("{place}.input");
+        schema::compare(&old.input_schema, &new.input_schema, Side::Input, &place, findings);
     }
     let output = format!("{place}.output");
     match (&old.output_schema, &new.output_schema) {
         (Some(before), Some(after)) if before != after => {
-            schema::compare((before, after), Side::Output, &output, findings);
+            schema::compare(before, after, Side::Output, &output, findings);
         }
         (Some(_), None) => {
             let text = "it no longer declares what its answers look like: whoever reads them cannot rely on it, and the \

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use agent_core::words::{ComponentFacts, Impact, ToolFacts, VersionDiff};
+use json_schema::testing::{any_schema, any_value};
+use json_schema::{Fuel, Schema, SchemaBudget};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{digest, facts, lines, places, tool};
-use crate::argument_schema::testing::{any_schema, any_value};
-use crate::argument_schema::{Budget, Fuel, Schema};
 use crate::versions::diff::diff;
 
 fn of_input(old: &Value, new: &Value) -> VersionDiff {
@@ -297,7 +297,7 @@ fn two_schemas() -> impl Strategy<Value = (Value, Value)> {
 
 fn accepts(schema: &Value, value: &Value) -> Option<bool> {
     let until = Instant::now() + Duration::from_secs(600);
-    let schema = Schema::read(&schema.to_string(), &mut Budget::until(until)).ok()?;
+    let schema = Schema::read(&schema.to_string(), &mut SchemaBudget::until(until)).ok()?;
     Some(schema.check(value, "it", &mut Fuel::until(until)).is_ok())
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use json_schema::syntax::Keywords;
+use serde_json::Value;
 
-use super::{Difference, Keywords, Walk, below, is_compared};
+use super::{Both, Difference, Walk, below, is_compared};
 
 /// What became of the schemas of a list.
 struct Pairing {
@@ -15,15 +16,15 @@ struct Pairing {
 }
 
 impl<'a> Walk<'a, '_> {
-    pub(super) fn compare_branches(&mut self, keywords: &Keywords<'a, '_>) {
+    pub(super) fn compare_branches(&mut self, both: &Both<'a, '_>) {
         for (key, with_more, with_fewer) in [
             ("allOf", Difference::Narrower, Difference::Wider),
             ("anyOf", Difference::Wider, Difference::Narrower),
             // One more may also match what another one matches, and then neither counts.
             ("oneOf", Difference::Undecided, Difference::Narrower),
         ] {
-            let place = below(keywords.place, &format!(".{key}"));
-            match keywords.both(key) {
+            let place = below(both.place, &format!(".{key}"));
+            match both.get(key) {
                 (None, None) => {}
                 (None, Some(_)) => self.note(Difference::Narrower, &place, "it must be so now"),
                 (Some(_), None) => self.note(Difference::Wider, &place, "it need not be so any more"),
@@ -78,18 +79,18 @@ impl<'a> Walk<'a, '_> {
 
     /// Whether one is a list of alternatives of which the other is one, as when something may be null now: then that is
     /// all the difference.
-    pub(super) fn compare_with_alternatives(&mut self, keywords: &Keywords<'a, '_>) -> bool {
+    pub(super) fn compare_with_alternatives(&mut self, both: &Both<'a, '_>) -> bool {
         if self.definitions_differ {
             return false;
         }
-        if is_among(keywords.old, keywords.new) {
-            self.note(Difference::Looser, keywords.place, "it may be something else now too");
+        if is_among(both.old, both.new) {
+            self.note(Difference::Looser, both.place, "it may be something else now too");
             return true;
         }
-        if is_among(keywords.new, keywords.old) {
+        if is_among(both.new, both.old) {
             self.note(
                 Difference::Narrower,
-                keywords.place,
+                both.place,
                 "it may be only one of several things that it could be",
             );
             return true;
@@ -99,22 +100,16 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// Whether a schema is one of the alternatives that are all that `list` says.
-fn is_among(one: &Map<String, Value>, list: &Map<String, Value>) -> bool {
-    let mut rules =
-        list.iter().filter(|(key, _)| is_compared(key) && !matches!(key.as_str(), "$defs" | "definitions"));
-    let (Some((key, Value::Array(alternatives))), None) = (rules.next(), rules.next()) else { return false };
-    let says_something = one.keys().any(|key| is_compared(key));
-    key == "anyOf"
-        && says_something
-        && !one.contains_key("anyOf")
-        && alternatives.iter().any(|alternative| {
-            alternative.as_object().is_some_and(|alternative| rules_equal(alternative, one))
-        })
+fn is_among(one: Keywords<'_>, list: Keywords<'_>) -> bool {
+    let is_only_a_list =
+        rules(list).all(|(key, _)| matches!(key.as_str(), "$defs" | "anyOf" | "definitions"));
+    is_only_a_list
+        && rules(one).next().is_some()
+        && !one.has(&["anyOf"])
+        && list.list("anyOf").iter().any(|alternative| rules(Keywords::of(alternative)).eq(rules(one)))
 }
 
-/// Whether two schemas are equal but for their texts.
-fn rules_equal(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let rules = |part: &'_ Map<String, Value>| part.keys().filter(|key| is_compared(key)).count();
-    rules(one) == rules(other)
-        && one.iter().filter(|(key, _)| is_compared(key)).all(|(key, value)| other.get(key) == Some(value))
+/// What a schema says but for its texts, by name.
+fn rules(part: Keywords<'_>) -> impl Iterator<Item = (&String, &Value)> {
+    part.iter().filter(|(key, _)| is_compared(key))
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use json_schema::syntax::Keywords;
+use json_schema::untrusted_text::printable;
+use serde_json::Value;
 
-use super::{ANYTHING, Difference, Keywords, Side, Walk, below};
-use crate::untrusted_text::printable;
+use super::{ANYTHING, Both, Difference, Side, Walk, below};
 use crate::versions::diff::findings::quoted;
 
 /// Most bytes of a name in a place.
@@ -20,18 +21,18 @@ const WITH_A_SCHEMA: [(&str, &str); 4] = [
 ];
 
 impl<'a> Walk<'a, '_> {
-    pub(super) fn compare_members(&mut self, keywords: &Keywords<'a, '_>) {
-        self.compare_required(keywords);
-        self.compare_properties(keywords);
+    pub(super) fn compare_members(&mut self, both: &Both<'a, '_>) {
+        self.compare_required(both);
+        self.compare_properties(both);
         for (key, segment) in WITH_A_SCHEMA {
-            let (before, after) = keywords.both(key);
-            let place = below(keywords.place, segment);
+            let (before, after) = both.get(key);
+            let place = below(both.place, segment);
             self.open(before.unwrap_or(&ANYTHING), after.unwrap_or(&ANYTHING), place);
         }
-        self.compare_patterns(keywords);
-        self.compare_first_items(keywords);
-        let contains = below(keywords.place, "[contains]");
-        match keywords.both("contains") {
+        self.compare_patterns(both);
+        self.compare_first_items(both);
+        let contains = below(both.place, "[contains]");
+        match both.get("contains") {
             (None, None) => {}
             (None, Some(_)) => {
                 self.note(Difference::Narrower, &contains, "some item must match a schema now")
@@ -40,8 +41,7 @@ impl<'a> Walk<'a, '_> {
                 self.note(Difference::Wider, &contains, "no item needs to match a schema any more")
             }
             (Some(before), Some(after)) => {
-                let has_most =
-                    [keywords.old, keywords.new].into_iter().any(|part| part.contains_key("maxContains"));
+                let has_most = [both.old, both.new].into_iter().any(|part| part.has(&["maxContains"]));
                 if has_most && !self.is_same(before, after) {
                     self.note(
                         Difference::Undecided,
@@ -54,95 +54,69 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn compare_required(&mut self, keywords: &Keywords<'a, '_>) {
-        let (before, after) = (required(keywords.old), required(keywords.new));
+    fn compare_required(&mut self, both: &Both<'a, '_>) {
+        let (before, after) = (required(both.old), required(both.new));
         for name in after.difference(&before) {
-            let was_there = properties(keywords.old).is_some_and(|properties| properties.contains_key(*name));
+            let was_there = both.old.property(name).is_some();
             let text = if was_there { "it is required now" } else { "it is new and required" };
-            self.note(Difference::Narrower, &member(keywords.place, name), text);
+            self.note(Difference::Narrower, &member(both.place, name), text);
         }
         for name in before.difference(&after) {
             // One that is gone altogether is told of by itself.
-            let is_gone = |keywords: &Keywords<'_, '_>| {
-                let has = |part| properties(part).is_some_and(|properties| properties.contains_key(*name));
-                has(keywords.old) && !has(keywords.new)
-            };
-            if !is_gone(keywords) {
-                self.note(Difference::Looser, &member(keywords.place, name), "it is not required any more");
+            let is_gone = both.old.property(name).is_some() && both.new.property(name).is_none();
+            if !is_gone {
+                self.note(Difference::Looser, &member(both.place, name), "it is not required any more");
             }
         }
     }
 
-    fn compare_properties(&mut self, keywords: &Keywords<'a, '_>) {
-        let nothing = Map::new();
-        let before = properties(keywords.old);
-        let after = properties(keywords.new);
-        let newly_required: BTreeSet<&str> =
-            required(keywords.new).difference(&required(keywords.old)).copied().collect();
-        for (name, older) in before.into_iter().flatten() {
-            let place = member(keywords.place, name);
-            match after.and_then(|after| after.get(name)) {
+    fn compare_properties(&mut self, both: &Both<'a, '_>) {
+        let properties = |part: Keywords<'a>| part.members("properties").into_iter().flatten();
+        for (name, older) in properties(both.old) {
+            let place = member(both.place, name);
+            match both.new.property(name) {
                 Some(newer) => self.open(older, newer, place),
-                None => self.note_removed(keywords, &place),
+                None => self.note_removed(both, &place),
             }
         }
-        for (name, newer) in after.into_iter().flatten() {
-            if before.unwrap_or(&nothing).contains_key(name) {
-                continue;
-            }
-            let place = member(keywords.place, name);
-            if required(keywords.old).contains(name.as_str()) {
+        let (required_before, required_after) = (required(both.old), required(both.new));
+        for (name, newer) in properties(both.new).filter(|(name, _)| both.old.property(name).is_none()) {
+            let place = member(both.place, name);
+            if required_before.contains(name.as_str()) {
                 // It had to be there before, whatever it was.
                 self.open(&ANYTHING, newer, place);
-            } else if !newly_required.contains(name.as_str()) {
+            } else if !required_after.contains(name.as_str()) {
                 self.note(Difference::Described, &place, "it is new and optional");
             }
         }
     }
 
-    fn note_removed(&mut self, keywords: &Keywords<'a, '_>, place: &str) {
-        let refuses = |key: &str| keywords.new.get(key) == Some(&Value::Bool(false));
-        if self.side == Side::Output {
-            self.note(Difference::Undescribed, place, "it is gone");
-        } else if keywords.new.contains_key("patternProperties") {
-            self.note(
-                Difference::Undecided,
-                place,
-                "it is gone, though the patterns of other members may cover it",
-            );
-        } else if refuses("additionalProperties") || refuses("unevaluatedProperties") {
-            self.note(
-                Difference::Narrower,
-                place,
-                "it is gone, and members that are not described are refused",
-            );
-        } else if keywords.new.get("additionalProperties").is_some_and(Value::is_object) {
-            self.note(
-                Difference::Undecided,
-                place,
-                "it is gone, and what holds for members that are not described counts",
-            );
+    fn note_removed(&mut self, both: &Both<'a, '_>, place: &str) {
+        let others = both.new.get("additionalProperties");
+        let is_closed =
+            ["additionalProperties", "unevaluatedProperties"].iter().any(|key| both.new.is(key, false));
+        let (difference, text) = if self.side == Side::Output {
+            (Difference::Undescribed, "it is gone")
+        } else if both.new.has(&["patternProperties"]) {
+            (Difference::Undecided, "it is gone, though the patterns of other members may cover it")
+        } else if is_closed {
+            (Difference::Narrower, "it is gone, and members that are not described are refused")
+        } else if others.is_some_and(Value::is_object) {
+            (Difference::Undecided, "it is gone, and what holds for members that are not described counts")
         } else {
-            self.note(
-                Difference::Undescribed,
-                place,
-                "it is gone; whoever sends it is not refused, but it may do nothing",
-            );
-        }
+            (Difference::Undescribed, "it is gone; whoever sends it is not refused, but it may do nothing")
+        };
+        self.note(difference, place, text);
     }
 
-    fn compare_patterns(&mut self, keywords: &Keywords<'a, '_>) {
-        let patterns =
-            |part: &'a Map<String, Value>| part.get("patternProperties").and_then(Value::as_object);
-        let (before, after) = (patterns(keywords.old), patterns(keywords.new));
-        let refuses_others =
-            |part: &Map<String, Value>| part.get("additionalProperties") == Some(&Value::Bool(false));
+    fn compare_patterns(&mut self, both: &Both<'a, '_>) {
+        let (before, after) = (both.old.members("patternProperties"), both.new.members("patternProperties"));
         for (pattern, older) in before.into_iter().flatten() {
-            let place = member(keywords.place, pattern);
+            let place = member(both.place, pattern);
             match after.and_then(|after| after.get(pattern)) {
                 Some(newer) => self.open(older, newer, place),
                 None => {
-                    let difference = match keywords.new.get("additionalProperties") {
+                    let difference = match both.new.get("additionalProperties") {
                         None | Some(Value::Bool(true)) => Difference::Undescribed,
                         Some(Value::Bool(false)) => Difference::Narrower,
                         Some(_) => Difference::Undecided,
@@ -157,40 +131,32 @@ impl<'a> Walk<'a, '_> {
         }
         for pattern in after.into_iter().flatten().map(|(pattern, _)| pattern) {
             if !before.is_some_and(|before| before.contains_key(pattern)) {
-                let difference = match (refuses_others(keywords.old), keywords.old.contains_key("properties"))
-                {
-                    (true, false) => Difference::Wider,
-                    (true, true) => Difference::Other,
-                    (false, _) => Difference::Narrower,
-                };
+                let difference =
+                    match (both.old.is("additionalProperties", false), both.old.has(&["properties"])) {
+                        (true, false) => Difference::Wider,
+                        (true, true) => Difference::Other,
+                        (false, _) => Difference::Narrower,
+                    };
                 let text = "members of names that match this pattern must match a schema";
-                self.note(difference, &member(keywords.place, pattern), text);
+                self.note(difference, &member(both.place, pattern), text);
             }
         }
     }
 
     /// `prefixItems`; what has no schema of its own there has that of `items`.
-    fn compare_first_items(&mut self, keywords: &Keywords<'a, '_>) {
-        let items = |part: &'a Map<String, Value>| match part.get("prefixItems") {
-            Some(Value::Array(items)) => items.as_slice(),
-            _ => &[],
-        };
-        let others = |part: &'a Map<String, Value>| part.get("items").unwrap_or(&ANYTHING);
-        let (before, after) = (items(keywords.old), items(keywords.new));
+    fn compare_first_items(&mut self, both: &Both<'a, '_>) {
+        let others = |part: Keywords<'a>| part.get("items").unwrap_or(&ANYTHING);
+        let (before, after) = (both.old.list("prefixItems"), both.new.list("prefixItems"));
         for index in 0..before.len().max(after.len()) {
-            let older = before.get(index).unwrap_or_else(|| others(keywords.old));
-            let newer = after.get(index).unwrap_or_else(|| others(keywords.new));
-            self.open(older, newer, below(keywords.place, &format!("[{index}]")));
+            let older = before.get(index).unwrap_or_else(|| others(both.old));
+            let newer = after.get(index).unwrap_or_else(|| others(both.new));
+            self.open(older, newer, below(both.place, &format!("[{index}]")));
         }
     }
 }
 
-fn properties(part: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    part.get("properties").and_then(Value::as_object)
-}
-
-fn required(part: &Map<String, Value>) -> BTreeSet<&str> {
-    part.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+fn required(part: Keywords<'_>) -> BTreeSet<&str> {
+    part.required().collect()
 }
 
 /// The place of a member.

@@ -15,10 +15,10 @@ mod members;
 mod values;
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::sync::LazyLock;
 
 use agent_core::words::Impact;
-use serde_json::{Map, Value};
+use json_schema::syntax::{Document, Keywords, Part};
+use serde_json::Value;
 
 use crate::versions::diff::findings::{Findings, around_the_difference, quoted, shown};
 use keyword::{ANNOTATED_BY_REFERENCE, COMPARED, UNDECIDABLE};
@@ -31,9 +31,6 @@ const PLACE_BYTES: usize = 240;
 
 /// A schema that everything matches, for keywords that are left out.
 static ANYTHING: Value = Value::Bool(true);
-
-/// The same as an object.
-static NO_KEYWORDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// Whose values a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,10 +86,10 @@ impl Difference {
 }
 
 /// Compares two schemas that are not equal, the older one first. Every finding is at or below `place`.
-pub(super) fn compare((old, new): (&Value, &Value), side: Side, place: &str, findings: &mut Findings) {
+pub(super) fn compare(old: &Value, new: &Value, side: Side, place: &str, findings: &mut Findings) {
     let before = findings.count();
     let mut walk = Walk {
-        roots: (old, new),
+        documents: (Document(old), Document(new)),
         side,
         has_references: has_key(old, "$ref") || has_key(new, "$ref"),
         definitions_differ: ["$defs", "definitions"].into_iter().any(|key| old.get(key) != new.get(key)),
@@ -123,20 +120,20 @@ struct Pair<'a> {
 
 /// Keywords of two parts that stand at the same place.
 #[derive(Debug, Clone, Copy)]
-struct Keywords<'a, 'p> {
-    old: &'a Map<String, Value>,
-    new: &'a Map<String, Value>,
+struct Both<'a, 'p> {
+    old: Keywords<'a>,
+    new: Keywords<'a>,
     place: &'p str,
 }
 
-impl<'a> Keywords<'a, '_> {
-    fn both(&self, key: &str) -> (Option<&'a Value>, Option<&'a Value>) {
+impl<'a> Both<'a, '_> {
+    fn get(&self, key: &str) -> (Option<&'a Value>, Option<&'a Value>) {
         (self.old.get(key), self.new.get(key))
     }
 }
 
 struct Walk<'a, 'f> {
-    roots: (&'a Value, &'a Value),
+    documents: (Document<'a>, Document<'a>),
     side: Side,
     /// Whether equal parts may differ in what they refer to.
     has_references: bool,
@@ -182,33 +179,30 @@ impl<'a> Walk<'a, '_> {
 
     fn compare(&mut self, pair: &Pair<'a>) {
         let place = pair.place.as_str();
-        let (old, new) = match (pair.old, pair.new) {
-            (Value::Bool(false), Value::Bool(false)) => return,
-            (Value::Bool(false), _) => {
+        let both = match (Part::of(pair.old), Part::of(pair.new)) {
+            (Some(Part::Never), Some(Part::Never)) => return,
+            (Some(Part::Never), _) => {
                 return self.note(Difference::Wider, place, "no value matched, and some do now");
             }
-            (_, Value::Bool(false)) => {
+            (_, Some(Part::Never)) => {
                 return self.note(Difference::Narrower, place, "no value matches any more");
             }
-            (Value::Object(old), Value::Object(new)) => (old, new),
-            (Value::Object(old), Value::Bool(true)) => (old, &*NO_KEYWORDS),
-            (Value::Bool(true), Value::Object(new)) => (&*NO_KEYWORDS, new),
-            (old, new) if old == new => return,
-            (old, new) => {
-                let text = format!("was {}, it is {}", shown(old), shown(new));
+            (Some(Part::Keywords(old)), Some(Part::Keywords(new))) => Both { old, new, place },
+            _ if pair.old == pair.new => return,
+            _ => {
+                let text = format!("was {}, it is {}", shown(pair.old), shown(pair.new));
                 return self.note(Difference::Undecided, place, text);
             }
         };
-        let keywords = Keywords { old, new, place };
-        self.compare_annotations(&keywords);
-        if self.follow(pair, &keywords) || self.compare_with_alternatives(&keywords) {
+        self.compare_annotations(&both);
+        if self.follow(pair, &both) || self.compare_with_alternatives(&both) {
             return;
         }
-        self.compare_values(&keywords);
-        self.compare_members(&keywords);
-        self.compare_branches(&keywords);
+        self.compare_values(&both);
+        self.compare_members(&both);
+        self.compare_branches(&both);
         for key in UNDECIDABLE {
-            match keywords.both(key) {
+            match both.get(key) {
                 (None, None) => {}
                 (Some(before), Some(after)) if self.is_same(before, after) => {}
                 _ => self.note(
@@ -221,75 +215,53 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What a schema says that no value is held against.
-    fn compare_annotations(&mut self, keywords: &Keywords<'a, '_>) {
-        let keys: BTreeSet<&String> = keywords.old.keys().chain(keywords.new.keys()).collect();
+    fn compare_annotations(&mut self, both: &Both<'a, '_>) {
+        let keys: BTreeSet<&String> = both.old.iter().chain(both.new.iter()).map(|(key, _)| key).collect();
         for key in keys.into_iter().filter(|key| !is_compared(key)) {
             let name = quoted(key);
-            match keywords.both(key) {
-                (Some(before), Some(after)) if before != after => {
-                    let text = match (before.as_str(), after.as_str()) {
-                        (Some(before), Some(after)) => {
-                            let (before, after) = around_the_difference(before, after);
-                            format!("{name} was {}, it is {}", quoted(&before), quoted(&after))
-                        }
-                        _ => format!("{name} was {}, it is {}", shown(before), shown(after)),
-                    };
-                    self.note(Difference::Text, keywords.place, text);
-                }
-                (Some(before), None) => {
-                    self.note(
-                        Difference::Text,
-                        keywords.place,
-                        format_args!("{name} is gone, it was {}", shown(before)),
-                    );
-                }
-                (None, Some(after)) => {
-                    self.note(
-                        Difference::Text,
-                        keywords.place,
-                        format_args!("{name} is new: {}", shown(after)),
-                    );
-                }
-                (Some(_), Some(_)) | (None, None) => {}
-            }
+            let text = match both.get(key) {
+                (Some(before), Some(after)) if before != after => match (before.as_str(), after.as_str()) {
+                    (Some(before), Some(after)) => {
+                        let (before, after) = around_the_difference(before, after);
+                        format!("{name} was {}, it is {}", quoted(&before), quoted(&after))
+                    }
+                    _ => format!("{name} was {}, it is {}", shown(before), shown(after)),
+                },
+                (Some(before), None) => format!("{name} is gone, it was {}", shown(before)),
+                (None, Some(after)) => format!("{name} is new: {}", shown(after)),
+                (Some(_), Some(_)) | (None, None) => continue,
+            };
+            self.note(Difference::Text, both.place, text);
         }
     }
 
     /// Follows references. Returns whether that was all there is to compare.
-    fn follow(&mut self, pair: &Pair<'a>, keywords: &Keywords<'a, '_>) -> bool {
-        let (before, after) = keywords.both("$ref");
-        let refers_only = |part: &Map<String, Value>| {
-            part.keys().all(|key| !is_compared(key) || ANNOTATED_BY_REFERENCE.contains(&key.as_str()))
+    fn follow(&mut self, pair: &Pair<'a>, both: &Both<'a, '_>) -> bool {
+        let (before, after) = both.get("$ref");
+        let refers_only = |part: Keywords<'_>| {
+            part.iter().all(|(key, _)| !is_compared(key) || ANNOTATED_BY_REFERENCE.contains(&key.as_str()))
         };
-        let old = before.map(|reference| target(self.roots.0, reference));
-        let new = after.map(|reference| target(self.roots.1, reference));
-        match (old, new) {
-            (None, None) => false,
+        let target = |document: Document<'a>, reference: &Value| document.target(reference.as_str()?);
+        let old = before.map(|reference| target(self.documents.0, reference));
+        let new = after.map(|reference| target(self.documents.1, reference));
+        let (follows_old, follows_new) = match (old, new) {
+            (None, None) => return false,
             (Some(Some(old)), Some(Some(new))) => {
                 self.open(old, new, pair.place.clone());
-                false
+                return false;
             }
-            (Some(Some(old)), None) if refers_only(keywords.old) => {
-                self.open(old, pair.new, pair.place.clone());
-                true
-            }
-            (None, Some(Some(new))) if refers_only(keywords.new) => {
-                self.open(pair.old, new, pair.place.clone());
-                true
-            }
+            (Some(Some(old)), None) if refers_only(both.old) => (old, pair.new),
+            (None, Some(Some(new))) if refers_only(both.new) => (pair.old, new),
             _ => {
                 if before != after {
-                    self.note(Difference::Undecided, keywords.place, "$ref differs");
+                    self.note(Difference::Undecided, both.place, "$ref differs");
                 }
-                false
+                return false;
             }
-        }
+        };
+        self.open(follows_old, follows_new, pair.place.clone());
+        true
     }
-}
-
-/// The part that a reference within `root` names.
-fn target<'a>(root: &'a Value, reference: &Value) -> Option<&'a Value> {
-    root.pointer(reference.as_str()?.strip_prefix('#')?)
 }
 
 /// Whether the keyword decides which values match, or only holds parts that others refer to.

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{At, Check, Holds, text_steps};
-use crate::argument_schema::fuel::Exhausted;
-use crate::argument_schema::rules::{Id, Keyword, Part};
+use crate::validation::fuel::Exhausted;
+use crate::validation::rules::{Id, Keyword, Part};
 
 impl Check<'_, '_> {
     /// Marks the members or items of a value that the keywords of a part look at beside its own `unevaluated*`,

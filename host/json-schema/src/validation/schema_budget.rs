@@ -7,14 +7,14 @@ use super::pattern::PatternBudget;
 
 /// What preparing the schemas of one component may use up.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct SchemaBudget {
     pub(super) fuel: Fuel,
     pub(super) patterns: PatternBudget,
 }
 
-impl Budget {
+impl SchemaBudget {
     /// For work that ends at `deadline` at the latest.
-    pub(crate) fn until(deadline: Instant) -> Self {
+    pub fn until(deadline: Instant) -> Self {
         Self { fuel: Fuel::until(deadline), patterns: PatternBudget::default() }
     }
 }

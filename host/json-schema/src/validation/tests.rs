@@ -6,15 +6,15 @@ use jsonschema::PatternOptions;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::testing::{any_schema, any_value};
 use super::*;
+use crate::testing::{any_schema, any_value};
 
 fn fuel() -> Fuel {
     Fuel::until(Instant::now() + Duration::from_secs(600))
 }
 
 fn read(text: &str) -> Result<Schema, String> {
-    Schema::read(text, &mut Budget::until(Instant::now() + Duration::from_secs(600)))
+    Schema::read(text, &mut SchemaBudget::until(Instant::now() + Duration::from_secs(600)))
 }
 
 fn problem(schema: &Value) -> String {
@@ -216,6 +216,7 @@ fn the_evaluator_and_the_reference_agree_on_these_too() {
         (json!({"maximum": 9_007_199_254_740_992_u64}), json!(9_007_199_254_740_993_u64)),
         (json!({"then": false, "else": false}), json!(1)),
         (json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}, "type": "string"}), json!("x")),
+        (json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "null"}}}), json!("x")),
         (json!({"unevaluatedProperties": false, "allOf": [{"properties": {"a": true}}]}), json!({"a": 1})),
         (json!({"unevaluatedItems": false, "contains": {"type": "null"}}), json!([null, 1])),
         (json!({"items": {}, "prefixItems": [false]}), json!([])),

@@ -14,11 +14,11 @@ const CLOCK_STEPS: u64 = 200_000;
 
 /// The budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exhausted;
+pub struct Exhausted;
 
 /// Steps that are left. One step is the work of some nanoseconds.
 #[derive(Debug)]
-pub(crate) struct Fuel {
+pub struct Fuel {
     /// Steps until the clock is looked at again.
     window: u64,
     /// Steps after those.
@@ -28,23 +28,23 @@ pub(crate) struct Fuel {
 
 impl Fuel {
     /// For a check on the thread that serves: so few steps that no clock is needed.
-    pub(crate) fn inline() -> Self {
+    pub fn inline() -> Self {
         Self { window: INLINE_STEPS, rest: 0, deadline: None }
     }
 
     /// For a check on the threads for such work, which ends at `deadline` at the latest.
-    pub(crate) fn until(deadline: Instant) -> Self {
+    pub fn until(deadline: Instant) -> Self {
         Self { window: 0, rest: OFFLOADED_STEPS, deadline: Some(deadline) }
     }
 
     /// Whether the check runs beside the threads that serve.
-    pub(crate) fn is_offloaded(&self) -> bool {
+    pub fn is_offloaded(&self) -> bool {
         self.deadline.is_some()
     }
 
     /// Pays for work that is about to be done.
     #[inline]
-    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Exhausted> {
+    pub fn spend(&mut self, steps: u64) -> Result<(), Exhausted> {
         if let Some(left) = self.window.checked_sub(steps) {
             self.window = left;
             return Ok(());

@@ -11,10 +11,10 @@ use std::fmt::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::brief::{PROBLEM_BYTES, brief};
 use super::fuel::{Exhausted, Fuel};
-use super::number::Exact;
-use super::rules::{Id, Keyword, Members, Part, Rules, Types};
+use super::rules::{Id, Keyword, Members, Part, Rules, TYPES, Types};
+use crate::brief::{PROBLEM_BYTES, brief};
+use crate::number::Exact;
 use crate::untrusted_text::printable;
 
 /// Most problems of one value that are named.
@@ -121,8 +121,8 @@ impl<'r, 'f> Check<'r, 'f> {
         self.fuel.spend(1)?;
         let rules = self.rules;
         match rules.part(id) {
-            None | Some(Part::Always(true)) => Ok(true),
-            Some(Part::Always(false)) => {
+            None => Ok(true),
+            Some(Part::Never) => {
                 self.note(at, format_args!("{} is not allowed here", brief(value)));
                 Ok(false)
             }
@@ -355,7 +355,7 @@ impl<'r, 'f> Check<'r, 'f> {
             match rules.other {
                 Some(other) if !known => match check.rules.part(other) {
                     // All of them are one problem.
-                    Some(Part::Always(false)) => {
+                    Some(Part::Never) => {
                         unexpected.push(name);
                         Ok(check.quiet == 0)
                     }
@@ -427,13 +427,14 @@ impl<'r, 'f> Check<'r, 'f> {
 
 impl Types {
     fn allow(&self, value: &Value) -> bool {
+        let [null, boolean, integer, number, string, array, object] = self.0;
         match value {
-            Value::Null => self.null,
-            Value::Bool(_) => self.boolean,
-            Value::Number(number) => self.number || (self.integer && Exact::of(number).is_integer()),
-            Value::String(_) => self.string,
-            Value::Array(_) => self.array,
-            Value::Object(_) => self.object,
+            Value::Null => null,
+            Value::Bool(_) => boolean,
+            Value::Number(found) => number || (integer && Exact::of(found).is_integer()),
+            Value::String(_) => string,
+            Value::Array(_) => array,
+            Value::Object(_) => object,
         }
     }
 }
@@ -443,18 +444,8 @@ struct Typed<'a>(&'a Types);
 
 impl fmt::Display for Typed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Types { null, boolean, integer, number, string, array, object } = *self.0;
-        let named = [
-            (null, "null"),
-            (boolean, "boolean"),
-            (integer, "integer"),
-            (number, "number"),
-            (string, "string"),
-            (array, "array"),
-            (object, "object"),
-        ];
-        let names: Vec<_> =
-            named.iter().filter(|(allowed, _)| *allowed).map(|(_, name)| format!("\"{name}\"")).collect();
+        let allowed = TYPES.iter().zip(self.0.0).filter(|(_, allowed)| *allowed);
+        let names: Vec<_> = allowed.map(|(name, _)| format!("\"{name}\"")).collect();
         let types = if names.len() == 1 { "type" } else { "types" };
         write!(f, "is not of {types} {}", names.join(", "))
     }

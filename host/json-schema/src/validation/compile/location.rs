@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::argument_schema::brief::PROBLEM_BYTES;
+use crate::brief::PROBLEM_BYTES;
 use crate::untrusted_text::printable;
 
 /// A position in the schema's text, as a JSON pointer.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::number::Exact;
 use super::pattern::Pattern;
+use crate::number::Exact;
 
 /// Where a part's rules are.
 pub(crate) type Id = usize;
@@ -17,10 +17,10 @@ pub(crate) struct Rules {
     parts: Vec<Part>,
 }
 
-/// One schema: a boolean, or keywords that must all hold.
+/// One schema: `false`, or keywords that must all hold.
 #[derive(Debug)]
 pub(crate) enum Part {
-    Always(bool),
+    Never,
     All(Vec<Keyword>),
 }
 
@@ -96,17 +96,12 @@ pub(crate) struct Members {
     pub(crate) other: Option<Id>,
 }
 
-/// The types of JSON that a value may have.
+/// The types of JSON, in the order in which problems name them.
+pub(crate) const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+/// Which of them a value may have.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Types {
-    pub(crate) null: bool,
-    pub(crate) boolean: bool,
-    pub(crate) integer: bool,
-    pub(crate) number: bool,
-    pub(crate) string: bool,
-    pub(crate) array: bool,
-    pub(crate) object: bool,
-}
+pub(crate) struct Types(pub(crate) [bool; TYPES.len()]);
 
 impl Rules {
     pub(crate) fn new(root: Id, parts: Vec<Part>) -> Self {

@@ -6,46 +6,42 @@
 //! checks of items) that a custom keyword never sees, collects every error before the first is given out,
 //! clones the value once for each branch of an `anyOf`, and recurses without a bound. Here every step is paid
 //! for from a [`Fuel`] before it is done (`check`), programs of patterns are small and matching costs length
-//! times size (`pattern`), what has to be read for it may take only so much memory (the crate `json-schema`),
+//! times size (`pattern`), what has to be read for it may take only so much memory ([`MemoryBudget`]),
 //! and what is too deep, too large or refers to itself is refused when it is loaded (`compile`). The tests
 //! hold the evaluator against the `jsonschema` crate.
 
-mod brief;
-mod budget;
 mod check;
 mod compile;
 mod fuel;
-mod number;
 mod pattern;
 mod rules;
-#[cfg(test)]
-pub(crate) mod testing;
+mod schema_budget;
 #[cfg(test)]
 mod tests;
 
-use json_schema::{MemoryBudget, ReadError};
 use serde_json::Value;
 
+use crate::{MemoryBudget, ReadError};
 use check::Check;
 use rules::Rules;
 
-pub(crate) use budget::Budget;
-pub(crate) use fuel::{Exhausted, Fuel};
+pub use fuel::{Exhausted, Fuel};
+pub use schema_budget::SchemaBudget;
 
 /// Longest schema, in bytes: it is part of every model call.
 const BYTES: usize = 64 << 10;
 
 /// A schema that values can be held against.
 #[derive(Debug)]
-pub(crate) struct Schema {
+pub struct Schema {
     /// What it was read from.
-    pub(crate) text: Value,
+    pub text: Value,
     rules: Rules,
 }
 
 /// Why a value was not accepted.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub enum Misfit {
     /// The value does not match: what is wrong with it.
     Wrong(String),
     /// To find out would take more steps, memory or time than there are.
@@ -60,7 +56,7 @@ impl From<Exhausted> for Misfit {
 
 impl Schema {
     /// Reads a schema, or says what is wrong with it.
-    pub(crate) fn read(text: &str, budget: &mut Budget) -> Result<Self, String> {
+    pub fn read(text: &str, budget: &mut SchemaBudget) -> Result<Self, String> {
         if text.len() > BYTES {
             return Err(format!("is longer than {BYTES} bytes: leave out what the tool can check by itself"));
         }
@@ -78,7 +74,7 @@ impl Schema {
 
     /// Holds a value against the schema. `whole` is what the value is called when the problem is not in a part
     /// of it.
-    pub(crate) fn check(&self, value: &Value, whole: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
+    pub fn check(&self, value: &Value, whole: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
         let problems = Check::run(&self.rules, value, whole, fuel)?;
         if problems.is_empty() { Ok(()) } else { Err(Misfit::Wrong(problems.join("; "))) }
     }

@@ -2,7 +2,7 @@
 
 /// Characters that show nothing and can carry what only a model reads: zero-width and formatting characters, marks
 /// of writing direction, variation selectors, tags, fillers, and the ends of lines that are none in JSON.
-pub(crate) fn is_invisible(char: char) -> bool {
+pub fn is_invisible(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
@@ -12,19 +12,19 @@ pub(crate) fn is_invisible(char: char) -> bool {
 
 /// The invisible characters that no honest name or fixed value has: tags, marks of writing direction, and the
 /// variation selectors that no emoji takes. The others join letters or choose the look of an emoji.
-pub(crate) fn is_smuggled(char: char) -> bool {
+pub fn is_smuggled(char: char) -> bool {
     let honest = matches!(char, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' | '\u{ad}');
     is_invisible(char) && !honest
 }
 
 /// A text without what cannot be seen in it. Line breaks and tabs stay.
-pub(crate) fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let hidden = |char: char| (char.is_control() && !matches!(char, '\n' | '\t')) || is_invisible(char);
     text.chars().filter(|char| !hidden(*char)).collect()
 }
 
 /// At most about `most` bytes of `text`, with control characters and what cannot be seen made visible.
-pub(crate) fn printable(text: &str, most: usize) -> String {
+pub fn printable(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most));
     for char in text.chars() {
         if out.len() >= most {

@@ -6,7 +6,7 @@ use serde_json::Number;
 
 /// A number by its value: `1`, `1.0` and `1e0` are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Exact {
+pub enum Exact {
     /// A whole number. Every one that JSON text can give fits, or is too large to be told from its neighbours.
     Whole(i128),
     /// The bits of any other.
@@ -14,7 +14,8 @@ pub(crate) enum Exact {
 }
 
 impl Exact {
-    pub(crate) fn of(number: &Number) -> Self {
+    /// Of a number as it was read.
+    pub fn of(number: &Number) -> Self {
         if let Some(whole) = number.as_i64() {
             return Self::Whole(i128::from(whole));
         }
@@ -29,7 +30,7 @@ impl Exact {
     }
 
     /// Whether it is an integer in JSON Schema's sense.
-    pub(crate) fn is_integer(self) -> bool {
+    pub fn is_integer(self) -> bool {
         match self {
             Self::Whole(_) => true,
             // Floats beyond the largest that is kept whole have no fraction.
@@ -38,7 +39,7 @@ impl Exact {
     }
 
     /// How two numbers compare; nothing if one is not a number, which JSON text cannot give.
-    pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
+    pub fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
             (Self::Other(a), Self::Other(b)) => f64::from_bits(a).partial_cmp(&f64::from_bits(b)),
@@ -48,7 +49,7 @@ impl Exact {
     }
 
     /// What [`Self::is_multiple_of`] costs in steps: floats are written down and divided digit by digit.
-    pub(crate) fn division_steps(self, divisor: Self) -> u64 {
+    pub fn division_steps(self, divisor: Self) -> u64 {
         match (self, divisor) {
             (Self::Whole(_), Self::Whole(_)) => 1,
             _ => LONG_DIVISION_STEPS,
@@ -57,7 +58,7 @@ impl Exact {
 
     /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were written
     /// as: `0.3` is a multiple of `0.1`.
-    pub(crate) fn is_multiple_of(self, divisor: Self) -> bool {
+    pub fn is_multiple_of(self, divisor: Self) -> bool {
         let (value, divisor) = (Decimal::of(self), Decimal::of(divisor));
         if value.digits == 0 || divisor.digits == 0 {
             return value.digits == 0;

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::location::{At, wrong};
-use crate::argument_schema::brief::brief;
-use crate::argument_schema::number::Exact;
-use crate::argument_schema::rules::{Keyword, Types};
+use crate::brief::brief;
+use crate::number::Exact;
+use crate::syntax::Keywords;
+use crate::validation::rules::{Keyword, TYPES, Types};
 
 /// Members of a fixed value that weigh as much as a part.
 const VALUES_PER_PART: u64 = 10;
@@ -31,10 +32,10 @@ pub(super) fn texts_of(value: &Value, at: &At<'_>) -> Result<Vec<String>, String
 }
 
 /// The keywords that bound a length or a number.
-pub(super) fn counts(members: &Map<String, Value>, at: &At<'_>) -> Result<Vec<Keyword>, String> {
+pub(super) fn counts(members: Keywords<'_>, at: &At<'_>) -> Result<Vec<Keyword>, String> {
     let mut found = Vec::new();
     let mut bounded = |least: &str, most: &str, keyword: fn(u64, u64) -> Keyword| {
-        if members.contains_key(least) || members.contains_key(most) {
+        if members.has(&[least, most]) {
             let (least, most) = bounds(members, least, most, at)?;
             found.push(keyword(least, most));
         }
@@ -47,7 +48,7 @@ pub(super) fn counts(members: &Map<String, Value>, at: &At<'_>) -> Result<Vec<Ke
 }
 
 pub(super) fn bounds(
-    members: &Map<String, Value>,
+    members: Keywords<'_>,
     least: &str,
     most: &str,
     at: &At<'_>,
@@ -73,33 +74,18 @@ fn count_of(value: &Value) -> Option<u64> {
 
 pub(super) fn types(value: &Value, at: &At<'_>) -> Result<Types, String> {
     let mut types = Types::default();
-    let mut allow = |value: &Value, at: &At<'_>| {
-        let allowed = match value.as_str() {
-            Some("null") => &mut types.null,
-            Some("boolean") => &mut types.boolean,
-            Some("integer") => &mut types.integer,
-            Some("number") => &mut types.number,
-            Some("string") => &mut types.string,
-            Some("array") => &mut types.array,
-            Some("object") => &mut types.object,
-            _ => {
-                let found = brief(value);
-                return Err(wrong(
-                    at,
-                    format!(
-                        "is {found}, not one of \"null\", \"boolean\", \"integer\", \"number\", \"string\", \"array\" and \"object\""
-                    ),
-                ));
-            }
+    let mut allow = |value: &Value, at: &At<'_>| -> Result<(), String> {
+        let named = TYPES.iter().zip(&mut types.0).find(|(name, _)| value == *name);
+        let unknown = || {
+            let (last, others) = (TYPES[TYPES.len() - 1], TYPES[..TYPES.len() - 1].join("\", \""));
+            wrong(at, format!("is {}, not one of \"{others}\" and \"{last}\"", brief(value)))
         };
-        *allowed = true;
+        *named.ok_or_else(unknown)?.1 = true;
         Ok(())
     };
     match value {
         Value::Array(several) if !several.is_empty() => {
-            for (index, one) in several.iter().enumerate() {
-                allow(one, &At::Index(at, index))?;
-            }
+            several.iter().enumerate().try_for_each(|(index, one)| allow(one, &At::Index(at, index)))?;
         }
         one => allow(one, at)?,
     }

@@ -29,7 +29,7 @@ fn number() -> impl Strategy<Value = Value> {
 }
 
 /// Any value.
-pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+pub fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
@@ -45,7 +45,7 @@ pub(crate) fn any_value() -> impl Strategy<Value = Value> {
 }
 
 /// Any schema of the dialect, with references to two definitions.
-pub(crate) fn any_schema() -> impl Strategy<Value = Value> {
+pub fn any_schema() -> impl Strategy<Value = Value> {
     let simple = any_part(Just(json!(true)).boxed(), 1);
     let (first, second) = (simple.clone(), simple);
     let whole = any_part(Just(json!({"$ref": "#/$defs/x"})).boxed(), 3);

@@ -8,14 +8,16 @@ mod location;
 mod read;
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::brief::{PROBLEM_BYTES, brief};
-use super::budget::Budget;
-use super::number::Exact;
 use super::pattern::Pattern;
 use super::rules::{Id, Keyword, Members, Part, Rules};
+use super::schema_budget::SchemaBudget;
+use crate::brief::{PROBLEM_BYTES, brief};
+use crate::number::Exact;
+use crate::syntax::{self, Document, Keywords};
 use crate::untrusted_text::printable;
 use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
@@ -29,13 +31,20 @@ const DEPTH: u32 = 64;
 
 impl Rules {
     /// Reads a schema, or says what is wrong with it.
-    pub(crate) fn compile(text: &Value, budget: &mut Budget) -> Result<Self, String> {
-        let mut compiler =
-            Compiler { text, budget, parts: vec![], sizes: vec![], known: HashMap::new(), depth: 0 };
+    pub(crate) fn compile(text: &Value, budget: &mut SchemaBudget) -> Result<Self, String> {
+        let mut compiler = Compiler {
+            document: Document(text),
+            budget,
+            parts: vec![],
+            sizes: vec![],
+            size: Size { weight: 0, height: 0 },
+            known: HashMap::new(),
+            depth: 0,
+        };
         // The root may be referred to, and then refers to itself.
         compiler.known.insert("#", None);
         let root = compiler.schema(text, At::Root)?;
-        let Size { weight, height } = compiler.size(root);
+        let Size { weight, height } = compiler.size_of(root);
         if weight > WEIGHT {
             return Err(format!(
                 "has {weight} parts with its references followed; it may have {WEIGHT}: leave out what the tool can check by itself"
@@ -60,17 +69,19 @@ struct Size {
 }
 
 struct Compiler<'a, 'f> {
-    text: &'a Value,
-    budget: &'f mut Budget,
+    document: Document<'a>,
+    budget: &'f mut SchemaBudget,
     parts: Vec<Part>,
     sizes: Vec<Size>,
+    /// What the part that is being read comes to so far.
+    size: Size,
     /// What a reference comes to; nothing while it is being read.
     known: HashMap<&'a str, Option<Id>>,
     depth: u32,
 }
 
 impl<'a> Compiler<'a, '_> {
-    fn size(&self, id: Id) -> Size {
+    fn size_of(&self, id: Id) -> Size {
         self.sizes.get(id).copied().unwrap_or(Size { weight: 0, height: 0 })
     }
 
@@ -84,43 +95,42 @@ impl<'a> Compiler<'a, '_> {
         if self.parts.len() as u64 >= WEIGHT {
             return Err(format!("has more than {WEIGHT} parts: leave out what the tool can check by itself"));
         }
-        let mut size = Size { weight: 1, height: 1 };
-        let part = match text {
-            Value::Bool(always) => Part::Always(*always),
-            Value::Object(members) => self.keywords(members, at, &mut size)?,
-            other => return Err(wrong(&at, format!("is {}, not a schema", brief(other)))),
+        let parent = mem::replace(&mut self.size, Size { weight: 1, height: 1 });
+        let part = match syntax::Part::of(text) {
+            Some(syntax::Part::Never) => Part::Never,
+            Some(syntax::Part::Keywords(members)) => self.keywords(members, at)?,
+            None => return Err(wrong(&at, format!("is {}, not a schema", brief(text)))),
         };
         self.depth -= 1;
         self.parts.push(part);
-        self.sizes.push(size);
+        self.sizes.push(mem::replace(&mut self.size, parent));
         Ok(self.parts.len() - 1)
     }
 
     /// A part of a part: it adds to what its parent comes to.
-    fn child(&mut self, text: &'a Value, at: At<'_>, size: &mut Size) -> Result<Id, String> {
+    fn child(&mut self, text: &'a Value, at: At<'_>) -> Result<Id, String> {
         let id = self.schema(text, at)?;
-        self.add(id, size);
+        self.add(id);
         Ok(id)
     }
 
-    fn add(&self, id: Id, size: &mut Size) {
-        let child = self.size(id);
-        size.weight = size.weight.saturating_add(child.weight);
-        size.height = size.height.max(child.height.saturating_add(1));
+    fn add(&mut self, id: Id) {
+        let child = self.size_of(id);
+        self.weigh(child.weight);
+        self.size.height = self.size.height.max(child.height.saturating_add(1));
     }
 
-    fn keywords(
-        &mut self,
-        members: &'a Map<String, Value>,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<Part, String> {
+    fn weigh(&mut self, weight: u64) {
+        self.size.weight = self.size.weight.saturating_add(weight);
+    }
+
+    fn keywords(&mut self, members: Keywords<'a>, at: At<'_>) -> Result<Part, String> {
         let mut all = Vec::new();
         let mut last = Vec::new();
-        for (key, value) in members {
+        for (key, value) in members.iter() {
             let here = At::Key(&at, key);
             let keyword = match key.as_str() {
-                "$ref" => Some(Keyword::Ref(self.reference(value, here, size)?)),
+                "$ref" => Some(Keyword::Ref(self.reference(value, here)?)),
                 "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor" => {
                     return Err(format!("uses {key}, which is not allowed here"));
                 }
@@ -132,35 +142,29 @@ impl<'a> Compiler<'a, '_> {
                     None
                 }
                 "unevaluatedItems" => {
-                    last.push(Keyword::UnevaluatedItems(self.child(value, here, size)?));
+                    last.push(Keyword::UnevaluatedItems(self.child(value, here)?));
                     None
                 }
                 "unevaluatedProperties" => {
-                    last.push(Keyword::UnevaluatedProperties(self.child(value, here, size)?));
+                    last.push(Keyword::UnevaluatedProperties(self.child(value, here)?));
                     None
                 }
-                _ => match self.applicator(key, value, here, size)? {
+                _ => match self.applicator(key, value, here)? {
                     Some(keyword) => Some(keyword),
-                    None => self.assertion(key, value, here, size)?,
+                    None => self.assertion(key, value, here)?,
                 },
             };
             all.extend(keyword);
         }
         all.extend(counts(members, &at)?);
-        all.extend(self.grouped(members, at, size)?);
+        all.extend(self.grouped(members, at)?);
         // They need to know what the others looked at.
         all.extend(last);
         Ok(Part::All(all))
     }
 
     /// Keywords that are about the value alone.
-    fn assertion(
-        &mut self,
-        key: &str,
-        value: &'a Value,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<Option<Keyword>, String> {
+    fn assertion(&mut self, key: &str, value: &'a Value, at: At<'_>) -> Result<Option<Keyword>, String> {
         let number = || match value {
             Value::Number(number) => Ok(Exact::of(number)),
             other => Err(wrong(&at, format!("is {}, not a number", brief(other)))),
@@ -170,11 +174,11 @@ impl<'a> Compiler<'a, '_> {
             "type" => Keyword::Type(types(value, &at)?),
             "enum" => {
                 let values = list_of(value, &at)?;
-                size.weight = size.weight.saturating_add(weigh_value(value));
+                self.weigh(weigh_value(value));
                 Keyword::Enum(values.clone())
             }
             "const" => {
-                size.weight = size.weight.saturating_add(weigh_value(value));
+                self.weigh(weigh_value(value));
                 Keyword::Const(value.clone())
             }
             "minimum" => Keyword::Minimum { limit: number()?, exclusive: false, shown: shown() },
@@ -188,7 +192,7 @@ impl<'a> Compiler<'a, '_> {
                 }
                 Keyword::MultipleOf { divisor, shown: shown() }
             }
-            "pattern" => Keyword::Pattern(self.pattern(text_of(value, &at)?, &at, size)?),
+            "pattern" => Keyword::Pattern(self.pattern(text_of(value, &at)?, &at)?),
             "uniqueItems" => match value {
                 Value::Bool(true) => Keyword::UniqueItems,
                 Value::Bool(false) => return Ok(None),
@@ -208,145 +212,115 @@ impl<'a> Compiler<'a, '_> {
     }
 
     /// Keywords that hold other schemas against the value or its parts.
-    fn applicator(
-        &mut self,
-        key: &str,
-        value: &'a Value,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<Option<Keyword>, String> {
+    fn applicator(&mut self, key: &str, value: &'a Value, at: At<'_>) -> Result<Option<Keyword>, String> {
         Ok(Some(match key {
-            "allOf" => Keyword::AllOf(self.schemas(value, at, size)?),
-            "anyOf" => Keyword::AnyOf(self.schemas(value, at, size)?),
-            "oneOf" => Keyword::OneOf(self.schemas(value, at, size)?),
-            "not" => Keyword::Not(self.child(value, at, size)?),
-            "prefixItems" => Keyword::PrefixItems(self.schemas(value, at, size)?),
-            "propertyNames" => Keyword::PropertyNames(self.child(value, at, size)?),
-            "dependentSchemas" => {
-                Keyword::DependentSchemas(self.named(value, at, size)?.into_iter().collect())
-            }
+            "allOf" => Keyword::AllOf(self.schemas(value, at)?),
+            "anyOf" => Keyword::AnyOf(self.schemas(value, at)?),
+            "oneOf" => Keyword::OneOf(self.schemas(value, at)?),
+            "not" => Keyword::Not(self.child(value, at)?),
+            "prefixItems" => Keyword::PrefixItems(self.schemas(value, at)?),
+            "propertyNames" => Keyword::PropertyNames(self.child(value, at)?),
+            "dependentSchemas" => Keyword::DependentSchemas(self.named(value, at)?.into_iter().collect()),
             _ => return Ok(None),
         }))
     }
 
     /// Keywords that mean something only together.
-    fn grouped(
-        &mut self,
-        members: &'a Map<String, Value>,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<Vec<Keyword>, String> {
+    fn grouped(&mut self, members: Keywords<'a>, at: At<'_>) -> Result<Vec<Keyword>, String> {
         let mut found = Vec::new();
         if let Some(items) = members.get("items") {
-            let from = members.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
-            found.push(Keyword::Items { from, schema: self.child(items, At::Key(&at, "items"), size)? });
+            let from = members.list("prefixItems").len();
+            found.push(Keyword::Items { from, schema: self.child(items, At::Key(&at, "items"))? });
         }
         if let Some(contained) = members.get("contains") {
             let (least, most) = bounds(members, "minContains", "maxContains", &at)?;
-            let least = if members.contains_key("minContains") { least } else { 1 };
-            let schema = self.child(contained, At::Key(&at, "contains"), size)?;
+            let least = if members.has(&["minContains"]) { least } else { 1 };
+            let schema = self.child(contained, At::Key(&at, "contains"))?;
             found.push(Keyword::Contains { schema, least, most });
         }
         if let Some(condition) = members.get("if") {
-            let condition = self.child(condition, At::Key(&at, "if"), size)?;
+            let condition = self.child(condition, At::Key(&at, "if"))?;
             let mut branch = |key: &'static str| match members.get(key) {
-                Some(branch) => self.child(branch, At::Key(&at, key), size).map(Some),
+                Some(branch) => self.child(branch, At::Key(&at, key)).map(Some),
                 None => Ok(None),
             };
             let (then, otherwise) = (branch("then")?, branch("else")?);
             found.push(Keyword::If { condition, then, otherwise });
         }
         if let Some(dependencies) = members.get("dependencies") {
-            self.dependencies(dependencies, At::Key(&at, "dependencies"), size, &mut found)?;
+            self.dependencies(dependencies, At::Key(&at, "dependencies"), &mut found)?;
         }
-        found.extend(self.members(members, at, size)?);
+        found.extend(self.members(members, at)?);
         Ok(found)
     }
 
-    fn members(
-        &mut self,
-        members: &'a Map<String, Value>,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<Option<Keyword>, String> {
+    fn members(&mut self, members: Keywords<'a>, at: At<'_>) -> Result<Option<Keyword>, String> {
         let mut rules = Members::default();
         if let Some(named) = members.get("properties") {
-            rules.named = self.named(named, At::Key(&at, "properties"), size)?;
+            rules.named = self.named(named, At::Key(&at, "properties"))?;
         }
         if let Some(matching) = members.get("patternProperties") {
             let at = At::Key(&at, "patternProperties");
             for (source, schema) in object_of(matching, &at)? {
                 let at = At::Key(&at, source);
-                let pattern = self.pattern(source, &at, size)?;
-                rules.matching.push((pattern, self.child(schema, at, size)?));
+                let pattern = self.pattern(source, &at)?;
+                rules.matching.push((pattern, self.child(schema, at)?));
             }
         }
         if let Some(other) = members.get("additionalProperties") {
-            rules.other = Some(self.child(other, At::Key(&at, "additionalProperties"), size)?);
+            rules.other = Some(self.child(other, At::Key(&at, "additionalProperties"))?);
         }
         let empty = rules.named.is_empty() && rules.matching.is_empty() && rules.other.is_none();
         Ok((!empty).then_some(Keyword::Members(rules)))
     }
 
     /// The older form of `dependentRequired` and `dependentSchemas` together.
-    fn dependencies(
-        &mut self,
-        value: &'a Value,
-        at: At<'_>,
-        size: &mut Size,
-        found: &mut Vec<Keyword>,
-    ) -> Result<(), String> {
+    fn dependencies(&mut self, value: &'a Value, at: At<'_>, found: &mut Vec<Keyword>) -> Result<(), String> {
         let (mut names, mut schemas) = (vec![], vec![]);
         for (name, needed) in object_of(value, &at)? {
             let at = At::Key(&at, name);
             if needed.is_array() {
                 names.push((name.clone(), texts_of(needed, &at)?));
             } else {
-                schemas.push((name.clone(), self.child(needed, at, size)?));
+                schemas.push((name.clone(), self.child(needed, at)?));
             }
         }
         found.extend([Keyword::DependentRequired(names), Keyword::DependentSchemas(schemas)]);
         Ok(())
     }
 
-    fn schemas(&mut self, value: &'a Value, at: At<'_>, size: &mut Size) -> Result<Vec<Id>, String> {
+    fn schemas(&mut self, value: &'a Value, at: At<'_>) -> Result<Vec<Id>, String> {
         let parts = list_of(value, &at)?;
         if parts.is_empty() {
             return Err(wrong(&at, "is empty"));
         }
-        parts.iter().enumerate().map(|(index, part)| self.child(part, At::Index(&at, index), size)).collect()
+        parts.iter().enumerate().map(|(index, part)| self.child(part, At::Index(&at, index))).collect()
     }
 
-    fn named(
-        &mut self,
-        value: &'a Value,
-        at: At<'_>,
-        size: &mut Size,
-    ) -> Result<BTreeMap<String, Id>, String> {
+    fn named(&mut self, value: &'a Value, at: At<'_>) -> Result<BTreeMap<String, Id>, String> {
         let parts = object_of(value, &at)?;
         let mut named = BTreeMap::new();
         for (name, part) in parts {
-            named.insert(name.clone(), self.child(part, At::Key(&at, name), size)?);
+            named.insert(name.clone(), self.child(part, At::Key(&at, name))?);
         }
         Ok(named)
     }
 
-    fn pattern(&mut self, source: &str, at: &At<'_>, size: &mut Size) -> Result<Pattern, String> {
+    fn pattern(&mut self, source: &str, at: &At<'_>) -> Result<Pattern, String> {
         let pattern = Pattern::compile(source, &mut self.budget.patterns, &mut self.budget.fuel)
             .map_err(|problem| wrong(at, format!("{} {problem}", brief(&source.into()))))?;
-        size.weight = size.weight.saturating_add(pattern.weight());
+        self.weigh(pattern.weight());
         Ok(pattern)
     }
 
-    fn reference(&mut self, value: &'a Value, at: At<'_>, size: &mut Size) -> Result<Id, String> {
+    fn reference(&mut self, value: &'a Value, at: At<'_>) -> Result<Id, String> {
         let target = text_of(value, &at)?;
         let shown = || printable(target, PROBLEM_BYTES);
         let id = match self.known.get(target) {
             Some(Some(id)) => *id,
             Some(None) => return Err(format!("refers to itself through {:?}", shown())),
             None => {
-                let found = target.strip_prefix('#').and_then(|pointer| self.text.pointer(pointer));
-                let Some(part) = found else {
+                let Some(part) = self.document.target(target) else {
                     return Err(format!(
                         "refers to {:?}, which is not a part of it: put that below its $defs",
                         shown()
@@ -358,9 +332,9 @@ impl<'a> Compiler<'a, '_> {
                 id
             }
         };
-        self.add(id, size);
+        self.add(id);
         // Refuses deep chains here, before a schema that refers to them nests deeper still.
-        if self.size(id).height > DEPTH {
+        if self.size_of(id).height > DEPTH {
             return Err(too_deep());
         }
         Ok(id)

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use serde_json::Value;
 
 use super::{Check, Holds, text_steps};
-use crate::argument_schema::fuel::Exhausted;
-use crate::argument_schema::number::Exact;
+use crate::number::Exact;
+use crate::validation::fuel::Exhausted;
 
 impl Check<'_, '_> {
     /// Whether two values are the same in JSON Schema's sense.
