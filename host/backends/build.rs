@@ -1,6 +1,6 @@
 //! Lays out BullMQ's scripts, as they stand in the crate `bullmq-official` that Cargo.lock names, for
-//! `src/bullmq/official_scripts.rs` to include. That crate keeps them to itself, and what it offers around them does
-//! not do for us: see there.
+//! `src/bullmq/official_scripts.rs` to include. That crate keeps them to itself, and what it offers around
+//! them does not do for us: see there.
 #![allow(clippy::disallowed_methods, reason = "cargo tells a build script everything by its environment")]
 
 use std::env;

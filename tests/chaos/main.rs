@@ -7,7 +7,8 @@
     clippy::panic,
     reason = "it fails like a test"
 )]
-// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in
+// `it` only.
 #![allow(dead_code, unused_imports, reason = "unit tests without a harness")]
 
 mod kills;

@@ -54,7 +54,7 @@ impl Workspace {
         normal.map(|dependency| dependency["name"].as_str().unwrap()).collect()
     }
 
-    /// Those that depend on a crate whose name `is_it`, tests apart.
+    /// Packages that depend on a crate whose name `is_it`, tests apart.
     fn dependents(&self, is_it: impl Fn(&str) -> bool) -> BTreeSet<&str> {
         let depends = |package: &&str| self.dependencies(package).into_iter().any(&is_it);
         self.names().into_iter().filter(depends).collect()
@@ -80,7 +80,8 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
     assert_eq!(known, [] as [&str; 0], "tool-build");
 }
 
-/// What runs compilers and package managers is not linked into the service, and what serves not into the author's program.
+/// What runs compilers and package managers is not linked into the service, and what serves not into the
+/// author's program.
 #[test]
 fn each_program_is_made_of_what_it_needs() {
     let workspace = Workspace::read();
@@ -284,7 +285,8 @@ fn nothing_is_called_after_what_it_is_not() {
     }
 }
 
-/// The sources of the crates that the two programs are made of, their unit tests in folders of their own apart.
+/// The sources of the crates that the two programs are made of, their unit tests in folders of their own
+/// apart.
 fn service_sources() -> Vec<PathBuf> {
     let crates =
         [READER, OUTBOUND, "agent-core", "agent-host", "agent-tool", "host-setup"].into_iter().chain(MIDDLES);

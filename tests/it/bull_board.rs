@@ -1,5 +1,6 @@
-//! What an operator does to the queue by the buttons of Bull Board: the requests of its page, sent to Bull Board itself while the
-//! service works on the queue. More cases of the same, done with BullMQ, are in `bullmq_operators.rs`.
+//! What an operator does to the queue by the buttons of Bull Board: the requests of its page, sent to Bull
+//! Board itself while the service works on the queue. More cases of the same, done with BullMQ, are in
+//! `bullmq_operators.rs`.
 
 use acceptance::{Answer, Model, Peer, PeerServer, Redis, Service, Task, Token, User, eventually, says};
 use reqwest::Method;
@@ -106,7 +107,7 @@ impl Desk {
         .await;
         let queue = self.queue().await;
         assert_eq!(queue["counts"]["completed"], 0, "{queue:#}");
-        // Its owner is answered from the record of its run.
+        // The job's owner is answered from the record of its run.
         let job = self.user().job(&id).await.json();
         assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &json!("CLEANED")));
     }
@@ -177,7 +178,8 @@ impl Desk {
     }
 }
 
-/// Those who only poll look every 20 s; the stream of events of an obliterated queue is asked for at most 5 s at once.
+/// Readers who only poll look every 20 s; the stream of events of an obliterated queue is asked for at most 5
+/// s at once.
 async fn is_told_that_it_is_gone(waiting: Task<Answer>) {
     let started = Instant::now();
     let answer = waiting.ended().await;

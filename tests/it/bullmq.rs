@@ -92,8 +92,8 @@ async fn a_job_that_fails_here_has_failed_for_bullmq() {
     assert_eq!(peer.counts().await["failed"], 1);
 }
 
-/// Adds more jobs than the service works on at once, and kills it: ids of those that it held, and of those that
-/// it had not begun.
+/// Adds more jobs than the service works on at once, and kills it: ids of those that it held, and of those
+/// that it had not begun.
 async fn leave_jobs_behind(redis: &Redis) -> (Vec<String>, Vec<String>) {
     let model = Model::openai().await;
     let gates: Vec<_> = (0..5).map(|_| model.holds(says("never heard"))).collect();
@@ -132,7 +132,7 @@ async fn a_node_worker_takes_over_what_a_killed_service_leaves_behind() {
     );
     worker.kill();
 
-    // Their owner reads the results here.
+    // The jobs' owner reads the results here.
     let ours = Model::openai().await;
     let service = Service::variant_b().redis(&redis).model(&ours).start().await;
     let user = service.user(token());

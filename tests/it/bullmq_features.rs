@@ -1,5 +1,5 @@
-//! What BullMQ's worker does around a job, done by Node's worker and by ours: the same scenario on a queue of each, and
-//! the same is seen afterwards. The table of all features stands in `backends/src/bullmq/mod.rs`.
+//! What BullMQ's worker does around a job, done by Node's worker and by ours: the same scenario on a queue of
+//! each, and the same is seen afterwards. The table of all features stands in `backends/src/bullmq/mod.rs`.
 
 use acceptance::{Model, Peer, PeerWorker, Play, Redis, Service, Token, eventually, says};
 use serde_json::{Value, json};
@@ -105,8 +105,8 @@ fn families() -> [(&'static str, Value, &'static str); 6] {
 fn family(number: usize, child: &str, options: &Value) -> Value {
     let mut opts = options.clone();
     opts["jobId"] = format!("second-{number}").into();
-    // The first one has ended by then. A parent that goes on because the second one failed could else end while the first
-    // one is still worked on, which BullMQ makes a failure of the parent.
+    // The first one has ended by then. A parent that goes on because the second one failed could else end
+    // while the first one is still worked on, which BullMQ makes a failure of the parent.
     opts["delay"] = 2_000.into();
     let data = |query: &str| json!({ "query": query, "userId": USER });
     json!({
@@ -299,7 +299,7 @@ async fn a_job_that_a_node_worker_holds_cannot_be_cancelled_and_no_later_one_is(
     gate.open();
     worker.completes(&id).await;
     worker.kill();
-    // The same job once more, this time here: nobody wants that one to be cancelled.
+    // The job runs once more, this time here: nobody wants this attempt to be cancelled.
     peer.retry(&id, "completed").await;
     let job = user.ended_job(&id).await;
     assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &json!("WORK")), "{job:#}");

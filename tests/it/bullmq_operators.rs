@@ -1,5 +1,5 @@
-//! What operators do to the queue with Bull Board, which is done here with BullMQ itself: our workers and those who wait for
-//! a job take it as Node's do. Bull Board's own buttons are pressed in `bull_board.rs`.
+//! What operators do to the queue with Bull Board, which is done here with BullMQ itself: our workers and
+//! those who wait for a job take it as Node's do. Bull Board's own buttons are pressed in `bull_board.rs`.
 
 use acceptance::{Gate, Model, Peer, Redis, Service, Task, Token, eventually, says};
 use serde_json::json;
@@ -102,7 +102,7 @@ async fn whoever_waits_for_a_job_that_an_operator_removes_is_told_at_once() {
         let started = tokio::time::Instant::now();
         let answer = waiting.ended().await;
         assert_eq!(answer.status, 404, "{action}: {answer}");
-        // Those who only poll look every 20 s.
+        // Waiters that only poll look every 20 s.
         assert!(started.elapsed().as_secs() < 10, "{action}: {:?}", started.elapsed());
     }
     assert_eq!(bench.model.calls().len(), 5);
@@ -135,7 +135,7 @@ async fn whoever_waits_for_a_job_of_an_obliterated_queue_is_told_within_seconds(
     let started = tokio::time::Instant::now();
     let answer = waiting.ended().await;
     assert_eq!(answer.status, 404, "{answer}");
-    // Those who only poll look every 20 s; the stream is asked for at most 5 s at once.
+    // Readers who only poll look every 20 s; the stream is asked for at most 5 s at once.
     assert!(started.elapsed().as_secs() < 12, "{:?}", started.elapsed());
 }
 

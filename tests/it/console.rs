@@ -1,5 +1,5 @@
-//! The console, used as an administrator uses it: in a browser, which `tests/console/console.mjs` drives. What the page may do and who
-//! gets its data is tested beside the code.
+//! The console, used as an administrator uses it: in a browser, which `tests/console/console.mjs` drives.
+//! What the page may do and who gets its data is tested beside the code.
 
 use acceptance::{
     Component, Ended, Model, Process, SECRET, Service, Token, User, asks_for, eventually, repository, says,

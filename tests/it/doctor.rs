@@ -42,7 +42,7 @@ async fn where_all_is_well_nothing_is_to_do() {
         assert!(found.len() == 1 && found[0].0 == "ok", "{check}: {report:#}");
     }
     assert!(found(&report, "tools")[0].1.contains("calculate"), "{report:#}");
-    // It is examined, not begun.
+    // The database is examined, not begun.
     assert!(found(&report, "database")[0].1.contains("will be made at the first start"), "{report:#}");
     model.was_checked(1).await;
 }
@@ -81,7 +81,8 @@ async fn each_thing_that_is_wrong_is_named_with_what_to_do_and_without_a_secret(
     assert!(!report.to_string().contains("hunter2"), "{report:#}");
 }
 
-/// What answers is not yet what a service starts on, and a second provider does not hide that the first one fails.
+/// What answers is not yet what a service starts on, and a second provider does not hide that the first one
+/// fails.
 #[tokio::test]
 async fn a_redis_that_evicts_jobs_and_a_provider_behind_another_one_are_found() {
     let (model, redis) =

@@ -1,5 +1,5 @@
-//! The documents: their sizes and sentences, links and anchors, what code cites of them, what is generated, and what is
-//! shown.
+//! The documents: their sizes and sentences, links and anchors, what code cites of them, what is generated,
+//! and what is shown.
 //!
 //! - `markdown`: reads pages. `pages`: sizes and sentences. `links`: links, and anchors that comments cite.
 //! - `reference`: what `cargo xtask docs` writes. `shown`: console blocks, carried out against a service.

@@ -1,5 +1,5 @@
-//! `cargo xtask chaos`, `cargo xtask soak` and the counting of `cargo xtask scale` for a few seconds each, so that what
-//! they count stays what they say. Their own tests stand in their files.
+//! `cargo xtask chaos`, `cargo xtask soak` and the counting of `cargo xtask scale` for a few seconds each, so
+//! that what they count stays what they say. Their own tests stand in their files.
 
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     assert!(table.lines().last().is_some_and(|line| line.starts_with("| all |  | 6 |")), "{table}");
 }
 
-/// The same binary is both versions here: only that each dies as planned, and that the other one goes on, is tested.
+/// One binary is both versions here: only that each dies as planned, and that the other one goes on, is
+/// tested.
 #[tokio::test]
 async fn kills_beside_another_version_are_made_both_ways() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
@@ -72,7 +73,8 @@ async fn a_few_jobs_are_counted_in_commands_rows_and_bytes() {
     let commands = figures["redis_commands"];
     assert!((3.0..30.0).contains(&commands), "{figures:?}");
     assert!(figures["redis_operations"] > commands, "scripts do more than one thing: {figures:?}");
-    // A job's hash and its result are hundreds of bytes in the log of Redis; its run is rows in that of PostgreSQL.
+    // A job's hash and its result are hundreds of bytes in the log of Redis; its run is rows in that of
+    // PostgreSQL.
     for name in ["redis_log_bytes", "redis_in_bytes", "postgres_wal_bytes"] {
         assert!((200.0..100_000.0).contains(&figures[name]), "{name}: {figures:?}");
     }

@@ -1,4 +1,5 @@
-//! Tools under grants, as callers and operators see them: who may use them, what they keep, and what is written down.
+//! Tools under grants, as callers and operators see them: who may use them, what they keep, and what is
+//! written down.
 
 use std::fs;
 

@@ -243,7 +243,8 @@ async fn a_postgresql_database_is_missed_when_it_stops_and_found_when_it_is_back
     let model = Model::openai().await;
     model.always(|_| says("hello"));
     let service = Service::variant_a().model(&model).env("DATABASE_URL", postgres.url()).start().await;
-    // Which versions serve is agreed on once the database has its tables: until then tools may be prepared again.
+    // Which versions serve is agreed on once the database has its tables: until then tools may be prepared
+    // again.
     let settled = eventually("the tools to be agreed on", async || {
         Some(service.ready().await).filter(|answer| answer.json().get("tools").is_none())
     });

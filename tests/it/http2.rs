@@ -1,5 +1,5 @@
-//! HTTP/2 with prior knowledge, as proxies and meshes speak it with what is behind them. Its bounds are tested where the
-//! socket is served (`host/agent-host/src/serve/tests/http2.rs`).
+//! HTTP/2 with prior knowledge, as proxies and meshes speak it with what is behind them. Its bounds are
+//! tested where the socket is served (`host/agent-host/src/serve/tests/http2.rs`).
 
 use std::pin::pin;
 

@@ -257,7 +257,7 @@ async fn variant_a_has_no_options() {
     let body =
         json!({ "input": "hi", "options": { "maxTokens": 100, "temperature": 1.5 }, "temperature": 2 });
     assert_eq!(service.post("/agent/invoke", body.to_string()).await.status, 200);
-    // That the temperature is 0 is a rule of the model's.
+    // The temperature of 0 is a rule of the model's.
     let calls = model.calls();
     assert_eq!(calls[0].max_tokens(), calls[1].max_tokens());
 }

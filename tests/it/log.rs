@@ -6,7 +6,8 @@ use acceptance::{Component, Model, Play, Service, Task, asks_for, eventually, or
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Every line that says how a request ended, as soon as there are `count`: lines are written beside the answers.
+/// Every line that says how a request ended, as soon as there are `count`: lines are written beside the
+/// answers.
 async fn request_lines(service: &Service, count: usize) -> Vec<Value> {
     eventually("the lines of the requests", async || {
         let entries = service.log().entries().into_iter();

@@ -1,4 +1,5 @@
-//! Who reads the log cannot hold the service up: a reader that stalls or goes away costs log lines and nothing else.
+//! Who reads the log cannot hold the service up: a reader that stalls or goes away costs log lines and
+//! nothing else.
 
 use acceptance::{Model, ReservedPort, Service, Signal, eventually};
 

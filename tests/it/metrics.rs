@@ -170,7 +170,7 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     let tools = "agent_tool_calls_total";
     let calculate = [("tool", "calculate"), ("component", "calculator")];
     let ok = [calculate[0], calculate[1], ("outcome", "ok")];
-    // It begins at zero, so that the first call is an increase.
+    // The counter begins at zero, so that the first call is an increase.
     assert_eq!(service.metrics().await.value(tools, &ok), Some(0.0));
     for expression in ["1 + 1", "2 + 2", "1 / 0"] {
         service.result_of(&order("calculate", &json!({ "expression": expression }))).await;

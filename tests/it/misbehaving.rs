@@ -137,7 +137,7 @@ async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
         .await;
     let caller = service.caller();
     let mut hog = Task::begin(async move { caller.result_of(&order("loop_forever", &json!({}))).await });
-    // This one has a time of its own, 50 ms.
+    // `loop_past_its_timeout` has a time limit of its own, 50 ms.
     let busy = "Error: the tool is busy with other calls; this one did not get its turn within 50 ms. Try again later.";
     while service.result_of(&order("loop_past_its_timeout", &json!({}))).await["output"] != busy {
         assert!(!hog.has_ended(), "nobody had to wait beside a tool that hangs");

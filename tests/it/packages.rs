@@ -1,5 +1,5 @@
-//! Packages of the two programs, as `cargo xtask dist` makes them of those that are shipped: installed from their files into
-//! clean places, they answer.
+//! Packages of the two programs, as `cargo xtask dist` makes them of those that are shipped: installed from
+//! their files into clean places, they answer.
 
 use acceptance::{agent_host, agent_tool, repository};
 use tokio::process::Command;

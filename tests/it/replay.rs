@@ -23,7 +23,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         Self {
-            // It repeats the credential that it was sent.
+            // The page repeats the credential that it was sent.
             page: Upstream::answering(200, "text/plain", "a page for never-to-be-seen-here").await,
             picture: Upstream::answering(200, "image/png", "\0\u{1}\u{2}").await,
             fetcher: Component::granted("http-fetch"),

@@ -78,7 +78,7 @@ async fn old_ended_jobs_and_runs_go_once_unended_ones_stay_and_the_dropped_are_a
         .await;
     }
     let user = one.user(Token::of("u1"));
-    // Its journal is whole: what was done is not done again.
+    // The run's journal is whole: what was done is not done again.
     gate.open();
     let job = user.ended_job(&unended).await;
     assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &json!("42")), "{job:#}");
@@ -100,7 +100,7 @@ async fn a_job_that_redis_has_dropped_is_answered_from_its_run_to_its_owner_alon
     model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42").says("another");
     let builder = Service::variant_b().model(&model).redis(&redis).env("RATE_LIMIT_IP", "100000");
     let service = builder.start().await;
-    // They may ask more often.
+    // Premium users may ask more often.
     let user = |id: &str| service.user(Token::of(id).premium());
     let (owner, stranger) = (user("owner"), user("stranger"));
     let id = owner.job_for("six times seven").await;

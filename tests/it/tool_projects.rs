@@ -1,5 +1,5 @@
-//! `agent-tool new`, `build` and `dev`, as authors use them: outside of the repository, in a folder whose path has
-//! spaces, with the real toolchains. `cargo xtask test` installs what these need once.
+//! `agent-tool new`, `build` and `dev`, as authors use them: outside of the repository, in a folder whose
+//! path has spaces, with the real toolchains. `cargo xtask test` installs what these need once.
 
 mod dev;
 mod languages;
@@ -45,7 +45,8 @@ impl Desk {
         command
     }
 
-    /// Makes a project and returns its folder. The packages of npm are those that `cargo xtask test` installed.
+    /// Makes a project and returns its folder. The packages of npm are those that `cargo xtask test`
+    /// installed.
     fn new_project(&self, name: &str, language: &str, example: &str) -> PathBuf {
         let made = run(&mut self.command(&["new", name, "--lang", language, "--example", example]));
         assert!(made.stdout.starts_with("a tool in "), "{made:?}");

@@ -28,7 +28,7 @@ impl Project {
         Service::author(&[arguments, &[self.path()]].concat()).run().await
     }
 
-    /// The same as JSON.
+    /// Runs the command with `--json`: the exit code and the report.
     async fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
         let ended = self.run(&[arguments, &["--json"]].concat()).await;
         let report = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));

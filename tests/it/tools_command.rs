@@ -149,8 +149,8 @@ async fn the_tools_command_needs_no_model_and_no_tools() {
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "[]"), "{ended:?}");
 }
 
-/// Every compiled tool of a folder with its inode. Compiled tools are written aside and renamed, so a file that was
-/// written anew has another.
+/// Every compiled tool of a folder with its inode. Compiled tools are written aside and renamed, so a file
+/// that was written anew has another.
 fn files(folder: &Path) -> BTreeMap<String, u64> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     let compiled = entries.filter(|entry| entry.path().extension().is_some_and(|found| found == "cwasm"));

@@ -66,7 +66,7 @@ async fn a_compiler_does_not_run_beside_a_descriptor_that_was_left_open_to_it() 
 async fn a_compiler_that_uses_up_its_memory_ends_and_writes_nothing() {
     let mut compiler = compiler("--memory-bytes 33554432 --cpu-seconds 60", "");
     let mut stdin = compiler.stdin.take().unwrap();
-    // It may end before it has read all.
+    // The compiler may end before it has read all.
     let _ = stdin.write_all(&Component::slow_to_compile("slow").bytes);
     drop(stdin);
     let ended = compiler.wait_with_output().unwrap();

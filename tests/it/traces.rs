@@ -107,7 +107,8 @@ async fn a_tool_can_pass_its_trace_on() {
     assert!(around["call_id"].as_str().unwrap().len() > 8, "{around}");
 }
 
-/// A tool's progress reaches who watches the run and its span; how long the first words took is in the model's.
+/// A tool's progress reaches who watches the run and its span; how long the first words took is in the
+/// model's.
 #[tokio::test]
 async fn what_happens_within_a_streamed_run_is_shown_and_an_event_of_its_span() {
     let (model, collector) = (Model::openai().await, Collector::start().await);

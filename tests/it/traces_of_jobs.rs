@@ -1,4 +1,5 @@
-//! The trace of a job joins that of whoever submitted it, on both queues and on both sides of BullMQ's protocol.
+//! The trace of a job joins that of whoever submitted it, on both queues and on both sides of BullMQ's
+//! protocol.
 
 use acceptance::{Builder, Collector, Model, Peer, Redis, Service, Token, Upstream, says};
 use reqwest::Method;

@@ -1,4 +1,5 @@
-//! `cargo xtask scale --measure`: counts what a job and a request cost the stores, and writes that into the file it is given.
+//! `cargo xtask scale --measure`: counts what a job and a request cost the stores, and writes that into the
+//! file it is given.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -6,7 +7,8 @@
     clippy::panic,
     reason = "it fails like a test"
 )]
-// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in
+// `it` only.
 #![allow(dead_code, unused_imports, reason = "unit tests without a harness")]
 
 mod costs;

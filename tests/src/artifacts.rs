@@ -10,8 +10,8 @@ pub fn repository() -> PathBuf {
     root.canonicalize().expect("the repository that this was built in")
 }
 
-/// The binary under test: beside the folder that this test's own program is in, or what `BENCH_BINARY` names. cargo knows no
-/// dependency of one package's tests on another package's binary, so it has to be built first.
+/// The binary under test: beside the folder that this test's own program is in, or what `BENCH_BINARY` names.
+/// cargo knows no dependency of one package's tests on another package's binary, so it has to be built first.
 #[expect(clippy::disallowed_methods, reason = "a setting of the benches, like BENCH_BASELINE")]
 pub fn agent_host() -> PathBuf {
     if let Some(named) = env::var_os("BENCH_BINARY") {

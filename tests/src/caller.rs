@@ -25,7 +25,6 @@ pub struct Caller {
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// All headers.
     pub headers: HeaderMap,
     /// The body as text.
     pub body: String,
@@ -75,7 +74,7 @@ impl Caller {
         self.get("/ready").await
     }
 
-    /// The same client for whoever has that token.
+    /// A client for whoever has that token.
     pub fn user(&self, token: impl fmt::Display) -> User {
         User::new(self.clone(), token.to_string())
     }

@@ -35,9 +35,9 @@ pub struct Collector {
 /// A span that was exported.
 #[derive(Debug, Clone)]
 pub struct Span {
-    /// Its name.
+    /// Name of the span.
     pub name: String,
-    /// Its kind, as the protocol's enumeration says: `SPAN_KIND_SERVER` and so on.
+    /// Kind of the span, as the protocol's enumeration says: `SPAN_KIND_SERVER` and so on.
     pub kind: &'static str,
     /// In hexadecimal digits.
     pub trace_id: String,
@@ -47,7 +47,7 @@ pub struct Span {
     pub parent_id: String,
     /// Whether its status is that of a failure.
     pub failed: bool,
-    /// Its attributes.
+    /// Attributes of the span.
     pub attributes: BTreeMap<String, Value>,
     /// Name and attributes of each of its events, in their order.
     pub events: Vec<(String, BTreeMap<String, Value>)>,

@@ -9,9 +9,8 @@ use crate::artifacts::built_component;
 /// A file for a tools folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Its name in the folder, without `.wasm`.
+    /// Name of the file in the folder, without `.wasm`.
     pub name: String,
-    /// What is in it.
     pub bytes: Vec<u8>,
 }
 
@@ -35,7 +34,7 @@ impl Component {
         Self::new(name, built_component("tools-misbehaving", name))
     }
 
-    /// The same content in another file.
+    /// Names the component's file otherwise; the content stays.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
@@ -81,8 +80,8 @@ impl Component {
         Self::new(name, *b"\0asm\x01\0\0\0")
     }
 
-    /// A component of many functions that do nothing sensible and take a while to compile. It is no tool: it is refused
-    /// when it has been compiled.
+    /// A component of many functions that do nothing sensible and take a while to compile. It is no tool: it
+    /// is refused when it has been compiled.
     pub fn slow_to_compile(name: &str) -> Self {
         const FUNCTIONS: u32 = 400;
         let mut body = vec![0]; // no locals

@@ -1,4 +1,5 @@
-//! A client of event streams, as plain as curl: it reads what comes and connects again when it is told to by a test.
+//! A client of event streams, as plain as curl: it reads what comes and connects again when it is told to by
+//! a test.
 
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
@@ -18,11 +19,11 @@ pub struct Events {
 /// An event as it was sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sent {
-    /// Its id, if it has one.
+    /// Id of the event, if it has one.
     pub id: Option<String>,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Its data.
+    /// Data of the event.
     pub data: Value,
 }
 

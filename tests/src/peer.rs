@@ -1,5 +1,5 @@
-//! The Node deployment that clients use today (`peers/`): its server, its worker and its producer as processes.
-//! How what it answers is compared with ours does not belong here.
+//! The Node deployment that clients use today (`peers/`): its server, its worker and its producer as
+//! processes. How what it answers is compared with ours does not belong here.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -142,8 +142,8 @@ impl Peer {
         self.produce(&["retry", id, state]).await;
     }
 
-    /// Does what one of Bull Board's buttons does: `pause`, `resume`, `promote` and `remove` with a job's id, `clean` with a
-    /// state, `drain`, `obliterate`.
+    /// Does what one of Bull Board's buttons does: `pause`, `resume`, `promote` and `remove` with a job's id,
+    /// `clean` with a state, `drain`, `obliterate`.
     pub async fn operate(&self, action: &[&str]) {
         self.produce(&[&["operate"], action].concat()).await;
     }

@@ -25,7 +25,7 @@ pub struct Process {
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit code; absent when a signal ended it.
+    /// Exit code of the process; absent when a signal ended it.
     pub code: Option<i32>,
     /// All it wrote to standard output.
     pub stdout: String,
@@ -41,8 +41,8 @@ impl Process {
         process
     }
 
-    /// Starts a process whose standard output is not read before [`Self::read`] is called: what it writes fills the
-    /// pipe.
+    /// Starts a process whose standard output is not read before [`Self::read`] is called: what it writes
+    /// fills the pipe.
     pub fn spawn_unread(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -79,7 +79,7 @@ impl Process {
         &self.log
     }
 
-    /// Its process id.
+    /// Id of the process.
     pub fn id(&self) -> u32 {
         self.child.id().expect("a process that was not waited for has an id")
     }

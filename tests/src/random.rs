@@ -1,4 +1,5 @@
-//! Chance that can be repeated: SplitMix64, whose numbers are the same for a seed wherever and whenever it runs.
+//! Chance that can be repeated: SplitMix64, whose numbers are the same for a seed wherever and whenever it
+//! runs.
 
 /// A generator.
 #[derive(Debug)]
@@ -10,7 +11,8 @@ impl Random {
         Self(seed)
     }
 
-    /// A number from 0 to one less than `limit`, which is not 0. The bias of the remainder is below 2⁻⁴⁰ for limits below 2²⁴.
+    /// A number from 0 to one less than `limit`, which is not 0. The bias of the remainder is below 2⁻⁴⁰ for
+    /// limits below 2²⁴.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

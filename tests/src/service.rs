@@ -36,9 +36,9 @@ pub struct Builder {
 pub struct Startable {
     /// The binary.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Its environment.
+    /// Environment of the process.
     pub variables: BTreeMap<String, String>,
     home: TempDir,
 }
@@ -117,7 +117,7 @@ impl Service {
         self.process.hang_up().await;
     }
 
-    /// Its tools folder.
+    /// Tools folder of the service.
     pub fn tools_folder(&self) -> PathBuf {
         self.home.path().join("tools")
     }
@@ -127,7 +127,7 @@ impl Service {
         put(&self.tools_folder(), component);
     }
 
-    /// Its process id.
+    /// Process id of the service.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -217,7 +217,7 @@ impl Builder {
         self.env("DATABASE_URL", format!("sqlite://{}", folder.join("agent.db").display()))
     }
 
-    /// These tools and no others.
+    /// Gives the service these tools and no others.
     #[must_use]
     pub fn tools<C: Into<Component>>(mut self, components: impl IntoIterator<Item = C>) -> Self {
         self.components = components.into_iter().map(Into::into).collect();
@@ -253,8 +253,8 @@ impl Builder {
         self
     }
 
-    /// Does not read its log before [`Service::read_log`]. Such a service has to be [started at](Self::start_at) an
-    /// address.
+    /// Does not read its log before [`Service::read_log`]. Such a service has to be [started
+    /// at](Self::start_at) an address.
     #[must_use]
     pub fn unread(mut self) -> Self {
         self.unread = true;
@@ -266,7 +266,7 @@ impl Builder {
         self.home.path()
     }
 
-    /// Its start does not wait for the tools.
+    /// Makes the start not wait for the tools.
     #[must_use]
     pub fn before_tools(mut self) -> Self {
         self.prepared = false;

@@ -12,7 +12,6 @@ use test_servers::within;
 pub struct Socket(TcpStream);
 
 impl Socket {
-    /// Connects.
     pub async fn connect(address: SocketAddr) -> Self {
         Self(TcpStream::connect(address).await.expect("the service accepts connections"))
     }
@@ -63,7 +62,7 @@ impl ReservedPort {
     pub fn take() -> Self {
         let bound = TcpSocket::new_v4().expect("a socket");
         bound.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("any free port");
-        // It is never told to listen: that is what makes connections to it be refused.
+        // The socket is never told to listen: that is what makes connections to it be refused.
         Self { address: bound.local_addr().expect("a bound socket has an address"), _bound: bound }
     }
 

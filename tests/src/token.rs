@@ -27,7 +27,6 @@ impl Token {
         Self::with_payload(json!({ "id": id.into() }))
     }
 
-    /// With any payload.
     pub fn with_payload(payload: Value) -> Self {
         Self { header: json!({ "alg": "HS256", "typ": "JWT" }), payload, secret: SECRET.to_owned() }
     }
@@ -59,7 +58,6 @@ impl Token {
         self
     }
 
-    /// Signed with another secret.
     #[must_use]
     pub fn signed_with(mut self, secret: &str) -> Self {
         secret.clone_into(&mut self.secret);

@@ -25,7 +25,6 @@ pub struct Upstream {
 pub struct Received {
     /// Method and path.
     pub line: String,
-    /// All headers.
     pub headers: HeaderMap,
     /// The body as text.
     pub body: String,

@@ -76,7 +76,6 @@ impl Ball {
         Self { middle: BigInt::one(), radius: BigUint::ZERO, exponent: 0 }
     }
 
-    /// π.
     pub(crate) fn pi() -> Result<Self, Obstacle> {
         let scale = PRECISION as i64 + GUARD;
         Self::new(series::pi(scale), series::error(), -scale)

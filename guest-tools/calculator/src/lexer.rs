@@ -14,7 +14,6 @@ const TEN_POWER: u32 = 10_000;
 /// A token and the position of its first character, counted from 1.
 pub(crate) type Placed = (usize, Token);
 
-/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// An unsigned number.

@@ -5,11 +5,12 @@
 //! A number is an exact fraction, or a `ball`: a real number known to within a radius. So every digit of an
 //! answer is known to be right, and an answer says whether it is the whole truth.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: `%` is the remainder, not
-//! percent, and has the sign of the divisor; there are no variables; `^` or `**` binds tighter than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written
-//! 12, 0.5, .5 or 6.02e23; `round` takes halves away from zero. An exact `value` is whole to 2000 digits and decimal to 100,
-//! any other is rounded to at most 34 significant digits, and `fraction` is the exact value where there is a short one.
-//! Results beyond 10^±10000 are refused.
+//! What the description leaves out, because each word of it is paid for in every model call: `%` is the
+//! remainder, not percent, and has the sign of the divisor; there are no variables; `^` or `**` binds tighter
+//! than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written 12, 0.5, .5 or
+//! 6.02e23; `round` takes halves away from zero. An exact `value` is whole to 2000 digits and decimal to 100,
+//! any other is rounded to at most 34 significant digits, and `fraction` is the exact value where there is a
+//! short one. Results beyond 10^±10000 are refused.
 
 mod ball;
 mod functions;
@@ -56,7 +57,8 @@ fn evaluate(expression: &str) -> Result<Answer, Refusal> {
 }
 
 agent_tool_sdk::export! {
-    /// Works out an arithmetic expression exactly. Use it for every calculation. Has + - * / % ^ ( ) pi e sqrt cbrt
-    /// abs round(x, decimals) floor ceil trunc min max exp ln log10 log2 sin cos tan asin acos atan, in radians.
+    /// Works out an arithmetic expression exactly. Use it for every calculation. Has + - * / % ^ ( ) pi e
+    /// sqrt cbrt abs round(x, decimals) floor ceil trunc min max exp ln log10 log2 sin cos tan asin acos
+    /// atan, in radians.
     calculate(Question) -> Answer, hints: [read_only, idempotent, pure], timeout_ms: 1000;
 }

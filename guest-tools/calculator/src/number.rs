@@ -15,10 +15,8 @@ const EXACT_ROOT: u32 = 64;
 /// The most decimals that `round` rounds to, and the most zeros before the point.
 const MOST_DECIMALS: i64 = 1000;
 
-/// A number.
 #[derive(Clone, Debug)]
 pub(crate) enum Number {
-    /// This one.
     Exact(BigRational),
     /// One of these.
     Near(Ball),

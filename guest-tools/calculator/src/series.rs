@@ -87,7 +87,7 @@ fn odd_powers(x: &BigInt, scale: i64, alternating: bool) -> BigInt {
     sum
 }
 
-/// The same at x = 1/`n`, where a small division takes the place of a long multiplication.
+/// [`odd_powers`] at x = 1/`n`, where a small division takes the place of a long multiplication.
 fn inverse_series(inverse: u32, scale: i64, alternating: bool) -> BigInt {
     let mut power = (BigInt::one() << scale) / inverse;
     let mut sum = power.clone();

@@ -20,7 +20,7 @@ pub(crate) struct Conversion {
     to_time_zone: String,
 }
 
-/// The same instant in both zones.
+/// One instant in both zones.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Converted {
     /// The time as it was given.

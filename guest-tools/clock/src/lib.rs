@@ -3,9 +3,11 @@
 //! What time it is comes from the host, here and nowhere else; every function below takes it as an argument.
 //! The rules of the zones are compiled in.
 //!
-//! What the descriptions leave out, because each word of them is paid for in every model call: years to days follow the
-//! calendar and smaller units are exact; a duration is such as `1 year 2 months` too; a time may also be `@` and Unix seconds; a time zone is that of times without an offset, and makes clock changes count; a month after January 31 is
-//! the last of February; a day later is the same time of day even when clocks change.
+//! What the descriptions leave out, because each word of them is paid for in every model call: years to days
+//! follow the calendar and smaller units are exact; a duration is such as `1 year 2 months` too; a time may
+//! also be `@` and Unix seconds; a time zone is that of times without an offset, and makes clock changes
+//! count; a month after January 31 is the last of February; a day later is the same time of day even when
+//! clocks change.
 
 mod add_to_date;
 mod convert_time;

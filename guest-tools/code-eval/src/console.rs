@@ -10,7 +10,6 @@ use crate::rejections::Rejections;
 use crate::show;
 use crate::text::cut;
 
-/// Most lines.
 pub(crate) const MOST_LINES: usize = 100;
 /// Longest line, in bytes; the rest of it is cut off.
 pub(crate) const MOST_LINE_BYTES: usize = 2 << 10;

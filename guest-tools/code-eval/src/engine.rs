@@ -1,7 +1,7 @@
 //! Running a script: from its code to its answer, or to a failure that says what to mend.
 //!
-//! Nothing here counts time or memory: the host does, and interrupts. What the host could only answer with a trap is bounded
-//! here: how deep calls nest, and how long an answer is.
+//! Nothing here counts time or memory: the host does, and interrupts. What the host could only answer with a
+//! trap is bounded here: how deep calls nest, and how long an answer is.
 
 use std::path::Path;
 use std::rc::Rc;

@@ -59,7 +59,8 @@ fn text_of(object: &JsObject, key: JsString, context: &mut Context) -> String {
     }
 }
 
-/// The innermost line of the script in a trace of the engine's, which has entries such as `at f (script:12:5)`.
+/// The innermost line of the script in a trace of the engine's, which has entries such as `at f
+/// (script:12:5)`.
 fn line_of(trace: &str) -> Option<usize> {
     let line = number_after(trace, &format!("({SCRIPT}:"))?;
     line.checked_sub(LINES_BEFORE as usize).filter(|line| *line > 0)

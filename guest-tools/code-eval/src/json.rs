@@ -1,7 +1,7 @@
 //! Values in and out as JSON: answers of tools become values, values become arguments and results.
 //!
-//! Writing has bounds that the engine's own `JSON.stringify` has not, in bytes and in depth, and finds a place in JSON for
-//! what the other leaves out; the documentation of the crate has the rules.
+//! Writing has bounds that the engine's own `JSON.stringify` has not, in bytes and in depth, and finds a
+//! place in JSON for what the other leaves out; the documentation of the crate has the rules.
 
 use std::fmt;
 
@@ -95,9 +95,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
 /// Why a value cannot be written.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It has no place in JSON: it contains itself, is too deep, or is still awaited.
+    /// The value has no place in JSON: it contains itself, is too deep, or is still awaited.
     Invalid(String),
-    /// It is longer than that many bytes.
+    /// The JSON text is longer than that many bytes.
     TooLong(usize),
     /// Code of the script's that takes part, such as `toJSON`, threw this.
     Thrown(JsError),
@@ -149,8 +149,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes a value, or nothing for what is left out: then it returns false. `key` is where the value was found, for
-    /// `toJSON`.
+    /// Writes a value, or nothing for what is left out: then it returns false. `key` is where the value was
+    /// found, for `toJSON`.
     fn write(&mut self, value: &JsValue, key: &str, context: &mut Context) -> Result<bool, Refusal> {
         match value.variant() {
             JsVariant::Object(object) => {

@@ -1,7 +1,7 @@
 //! What a script may use of the engine.
 
-/// Most calls within one another, those that go through functions of the language such as `map` included. Each of these
-/// takes up to some kilobytes of the guest's stack, of which there is one megabyte.
+/// Most calls within one another, those that go through functions of the language such as `map` included.
+/// Each of these takes up to some kilobytes of the guest's stack, of which there is one megabyte.
 pub(crate) const MOST_NESTED_CALLS: usize = 256;
 
 /// Most values that wait on the engine's own stack: what `f(...values)` can spread.

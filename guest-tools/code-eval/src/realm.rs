@@ -1,5 +1,5 @@
-//! What scripts see of the world: the language's own objects, `tools`, `console`, the host's clock, and numbers that are
-//! random but the same each time.
+//! What scripts see of the world: the language's own objects, `tools`, `console`, the host's clock, and
+//! numbers that are random but the same each time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -51,7 +51,8 @@ pub(crate) fn build(tools: Rc<dyn Tools>) -> JsResult<Context> {
 /// The state of `Math.random`.
 struct Random(Cell<u64>);
 
-/// Has `Math.random` count from the call's id: a script that is run again with its call makes the same calls of tools.
+/// Has `Math.random` count from the call's id: a script that is run again with its call makes the same calls
+/// of tools.
 fn replace_random(context: &mut Context) -> JsResult<()> {
     // FNV-1a: every byte counts, and nothing here is secret.
     let seed = agent_tool_sdk::context::call_id().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -78,8 +79,8 @@ fn split_mix(counter: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Has `JSON.parse` read JSON as answers of tools are read: the engine's own compiles it as a program. With a function to
-/// revive values it is the engine's own still.
+/// Has `JSON.parse` read JSON as answers of tools are read: the engine's own compiles it as a program. With a
+/// function to revive values it is the engine's own still.
 fn replace_json_parse(context: &mut Context) -> JsResult<()> {
     let object = globals::get(js_string!("JSON"), context)?;
     let original = object.get(js_string!("parse"), context)?;
@@ -140,7 +141,8 @@ impl HostHooks for Hooks {
     }
 }
 
-/// What waits for its turn. There are no timers and nothing to wait for, so when the queue is empty it stays so.
+/// What waits for its turn. There are no timers and nothing to wait for, so when the queue is empty it stays
+/// so.
 #[derive(Default)]
 struct Queue {
     jobs: RefCell<VecDeque<PromiseJob>>,
@@ -148,7 +150,8 @@ struct Queue {
 
 impl JobExecutor for Queue {
     fn enqueue_job(self: Rc<Self>, job: Job, _context: &mut Context) {
-        // The other kinds are for timers, for functions that the host makes async, and for objects that were collected.
+        // The other kinds are for timers, for functions that the host makes async, and for objects that were
+        // collected.
         if let Job::PromiseJob(job) = job {
             self.jobs.borrow_mut().push_back(job);
         }

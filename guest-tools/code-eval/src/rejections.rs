@@ -9,7 +9,7 @@ use boa_engine::{Context, JsObject, JsValue};
 /// Most promises that are remembered: a script may reject any number, and nobody reads them all.
 const MOST: usize = 100;
 
-/// Those that nobody has looked at yet.
+/// Rejected promises that nobody has looked at yet.
 #[derive(Default)]
 pub(crate) struct Rejections(RefCell<Vec<JsObject>>);
 

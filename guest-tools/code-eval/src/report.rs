@@ -21,11 +21,11 @@ const RESULT_NOT_JSON: &str = "result-not-json";
 /// Why a script that runs has no answer.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// It threw, or was stopped.
+    /// The script threw, or was stopped.
     Thrown(JsError),
-    /// It waits for what never comes.
+    /// The script waits for a promise that never settles.
     NeverSettles,
-    /// Its value is no JSON.
+    /// The script's value is no JSON.
     Unanswerable(Refusal),
 }
 

@@ -1,8 +1,8 @@
 //! Reading the code: is it JavaScript, and which expression is its answer?
 //!
-//! Models write scripts for a console, whose value is that of the last expression, and function bodies with `return` and
-//! `await`, and mix them. So the code becomes the body of an async function, and `return` is put before each expression
-//! statement that it ends in.
+//! Models write scripts for a console, whose value is that of the last expression, and function bodies with
+//! `return` and `await`, and mix them. So the code becomes the body of an async function, and `return` is put
+//! before each expression statement that it ends in.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -27,8 +27,9 @@ const BEHIND: &str = "\n})()";
 /// The lines before the code.
 pub(crate) const LINES_BEFORE: u32 = 1;
 
-/// Most brackets within brackets. The parser recurses, and what overflows its stack ends the call without a word: in a
-/// component a bracket takes some ten kilobytes of one megabyte, so fifty fit and a hundred do not.
+/// Most brackets within brackets. The parser recurses, and what overflows its stack ends the call without a
+/// word: in a component a bracket takes some ten kilobytes of one megabyte, so fifty fit and a hundred do
+/// not.
 const MOST_NESTED: usize = 40;
 
 /// Makes of the code an expression whose value is a promise of the answer.
@@ -42,8 +43,8 @@ pub(crate) fn wrap(code: &str, interner: &mut Interner) -> Result<String, Failur
     Ok([BEFORE, &insert_returns(code, answers), BEHIND].concat())
 }
 
-/// Counts brackets wherever they stand, in strings and comments too: a script that has so many more opening than closing
-/// ones there is not written by anybody.
+/// Counts brackets wherever they stand, in strings and comments too: a script that has so many more opening
+/// than closing ones there is not written by anybody.
 fn refuse_deep_nesting(code: &str) -> Result<(), Failure> {
     let mut depth = 0_usize;
     for byte in code.bytes() {
@@ -62,8 +63,8 @@ fn refuse_deep_nesting(code: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the expression statements that statements end in. Functions are declared before anything runs, so those at the
-/// end do not count.
+/// Finds the expression statements that statements end in. Functions are declared before anything runs, so
+/// those at the end do not count.
 fn find_answers(statements: &[StatementListItem], answers: &mut Vec<Position>) {
     let last = statements.iter().rev().find(|item| match item {
         StatementListItem::Statement(statement) => !matches!(**statement, Statement::Empty),

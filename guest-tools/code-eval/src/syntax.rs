@@ -39,8 +39,8 @@ pub(crate) fn failure(error: &ParseError, code: &str) -> Failure {
     ))
 }
 
-/// The code is JavaScript, and what was made of it is not: the parser of function bodies stops at a brace that closes
-/// nothing.
+/// The code is JavaScript, and what was made of it is not: the parser of function bodies stops at a brace
+/// that closes nothing.
 pub(crate) fn failure_of_wrapped(error: &JsError) -> Failure {
     let reason = error.as_native().map_or_else(|| error.to_string(), |error| error.message().to_owned());
     Failure::invalid_arguments(format!(

@@ -1,4 +1,5 @@
-//! The run's other tools, as a script's calls reach them: a trait, and the host's interface `agent:tool/toolbox` behind it.
+//! The run's other tools, as a script's calls reach them: a trait, and the host's interface
+//! `agent:tool/toolbox` behind it.
 
 use agent_tool_sdk::toolbox;
 

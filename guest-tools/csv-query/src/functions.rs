@@ -8,7 +8,6 @@ use crate::value::{Value, read_number};
 /// What `number` takes out of a text: what people write into numbers.
 const DECORATION: [char; 11] = [',', '\'', '_', ' ', '\u{a0}', '\u{202f}', '$', '€', '£', '¥', '%'];
 
-/// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Abs,

@@ -1,12 +1,13 @@
 //! The `csv-query` component: the tool `csv_query`, a SELECT over one table that is passed in as CSV.
 //!
-//! `table` reads the CSV; `lexer` and `parser` make of the SQL a `query` whose names are resolved against the table's
-//! columns; `run` groups, sorts and cuts, and asks `expression` for values; `value` has the rules of SQL's values. Numbers are
-//! exact decimals of up to 28 digits, so sums of money are right.
+//! `table` reads the CSV; `lexer` and `parser` make of the SQL a `query` whose names are resolved against the
+//! table's columns; `run` groups, sorts and cuts, and asks `expression` for values; `value` has the rules of
+//! SQL's values. Numbers are exact decimals of up to 28 digits, so sums of money are right.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: the delimiter is found by itself;
-//! a cell is a number if it is written as one without leading zeros, and null if it is empty; a column may be named as
-//! in the header or with `_` for what is no letter or digit; the name after FROM does not matter.
+//! What the description leaves out, because each word of it is paid for in every model call: the delimiter is
+//! found by itself; a cell is a number if it is written as one without leading zeros, and null if it is
+//! empty; a column may be named as in the header or with `_` for what is no letter or digit; the name after
+//! FROM does not matter.
 
 mod aggregate;
 mod expression;

@@ -1,4 +1,5 @@
-//! SQL's grammar, as much of it as there is here, and whether a query makes sense for the columns that there are.
+//! SQL's grammar, as much of it as there is here, and whether a query makes sense for the columns that there
+//! are.
 
 mod clauses;
 mod expressions;

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 /// Decimal places of a quotient, which seldom ends by itself.
 const PLACES_OF_QUOTIENTS: u32 = 12;
 
-/// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Null,
@@ -20,7 +19,8 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The value of a cell: a number only if nothing is lost when it is written again, so that `007` stays text.
+    /// The value of a cell: a number only if nothing is lost when it is written again, so that `007` stays
+    /// text.
     pub(crate) fn of_cell(cell: &str) -> Self {
         let cell = cell.trim();
         if cell.is_empty() {

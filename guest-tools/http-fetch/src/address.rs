@@ -3,8 +3,8 @@
 /// The longest address that is kept, in bytes.
 const LONGEST: usize = 1000;
 
-/// The absolute address that a link on a page means; none for what a request cannot be sent to, and for places on the
-/// page itself.
+/// The absolute address that a link on a page means; none for what a request cannot be sent to, and for
+/// places on the page itself.
 pub(crate) fn resolve(page: &str, link: &str) -> Option<String> {
     let link = link.trim();
     let link = link.split('#').next().unwrap_or_default();

@@ -10,7 +10,8 @@ const WINDOWS_1252: [char; 32] = [
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// Makes text of bytes; `content_type` is the header's value. Fails with the name of a charset that is not known here.
+/// Makes text of bytes; `content_type` is the header's value. Fails with the name of a charset that is not
+/// known here.
 pub(crate) fn decode(bytes: &[u8], content_type: &str) -> Result<String, String> {
     for (mark, charset) in
         [(&[0xef, 0xbb, 0xbf][..], "utf-8"), (&[0xff, 0xfe], "utf-16le"), (&[0xfe, 0xff], "utf-16be")]
@@ -22,7 +23,8 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str) -> Result<String, String>
     if let Some(charset) = stated_in_header(content_type).or_else(|| stated_in_text(bytes)) {
         return decode_as(bytes, &charset);
     }
-    // Nothing is said: what is not UTF-8 is old and Western most often. What is read may end within a character.
+    // Nothing is said: what is not UTF-8 is old and Western most often. What is read may end within a
+    // character.
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
         Err(error) if error.error_len().is_none() && !is_ascii(bytes, error.valid_up_to()) => {

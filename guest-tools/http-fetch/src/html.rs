@@ -1,5 +1,6 @@
-//! The readable text of HTML: what a reader sees, with headings, lists, tables and links marked in plain text. No parser of
-//! the standard, only a walk over tags, each once; what is not closed or not nested right costs order and nothing else.
+//! The readable text of HTML: what a reader sees, with headings, lists, tables and links marked in plain
+//! text. No parser of the standard, only a walk over tags, each once; what is not closed or not nested right
+//! costs order and nothing else.
 
 use crate::address::resolve;
 use crate::entities;
@@ -204,7 +205,8 @@ impl<'a> Walk<'a> {
         };
     }
 
-    /// What stands behind the end tag of that name; nothing when there is none, unless the element may be left open.
+    /// What stands behind the end tag of that name; nothing when there is none, unless the element may be
+    /// left open.
     fn behind_end<'h>(&mut self, html: &'h str, name: &str) -> &'h str {
         let is_endless = self.endless.iter().any(|other| other == name);
         let found = if is_endless { None } else { find_tag(html, &format!("</{name}")) };

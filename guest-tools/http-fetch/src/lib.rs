@@ -1,12 +1,13 @@
-//! The `http-fetch` component: the tool `fetch`, which reads what is at a URL. It reaches what the operator's policy grants
-//! (`policy.toml` beside this crate is an example).
+//! The `http-fetch` component: the tool `fetch`, which reads what is at a URL. It reaches what the operator's
+//! policy grants (`policy.toml` beside this crate is an example).
 //!
-//! `page` decides by the content type what is shown, `charset` makes text of bytes, `html` the readable text of a page,
-//! `tags` and `entities` read its parts, and `address` resolves links.
+//! `page` decides by the content type what is shown, `charset` makes text of bytes, `html` the readable text
+//! of a page, `tags` and `entities` read its parts, and `address` resolves links.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: links stand as [1] behind
-//! their words and are listed; a redirect is not followed, because its target is another request under the policy, and is
-//! returned to be asked for; what is longer than `max_characters` is read on with `start`.
+//! What the description leaves out, because each word of it is paid for in every model call: links stand as
+//! [1] behind their words and are listed; a redirect is not followed, because its target is another request
+//! under the policy, and is returned to be asked for; what is longer than `max_characters` is read on with
+//! `start`.
 
 mod address;
 mod charset;

@@ -21,7 +21,8 @@ pub(crate) fn split_tag(text: &str) -> (&str, &str) {
             (None, '>') => {
                 return (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
             }
-            // A quote counts only where a value begins, or one in a careless tag would hide the rest of the page.
+            // A quote counts only where a value begins, or one in a careless tag would hide the rest of the
+            // page.
             (None, '"' | '\'') if text.get(..at).is_some_and(|before| before.trim_end().ends_with('=')) => {
                 quote = Some(one)
             }

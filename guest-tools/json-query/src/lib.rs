@@ -1,8 +1,8 @@
 //! The `json-query` component: the tool `json_query`, which runs a query in the jq language.
 //!
 //! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome`
-//! turns what comes out into JSON, and `refusal` turns what goes wrong into words. There is no `input`, `include`,
-//! `import` or `now`, and `$ENV` is empty.
+//! turns what comes out into JSON, and `refusal` turns what goes wrong into words. There is no `input`,
+//! `include`, `import` or `now`, and `$ENV` is empty.
 
 mod library;
 mod outcome;

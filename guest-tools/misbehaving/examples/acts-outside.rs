@@ -1,5 +1,5 @@
-//! A component whose calls are seen outside: each is one request to a server, so that whoever runs that server counts what was
-//! really done, whatever became of the host.
+//! A component whose calls are seen outside: each is one request to a server, so that whoever runs that
+//! server counts what was really done, whatever became of the host.
 
 use agent_tool_sdk::{Failure, http};
 use schemars::JsonSchema;

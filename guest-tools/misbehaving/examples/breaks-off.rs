@@ -1,4 +1,5 @@
-//! A component that ends in the middle of what it sends: the half of a body is written, and the rest never comes.
+//! A component that ends in the middle of what it sends: the half of a body is written, and the rest never
+//! comes.
 
 use agent_tool_sdk::Failure;
 use schemars::JsonSchema;

@@ -10,7 +10,7 @@ use serde_json::Value;
 struct Call {
     /// The tool's name.
     name: String,
-    /// Its arguments.
+    /// Arguments of the call.
     #[serde(default)]
     arguments: Value,
 }

@@ -1,5 +1,5 @@
-//! A component that keeps values and is told the user: what its tests need of both, and tools that fail now and then,
-//! which only a value that outlives the call can make them do.
+//! A component that keeps values and is told the user: what its tests need of both, and tools that fail now
+//! and then, which only a value that outlives the call can make them do.
 
 use agent_tool_sdk::{Failure, NoArguments, context, key_value};
 use schemars::JsonSchema;

@@ -53,7 +53,8 @@ agent_tool_sdk::tools! {
     /// Well behaved: counts the calls that this instance has had. In a fresh instance that is always 1.
     count_calls(NoArguments) -> Counted;
 
-    /// Well behaved: takes some milliseconds for each of its steps, and reports after each how far it has got.
+    /// Well behaved: takes some milliseconds for each of its steps, and reports after each how far it has
+    /// got.
     work_in_steps(Work) -> Work, hints: [read_only, idempotent];
 }
 

@@ -1,8 +1,8 @@
 //! The `notes` component: the tools `read_notes` and `edit_notes`, a memory that outlives the conversation.
 //!
-//! The operator's policy grants it and says whose the notes are: with scope `user` (`policy.toml` beside this crate)
-//! each user has their own and cannot see another's. `store` keeps notes as values, one under each title; `reading` and
-//! `editing` are the tools.
+//! The operator's policy grants it and says whose the notes are: with scope `user` (`policy.toml` beside this
+//! crate) each user has their own and cannot see another's. `store` keeps notes as values, one under each
+//! title; `reading` and `editing` are the tools.
 
 mod editing;
 mod reading;

@@ -66,7 +66,8 @@ pub(crate) fn list_titles() -> Result<Vec<Title>, Failure> {
     Ok(keys.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(|title| Title(title.to_owned())).collect())
 }
 
-/// Writes what `change` makes of the text that is there, whoever else writes at the same time. Returns the new text.
+/// Writes what `change` makes of the text that is there, whoever else writes at the same time. Returns the
+/// new text.
 pub(crate) fn change(
     title: &Title,
     mut change: impl FnMut(Option<&str>) -> Result<String, Failure>,

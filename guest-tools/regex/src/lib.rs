@@ -1,11 +1,12 @@
 //! The `regex` component: the tool `regex`, which finds, replaces or splits by a regular expression.
 //!
-//! The engine takes time linear in the text for each match, so there is no catastrophic backtracking, and for that has neither
-//! look-around nor back-references. `pattern` compiles; `work` does what is asked, within bounds.
+//! The engine takes time linear in the text for each match, so there is no catastrophic backtracking, and for
+//! that has neither look-around nor back-references. `pattern` compiles; `work` does what is asked, within
+//! bounds.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: flags stand in the
-//! pattern, (?i) for any case, (?m) for ^ and $ at lines, (?s) for . to match newlines; in a replacement $1, \1 or ${name}
-//! is a group, ${1}0 a group before a digit, and $$ a dollar sign.
+//! What the description leaves out, because each word of it is paid for in every model call: flags stand in
+//! the pattern, (?i) for any case, (?m) for ^ and $ at lines, (?s) for . to match newlines; in a replacement
+//! $1, \1 or ${name} is a group, ${1}0 a group before a digit, and $$ a dollar sign.
 
 mod pattern;
 mod work;

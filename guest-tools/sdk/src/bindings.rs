@@ -1,9 +1,9 @@
-//! What `wit-bindgen` makes of `wit/tool.wit`, a copy of the contract's that a test holds equal, so that this crate builds
-//! outside of its repository. Nothing here is written by hand; the rest of the crate gives
-//! these types and functions their names for authors.
+//! What `wit-bindgen` makes of `wit/tool.wit`, a copy of the contract's that a test holds equal, so that this
+//! crate builds outside of its repository. Nothing here is written by hand; the rest of the crate gives these
+//! types and functions their names for authors.
 //!
-//! The world has everything that a tool may import, with a grant and without. A component imports only what its code
-//! calls: the linker drops the rest, and with it the need for a grant.
+//! The world has everything that a tool may import, with a grant and without. A component imports only what
+//! its code calls: the linker drops the rest, and with it the need for a grant.
 
 wit_bindgen::generate!({
     path: "wit",

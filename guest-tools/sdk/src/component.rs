@@ -27,7 +27,8 @@ pub struct NoArguments {}
 /// Runs one tool: reads its arguments, calls it, writes its answer.
 ///
 /// # Errors
-/// The tool's own [`Failure`] or what its error becomes, or `invalid-arguments` when they do not fit the tool's type.
+/// The tool's own [`Failure`] or what its error becomes, or `invalid-arguments` when they do not fit the
+/// tool's type.
 pub fn run_tool<Args, Answer, Error>(
     tool: fn(Args) -> Result<Answer, Error>,
     arguments: &str,

@@ -1,4 +1,5 @@
-//! What the operator configured for the component: `config = { … }` in its lines of the policy. Not for secrets.
+//! What the operator configured for the component: `config = { … }` in its lines of the policy. Not for
+//! secrets.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::agent::tool::config as host;

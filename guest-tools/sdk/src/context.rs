@@ -30,8 +30,8 @@ pub fn run_id() -> String {
     host::run_id()
 }
 
-/// Names this call of this run. It stays the same when the run is retried or resumed, so it is an idempotency key for
-/// whatever the tool asks of others.
+/// Names this call of this run. It stays the same when the run is retried or resumed, so it is an idempotency
+/// key for whatever the tool asks of others.
 #[must_use]
 pub fn call_id() -> String {
     host::call_id()
@@ -49,9 +49,9 @@ pub fn traceparent() -> Option<String> {
     get("traceparent")
 }
 
-/// Names the user on whose behalf the call is made: opaque, the same in every call of that user to this component, and
-/// of no use to another component. Absent where callers are not known. Answers of a run that called a component which
-/// asks this are not shared with other users, so ask only if it matters.
+/// Names the user on whose behalf the call is made: opaque, the same in every call of that user to this
+/// component, and of no use to another component. Absent where callers are not known. Answers of a run that
+/// called a component which asks this are not shared with other users, so ask only if it matters.
 #[must_use]
 pub fn user() -> Option<String> {
     host::user()
@@ -63,7 +63,8 @@ pub fn get(key: &str) -> Option<String> {
     host::get(key)
 }
 
-/// A native test's call: nobody's, unhurried, not cancelled, unless the test says otherwise, on its own thread.
+/// A native test's call: nobody's, unhurried, not cancelled, unless the test says otherwise, on its own
+/// thread.
 #[cfg(not(target_arch = "wasm32"))]
 pub mod double {
     use std::cell::{Cell, RefCell};

@@ -55,9 +55,10 @@ pub fn join_doc_lines(lines: &[&str]) -> String {
     unwrap_lines(&lines.join("\n"))
 }
 
-/// Schemas as a model reads them best and every provider takes them: one self-contained document, no references
-/// to follow unless a type is recursive, none of schemars' own formats such as `uint32`, no defaults that say
-/// nothing, and nothing without a type. All of it stands in every model call, so what says nothing goes.
+/// Schemas as a model reads them best and every provider takes them: one self-contained document, no
+/// references to follow unless a type is recursive, none of schemars' own formats such as `uint32`, no
+/// defaults that say nothing, and nothing without a type. All of it stands in every model call, so what says
+/// nothing goes.
 fn schema_settings() -> SchemaSettings {
     let mut standard_formats = RestrictFormats::default();
     standard_formats.infer_from_meta_schema = true;

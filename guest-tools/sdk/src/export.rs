@@ -9,17 +9,18 @@ use crate::Failure;
 ///
 /// Each line is a doc comment (what the model reads), then `function(Args) -> Answer`, then optionally
 /// `hints: […]` and `timeout_ms: …`. The function's name is the tool's name and is checked when it compiles;
-/// its shape is `fn(Args) -> Result<Answer, Failure>`, or with an error type of the tool's own that is `Into<Failure>`.
+/// its shape is `fn(Args) -> Result<Answer, Failure>`, or with an error type of the tool's own that is
+/// `Into<Failure>`.
 ///
 /// Hints are promises that the host acts on:
 ///
 /// * `read_only`: a call changes nothing, so it may run beside others and be repeated.
 /// * `idempotent`: the same call again changes nothing more, so it may be repeated.
-/// * `pure`: the answer depends on the arguments and on nothing else, so it may be kept and given again. It counts only
-///   for a component that imports nothing but the log: neither a clock nor a search can be pure.
+/// * `pure`: the answer depends on the arguments and on nothing else, so it may be kept and given again. It
+///   counts only for a component that imports nothing but the log: neither a clock nor a search can be pure.
 /// * `destructive`: a call may lose something, so it is never repeated.
-/// * `timeout_ms: N`: a call is done after N milliseconds or may be interrupted. It can shorten the host's limit,
-///   never lengthen it.
+/// * `timeout_ms: N`: a call is done after N milliseconds or may be interrupted. It can shorten the host's
+///   limit, never lengthen it.
 ///
 /// The macro makes a type `Tools` that implements [`Component`](crate::Component), for tests that want to see
 /// the description or make a call as the host makes it.

@@ -46,13 +46,13 @@ impl Failure {
         Self::new(code::UNAVAILABLE, message)
     }
 
-    /// The same failure with how long to wait before the same call may work; for [`Failure::unavailable`].
+    /// Adds how long to wait before the same call may work; for [`Failure::unavailable`].
     #[must_use]
     pub fn retry_after_ms(self, milliseconds: u64) -> Self {
         self.with_meta("retry-after-ms", milliseconds.to_string())
     }
 
-    /// The same failure with one more key/value pair for programs that read it.
+    /// Adds one more key/value pair to the failure, for programs that read it.
     #[must_use]
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.meta.push((key.into(), value.into()));

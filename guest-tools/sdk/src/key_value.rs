@@ -1,8 +1,8 @@
-//! Values that outlive the call, for components that the operator's policy grants it (`key-value = { … }`). Who shares
-//! them is the policy's to say: all callers of the component, or each user has their own.
+//! Values that outlive the call, for components that the operator's policy grants it (`key-value = { … }`).
+//! Who shares them is the policy's to say: all callers of the component, or each user has their own.
 //!
-//! Calls run at the same time, in several replicas too: what reads, changes and writes goes through [`update`] or
-//! [`swap`], never through [`get`] and [`set`].
+//! Calls run at the same time, in several replicas too: what reads, changes and writes goes through
+//! [`update`] or [`swap`], never through [`get`] and [`set`].
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ pub mod code {
 /// The value under a key.
 ///
 /// # Errors
-/// `denied` without a grant, or without a user where each has their own; `unavailable` when the store is away.
+/// `denied` without a grant, or without a user where each has their own; `unavailable` when the store is
+/// away.
 pub fn get(key: &str) -> Result<Option<Vec<u8>>, Failure> {
     Ok(host::get(key)?)
 }
@@ -51,8 +52,8 @@ pub fn set(key: &str, value: &[u8], keep_for: Option<Duration>) -> Result<(), Fa
     Ok(host::set(key, value, ttl_ms)?)
 }
 
-/// Puts a value under a key if what is there is `expected`, where none means that nothing is there. False, and nothing
-/// done, if it is something else.
+/// Puts a value under a key if what is there is `expected`, where none means that nothing is there. False,
+/// and nothing done, if it is something else.
 ///
 /// # Errors
 /// As [`set`].
@@ -60,8 +61,8 @@ pub fn swap(key: &str, expected: Option<&[u8]>, value: &[u8]) -> Result<bool, Fa
     Ok(host::swap(key, expected, value)?)
 }
 
-/// Changes the value under a key, whoever else changes it at the same time: `change` gets what is there and returns
-/// what is to be there, and is asked again when somebody else was faster. Returns what was written.
+/// Changes the value under a key, whoever else changes it at the same time: `change` gets what is there and
+/// returns what is to be there, and is asked again when somebody else was faster. Returns what was written.
 ///
 /// # Errors
 /// As [`set`], what `change` fails with, and `unavailable` when others were faster every time.
@@ -95,8 +96,8 @@ pub fn delete(key: &str) -> Result<bool, Failure> {
     Ok(host::delete(key)?)
 }
 
-/// Keys that begin with `prefix` and come after `after`, in the order of their bytes: at most `most`, and at most
-/// [`MOST_KEYS`].
+/// Keys that begin with `prefix` and come after `after`, in the order of their bytes: at most `most`, and at
+/// most [`MOST_KEYS`].
 ///
 /// # Errors
 /// As [`get`].

@@ -36,8 +36,9 @@
 //! when the host asks for the description, once at load; a call never touches them.
 //!
 //! The crate compiles natively too, so that a tool's logic is tested with a plain `cargo test`: there [`log`]
-//! writes to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call. Each module of the
-//! host's, [`key_value`], `http` and the others, has a `double` that a test fills and asks, each thread its own.
+//! writes to standard error, [`clock`] reads the machine's, and [`context`] tells of an unhurried call. Each
+//! module of the host's, [`key_value`], `http` and the others, has a `double` that a test fills and asks,
+//! each thread its own.
 
 #[doc(hidden)]
 pub mod bindings;

@@ -5,8 +5,8 @@ use crate::bindings::agent::tool::progress as host;
 #[cfg(not(target_arch = "wasm32"))]
 use double as host;
 
-/// Tells how far the call has got; `fraction` is from 0 to 1. Bounded as lines of the log are. False when nobody waits any
-/// more: the tool can wind up.
+/// Tells how far the call has got; `fraction` is from 0 to 1. Bounded as lines of the log are. False when
+/// nobody waits any more: the tool can wind up.
 pub fn report(message: &str, fraction: Option<f64>) -> bool {
     host::report(message, fraction)
 }

@@ -1,5 +1,5 @@
-//! Which secrets the operator gave the component. A tool never sees a value: the host adds it to the requests that
-//! the policy names.
+//! Which secrets the operator gave the component. A tool never sees a value: the host adds it to the requests
+//! that the policy names.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::agent::tool::secrets as host;

@@ -1,5 +1,6 @@
-//! The other tools of the run, for components that the operator's policy grants it (`toolbox = true`). A tool that is
-//! called so runs under its own grants, cannot call further tools, and counts against the limits of the run.
+//! The other tools of the run, for components that the operator's policy grants it (`toolbox = true`). A tool
+//! that is called so runs under its own grants, cannot call further tools, and counts against the limits of
+//! the run.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

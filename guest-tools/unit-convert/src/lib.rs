@@ -1,12 +1,13 @@
 //! The `unit-convert` component: the tool `unit_convert`.
 //!
-//! `units` is the table of units by what they measure, `names` finds the units that a name may mean, `convert` calculates
-//! with exact fractions, and `notation` reads and writes decimals.
+//! `units` is the table of units by what they measure, `names` finds the units that a name may mean,
+//! `convert` calculates with exact fractions, and `notation` reads and writes decimals.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: a name may mean several units
-//! (an ounce weighs or fills a cup), and the other unit decides; gallons, pints, cups and tons are those of the United
-//! States unless `imperial` or `metric` stands before them; months and years are means of the Gregorian calendar; a
-//! temperature is a point on its scale, not a difference. The answer says in full which units were taken.
+//! What the description leaves out, because each word of it is paid for in every model call: a name may mean
+//! several units (an ounce weighs or fills a cup), and the other unit decides; gallons, pints, cups and tons
+//! are those of the United States unless `imperial` or `metric` stands before them; months and years are
+//! means of the Gregorian calendar; a temperature is a point on its scale, not a difference. The answer says
+//! in full which units were taken.
 
 mod convert;
 mod names;

@@ -18,8 +18,8 @@ pub(crate) struct Found {
     pub(crate) is_exact: bool,
 }
 
-/// All units of that name: those whose symbol it is as it is written or, without such, whose name it is in any case and
-/// number. An error says what was meant perhaps.
+/// All units of that name: those whose symbol it is as it is written or, without such, whose name it is in
+/// any case and number. An error says what was meant perhaps.
 pub(crate) fn find(written: &str) -> Result<Vec<Found>, String> {
     let symbol = plain(written);
     let by_symbol = search(|unit, prefix| is_symbol(unit, prefix, &symbol));

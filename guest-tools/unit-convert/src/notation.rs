@@ -18,7 +18,6 @@ const MOST_PLACES: usize = 60;
 /// Powers of 10 that are written out.
 const WRITTEN_OUT: std::ops::RangeInclusive<i64> = -9..=21;
 
-/// Ten to a power.
 pub(crate) fn power_of_ten(power: i32) -> BigRational {
     let size = BigRational::from_integer(BigInt::from(10).pow(power.unsigned_abs()));
     if power < 0 { size.recip() } else { size }
@@ -118,7 +117,6 @@ fn place_point(digits: &str, exponent: i64) -> String {
     }
 }
 
-/// Two to a power.
 pub(crate) fn power_of_two(power: i32) -> BigRational {
     BigRational::from_integer(BigInt::one() << power.unsigned_abs())
 }

@@ -1,5 +1,5 @@
-//! The table of units. A factor makes of a unit the first unit of its quantity. It is a decimal or a quotient of two,
-//! and exact, being how the unit is defined, unless it stands for π.
+//! The table of units. A factor makes of a unit the first unit of its quantity. It is a decimal or a quotient
+//! of two, and exact, being how the unit is defined, unless it stands for π.
 
 /// Units that can be converted into each other.
 pub(crate) struct Quantity {
@@ -7,7 +7,6 @@ pub(crate) struct Quantity {
     pub(crate) units: &'static [Unit],
 }
 
-/// A unit.
 pub(crate) struct Unit {
     /// In full, in the singular, in lower case but for names of persons and places.
     pub(crate) name: &'static str,

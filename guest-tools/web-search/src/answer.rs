@@ -1,5 +1,5 @@
-//! What a search comes to, from SearxNG's JSON. It is read leniently: what engines send differs, and one odd result hides
-//! no others.
+//! What a search comes to, from SearxNG's JSON. It is read leniently: what engines send differs, and one odd
+//! result hides no others.
 
 use agent_tool_sdk::Failure;
 use agent_tool_sdk::http::Response;

@@ -1,10 +1,11 @@
-//! The `web-search` component: the tool `web_search`, which asks a SearxNG instance, or what answers like one.
+//! The `web-search` component: the tool `web_search`, which asks a SearxNG instance, or what answers like
+//! one.
 //!
-//! Where that is stands in the operator's policy, under `config` (`policy.toml` beside this crate); a key, if the instance
-//! wants one, is added by the host. `request` makes the URL, `answer` reads what comes back.
+//! Where that is stands in the operator's policy, under `config` (`policy.toml` beside this crate); a key, if
+//! the instance wants one, is added by the host. `request` makes the URL, `answer` reads what comes back.
 //!
-//! What the description leaves out, because each word of it is paid for in every model call: the query is handed on as it
-//! is, so `site:example.org` and quotes work where the engines behind the instance know them.
+//! What the description leaves out, because each word of it is paid for in every model call: the query is
+//! handed on as it is, so `site:example.org` and quotes work where the engines behind the instance know them.
 
 mod answer;
 mod request;

@@ -32,7 +32,7 @@ impl Backoff {
         pause
     }
 
-    /// It worked: the next pause is the first one again.
+    /// The attempt worked: the next pause is the first one again.
     pub fn reset(&mut self) {
         self.next = self.first;
     }

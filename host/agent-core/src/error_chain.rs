@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// Prints an error with everything that it came from, the outermost first. No error of ours repeats its source.
+/// Prints an error with everything that it came from, the outermost first. No error of ours repeats its
+/// source.
 #[derive(Debug)]
 pub struct ErrorChain<'a>(pub &'a (dyn Error + 'static));
 

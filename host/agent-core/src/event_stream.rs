@@ -1,4 +1,5 @@
-//! Server-sent events as model providers and MCP servers send them (WHATWG HTML, section 9.2.6): bytes in, events out. No I/O.
+//! Server-sent events as model providers and MCP servers send them (WHATWG HTML, section 9.2.6): bytes in,
+//! events out. No I/O.
 
 /// The most events of one stream: many times the tokens that any model can write.
 const MOST_EVENTS: usize = 1 << 20;
@@ -6,9 +7,9 @@ const MOST_EVENTS: usize = 1 << 20;
 /// One event; its id and its retry hint are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamEvent {
-    /// Its `event` field; empty when there is none.
+    /// The `event` field; empty when there is none.
     pub name: String,
-    /// Its `data` fields, joined by line breaks.
+    /// `data` fields of the event, joined by line breaks.
     pub data: String,
 }
 

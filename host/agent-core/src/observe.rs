@@ -15,7 +15,8 @@ pub trait Observer: Send + Sync {
     /// A request's hits were counted in this process only, because the shared windows failed.
     fn rates_fell_back(&self) {}
 
-    /// The journals or records of this many runs were given up before they were stored. Told once for each run.
+    /// The journals or records of this many runs were given up before they were stored. Told once for each
+    /// run.
     fn records_lost(&self, _runs: u64) {}
 
     /// A call of this model failed and is made again.
@@ -27,11 +28,10 @@ pub trait Observer: Send + Sync {
     /// A sweep removed so many.
     fn swept(&self, _kind: RetainedKind, _removed: u64) {}
 
-    /// Nothing is overdue to be removed at the moment: a sweep has just come to its end, or this process has just begun to look
-    /// whether one is due.
+    /// Nothing is overdue to be removed at the moment: a sweep has just come to its end, or this process has
+    /// just begun to look whether one is due.
     fn nothing_overdue(&self, _kind: RetainedKind) {}
 
-    /// A sweep failed.
     fn sweep_failed(&self, _kind: RetainedKind) {}
 
     /// When the one ended that is kept for longest; nothing when none is kept.
@@ -47,13 +47,13 @@ impl Observer for Unobserved {}
 /// What the result cache did for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheUse {
-    /// It had the result.
+    /// The cache had the result.
     Hit,
-    /// It had not, and the agent ran.
+    /// The cache had no result, and the agent ran.
     Miss,
     /// Somebody else had asked the same a moment before and both got that answer.
     Shared,
-    /// It failed or was too slow. Told besides the others.
+    /// The cache failed or was too slow. Told besides the others.
     Failed,
 }
 
@@ -74,11 +74,11 @@ impl CacheUse {
 pub enum AttemptOutcome {
     /// The job has a result.
     Completed,
-    /// It failed.
+    /// The job failed.
     Failed,
-    /// Its owner did not want it any more.
+    /// The owner of the job did not want it any more.
     Cancelled,
-    /// It was given back, to be taken up again.
+    /// The job was given back, to be taken up again.
     HandedBack,
     /// Somebody else has it.
     Lost,

@@ -28,7 +28,7 @@ struct Reports {
 }
 
 impl Outage {
-    /// It failed. True when that is worth a line in the log.
+    /// Notes a failure. True when that is worth a line in the log.
     pub(crate) fn begins(&self) -> bool {
         let mut reports = self.reports.lock();
         self.lasts.store(true, Ordering::Relaxed);
@@ -44,7 +44,7 @@ impl Outage {
         reports.reported
     }
 
-    /// It worked. How long it did not, when that is worth a line in the log.
+    /// The work succeeded. Returns how long it did not, when that is worth a line in the log.
     pub(crate) fn ends(&self) -> Option<Duration> {
         if !self.lasts.load(Ordering::Relaxed) {
             return None;
@@ -69,7 +69,7 @@ mod tests {
         assert!(!outage.begins());
         assert_eq!(outage.ends(), Some(Duration::from_secs(5)));
         assert_eq!(outage.ends(), None);
-        // It fails and works by turns: that is not told again for a while.
+        // A dependency that fails and works by turns is not told again for a while.
         assert!(!outage.begins());
         assert_eq!(outage.ends(), None);
         tokio::time::advance(QUIET).await;

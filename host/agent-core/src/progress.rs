@@ -1,11 +1,12 @@
-//! The reports of one tool call on their way to whoever watches it: the latest one wins, and few are handed on.
+//! The reports of one tool call on their way to whoever watches it: the latest one wins, and few are handed
+//! on.
 //!
 //! ```text
 //! tool ──report──> LatestProgress ──follow──> tell: at once, then every 100 ms at most, and the last one at the end
 //! ```
 //!
-//! The tool never waits and no report is queued, so one that reports in a loop costs a slot. Handing on is done by the task
-//! that waits for the call: nothing is spawned.
+//! The tool never waits and no report is queued, so one that reports in a loop costs a slot. Handing on is
+//! done by the task that waits for the call: nothing is spawned.
 
 use parking_lot::Mutex;
 use std::pin::pin;
@@ -59,7 +60,8 @@ impl LatestProgress {
         }
     }
 
-    /// Waits for a call and has `tell` hand on its reports meanwhile. The last one is handed on before this returns.
+    /// Waits for a call and has `tell` hand on its reports meanwhile. The last one is handed on before this
+    /// returns.
     pub async fn follow<T>(&self, call: impl Future<Output = T>, mut tell: impl FnMut(ToolProgress)) -> T {
         let mut call = pin!(call);
         let mut told: Option<Instant> = None;

@@ -16,8 +16,8 @@ use crate::ports::{Hits, RateError, RateWindows, Window};
 /// After a failure the shared windows are left alone for this long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a request may be held up by shared windows that do not answer. Longer than their store waits for an answer by itself
-/// (500 ms on Redis): a query that is dropped before tells it nothing.
+/// How long a request may be held up by shared windows that do not answer. Longer than their store waits for
+/// an answer by itself (500 ms on Redis): a query that is dropped before tells it nothing.
 const PATIENCE: Duration = Duration::from_millis(600);
 
 /// Counts in windows that all replicas share, and in those of this process while that fails.

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// An API key, a signing key, or an address with a password in it.
 ///
-/// It has no `Display`, no `Serialize` and no comparison, and its `Debug` hides the text. Every use of the text is a
-/// call of [`Secret::expose`], which a reviewer can search for.
+/// It has no `Display`, no `Serialize` and no comparison, and its `Debug` hides the text. Every use of the
+/// text is a call of [`Secret::expose`], which a reviewer can search for.
 #[derive(Clone)]
 pub struct Secret(Box<str>);
 

@@ -1,8 +1,9 @@
 //! A future that several wait for, and that runs once.
 //!
-//! It is [`futures::future::Shared`] without one of its wake-ups: that one wakes everybody who waits when it completes, the task
-//! included that polled it to its end and has the result in its hands. tokio then queues that task once more and wakes another
-//! worker thread for it, which cost a request two switches between threads (`cargo xtask bench lone`).
+//! It is [`futures::future::Shared`] without one of its wake-ups: that one wakes everybody who waits when it
+//! completes, the task included that polled it to its end and has the result in its hands. tokio then queues
+//! that task once more and wakes another worker thread for it, which cost a request two switches between
+//! threads (`cargo xtask bench lone`).
 //!
 //! Invariant: a wake-up is left out only if it comes while this future is polled and that poll completes it.
 
@@ -34,7 +35,7 @@ struct PollWaker {
 const IDLE: u8 = 0;
 /// The task polls: whether it has to be woken is known when it has.
 const POLLED: u8 = 1;
-/// It polls, and was woken meanwhile.
+/// The task polls, and was woken meanwhile.
 const WOKEN: u8 = 2;
 
 impl<T: Clone> SharedFuture<T> {
@@ -43,7 +44,7 @@ impl<T: Clone> SharedFuture<T> {
         Self::boxed(work.boxed())
     }
 
-    /// The same of what is boxed already.
+    /// Shares a future that is boxed already.
     pub fn boxed(work: BoxFuture<'static, T>) -> Self {
         Self { work: work.shared(), waker: Arc::default() }
     }
@@ -134,7 +135,7 @@ mod tests {
         sender.send(8).unwrap();
         let woken = |task: &Arc<Task>| task.0.load(Ordering::SeqCst);
         assert_eq!((woken(&one), woken(&other)), (1, 1));
-        // Its second poll adds nothing to the one wake-up.
+        // The task's second poll adds nothing to the one wake-up.
         assert_eq!(poll(&mut first, &one), (Poll::Ready(8), 1));
         assert!(woken(&other) >= 1);
         assert_eq!(poll(&mut second, &other).0, Poll::Ready(8));

@@ -68,7 +68,8 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// The context of a span, among its extensions in the registry: for layers that give spans a context of their own.
+/// The context of a span, among its extensions in the registry: for layers that give spans a context of their
+/// own.
 #[derive(Debug)]
 pub struct Attached(pub TraceContext);
 
@@ -150,7 +151,8 @@ pub fn nearest(registry: &Registry, span: &Id) -> Option<TraceContext> {
 
 static CONTENT: AtomicBool = AtomicBool::new(false);
 
-/// Decides for the process whether spans hold what users, models and tools say. They do not unless this is called.
+/// Decides for the process whether spans hold what users, models and tools say. They do not unless this is
+/// called.
 pub fn capture_content(capture: bool) {
     CONTENT.store(capture, Ordering::Relaxed);
 }

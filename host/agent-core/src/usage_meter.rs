@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::words::Usage;
 
-/// A meter of one run: its driver writes it, and whoever records the run reads it, also after the run was dropped.
-/// Clones are the same meter.
+/// A meter of one run: its driver writes it, and whoever records the run reads it, also after the run was
+/// dropped. Clones are the same meter.
 #[derive(Debug, Clone, Default)]
 pub struct UsageMeter(Arc<Mutex<Totals>>);
 

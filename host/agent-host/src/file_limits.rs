@@ -8,8 +8,8 @@ const RESERVED: u64 = 128;
 /// Connections cost memory as well. Who wants more has to say so.
 const MOST_BY_DEFAULT: usize = 10_000;
 
-/// Raises the soft limit to the hard one, as far as that is possible, and says what it is then; none when there is
-/// no limit. The usual soft limit of 1,024 is for programs that cannot deal with higher numbers.
+/// Raises the soft limit to the hard one, as far as that is possible, and says what it is then; none when
+/// there is no limit. The usual soft limit of 1,024 is for programs that cannot deal with higher numbers.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -24,8 +24,8 @@ pub(crate) fn raise_limit() -> Option<u64> {
     }
 }
 
-/// How many connections there may be at once: what was asked for, as far as the descriptors reach. Each may need a
-/// second one while its request is answered, for the model provider.
+/// How many connections there may be at once: what was asked for, as far as the descriptors reach. Each may
+/// need a second one while its request is answered, for the model provider.
 pub(crate) fn connections(wanted: Option<usize>, descriptors: Option<u64>) -> usize {
     let left = descriptors.map_or(usize::MAX, |most| {
         usize::try_from(most.saturating_sub(RESERVED)).unwrap_or(usize::MAX).max(2)

@@ -8,8 +8,9 @@ use agent_host::telemetry;
 use host_setup::program;
 use mimalloc::MiMalloc;
 
-/// A fifth of a request's processor time was glibc's allocator, whose arenas are shared by threads and which keeps what a
-/// burst has fragmented (`cargo xtask bench http`). Without huge pages: with them an idle service holds twice the memory.
+/// A fifth of a request's processor time was glibc's allocator, whose arenas are shared by threads and which
+/// keeps what a burst has fragmented (`cargo xtask bench http`). Without huge pages: with them an idle
+/// service holds twice the memory.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

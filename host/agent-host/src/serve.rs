@@ -108,7 +108,7 @@ impl Server {
 
         let signal = tokio::select! {
             signal = next(&mut signals) => signal,
-            // It ends when it is told to, which nobody has done yet.
+            // Serving ends when it is told to, which nobody has done yet.
             () = &mut serving => return Outcome::Forced,
         };
         drop(wanted);

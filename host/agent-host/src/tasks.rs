@@ -23,7 +23,7 @@ tokio::task_local! {
     static NAME: Name;
 }
 
-/// Its own type because a bare `&'static str` across an await makes the compiler doubt that the task is
+/// A type of its own because a bare `&'static str` across an await makes the compiler doubt that the task is
 /// `Send`.
 #[derive(Clone, Copy)]
 struct Name(&'static str);
@@ -59,8 +59,8 @@ struct Task {
     abort: Option<AbortHandle>,
 }
 
-/// Polls `event` only when that itself was woken. What waits for an event beside its work, in one task, is else polled
-/// whenever the work is; for a cancellation token that is a lock which all of its waiters share.
+/// Polls `event` only when that itself was woken. What waits for an event beside its work, in one task, is
+/// else polled whenever the work is; for a cancellation token that is a lock which all of its waiters share.
 pub(crate) async fn when_woken<T>(event: impl Future<Output = T>) -> T {
     match FuturesUnordered::from_iter([event]).next().await {
         Some(result) => result,
@@ -75,8 +75,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// A task that ran this long had recovered: its next panic is a first one.
 const RECOVERED: Duration = Duration::from_secs(60);
 
-/// Tasks that are begun anew when they panic, and what is known of those that do not run at the moment. Clones know the
-/// same.
+/// Tasks that are begun anew when they panic, and what is known of those that do not run at the moment.
+/// Clones know the same.
 #[derive(Clone)]
 pub struct Supervisor {
     down: Arc<Mutex<BTreeMap<&'static str, usize>>>,
@@ -94,14 +94,14 @@ impl Supervisor {
         self.down.lock().keys().copied().collect()
     }
 
-    /// One that tells the same of restarts but whose tasks nobody is told to be down: for work that the service does
-    /// well without.
+    /// One that tells the same of restarts but whose tasks nobody is told to be down: for work that the
+    /// service does well without.
     pub fn of_dispensable_tasks(&self) -> Self {
         Self { down: Arc::default(), restarted: Arc::clone(&self.restarted) }
     }
 
-    /// Runs what `begin` gives until that ends by itself. After a panic it is begun anew, later each time; one that
-    /// panics once more while the service is `stopping` is let go.
+    /// Runs what `begin` gives until that ends by itself. After a panic it is begun anew, later each time;
+    /// one that panics once more while the service is `stopping` is let go.
     async fn supervise<F>(
         &self,
         name: &'static str,
@@ -113,8 +113,8 @@ impl Supervisor {
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         loop {
             let (begun, was_stopping) = (Instant::now(), stopping.is_cancelled());
-            // What it shares with others is behind locks that a panic cannot leave half-way: none is held across an
-            // await. What it alone had is gone with it.
+            // What it shares with others is behind locks that a panic cannot leave half-way: none is held
+            // across an await. What it alone had is gone with it.
             let run = AssertUnwindSafe(async { begin().await }).catch_unwind();
             if run.await.is_ok() || was_stopping {
                 return;
@@ -174,7 +174,7 @@ fn forget_one(counts: &mut BTreeMap<&'static str, usize>, name: &'static str) {
 pub struct Unfinished {
     /// How long they were given.
     pub within: Duration,
-    /// Their names, each once.
+    /// Names of the tasks, each once.
     pub names: Vec<&'static str>,
 }
 
@@ -191,7 +191,7 @@ impl Tasks {
         let running = Running::begin(name, Arc::clone(&self.0));
         let id = running.id;
         let spawned = self.0.tracker.spawn(async move {
-            // It counts as running until the work has been dropped, whichever way it ended.
+            // The task counts as running until the work has been dropped, whichever way it ended.
             let _running = running;
             NAME.scope(Name(name), work).await;
         });
@@ -203,7 +203,7 @@ impl Tasks {
         }
     }
 
-    /// The same for work that must go on: when it panics, `begin` is asked for it anew.
+    /// Spawns work that must go on: when it panics, `begin` is asked for it anew.
     pub fn supervise<F>(
         &self,
         name: &'static str,

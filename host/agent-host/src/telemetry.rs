@@ -57,8 +57,8 @@ const OURS: [&str; 10] = [
     "tool",
 ];
 
-/// Crates that log as failures what clients do: they leave, or send nonsense. That is answered where it happens, and the line of
-/// the request or call says so.
+/// Crates that log as failures what clients do: they leave, or send nonsense. That is answered where it
+/// happens, and the line of the request or call says so.
 const QUIET: [&str; 1] = ["rmcp"];
 
 /// How long the end of the process waits for a reader of the log.
@@ -73,18 +73,18 @@ static SPANS: OnceLock<Arc<SpanCounts>> = OnceLock::new();
 /// Where the log goes, and what happens when its reader stalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// Standard output, through a bounded queue and a thread of its own: a reader that stalls costs entries, and the
-    /// service goes on. A service's log is all it has to print, and platforms collect it there.
+    /// Standard output, through a bounded queue and a thread of its own: a reader that stalls costs entries,
+    /// and the service goes on. A service's log is all it has to print, and platforms collect it there.
     Service,
-    /// Standard output, written at once: the platform freezes the process between two requests, and what waits then is
-    /// lost.
+    /// Standard output, written at once: the platform freezes the process between two requests, and what
+    /// waits then is lost.
     Function,
     /// Standard error, written at once: standard output is for the command's result.
     Command,
 }
 
-/// From now on everything is logged to `destination`, panics included, and spans are recorded if `tracing` is given:
-/// then the exporter is returned, which has to be run. Fails when it was called before.
+/// From now on everything is logged to `destination`, panics included, and spans are recorded if `tracing` is
+/// given: then the exporter is returned, which has to be run. Fails when it was called before.
 pub fn install(
     log: &Log,
     destination: Destination,
@@ -93,7 +93,8 @@ pub fn install(
     let (recorder, exporter) = tracing.map(record).transpose()?.unzip();
     match destination {
         Destination::Service => {
-            // A descriptor of the queue's own: the lock of `io::stdout` would be held for as long as the reader stalls.
+            // A descriptor of the queue's own: the lock of `io::stdout` would be held for as long as the
+            // reader stalls.
             let stream = File::from(io::stdout().as_fd().try_clone_to_owned()?);
             let queue = NonBlocking::start(stream, non_blocking::CAPACITY, report_drops)?;
             let queue = QUEUE.get_or_init(|| queue).clone();
@@ -182,8 +183,9 @@ where
             lines.with_filter(FilterFn::new(move |entry| is_wanted(entry, level))).boxed()
         }
     };
-    // One filter for all layers, and JSON lines leave out by themselves the spans that are only recorded: a layer with a
-    // filter of its own looks a span up whenever it is entered or left, which is at every poll of a request.
+    // One filter for all layers, and JSON lines leave out by themselves the spans that are only recorded: a
+    // layer with a filter of its own looks a span up whenever it is entered or left, which is at every poll
+    // of a request.
     let records = recorder.is_some();
     let wanted =
         FilterFn::new(move |entry| is_wanted(entry, level) || (records && spans::is_recorded(entry)));
@@ -206,8 +208,8 @@ fn level(level: LogLevel) -> Level {
 /// `Level` orders by verbosity: errors are the least.
 fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
     let limit = match (is_ours(entry), entry.is_span()) {
-        // Those that are recorded are not shown in the log. Any other is no entry but what entries are said about: an
-        // error must bear its request id whatever the level is.
+        // Spans and events that are recorded are not shown in the log. Any other span is no entry but what
+        // entries are said about: an error must bear its request id whatever the level is.
         (true, true) if spans::declares_kind(entry) => return false,
         (true, false) if spans::is_span_event(entry) => return false,
         (true, true) => level.max(Level::INFO),

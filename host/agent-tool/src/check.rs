@@ -1,4 +1,5 @@
-//! `agent-tool check`: whether a component keeps the contract, describes itself well, and does what it declares.
+//! `agent-tool check`: whether a component keeps the contract, describes itself well, and does what it
+//! declares.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `agent-tool dev`: watches a tool's sources, builds at every change, and swaps the component into the tools folder of a
-//! host that runs. A build that fails changes nothing there.
+//! `agent-tool dev`: watches a tool's sources, builds at every change, and swaps the component into the tools
+//! folder of a host that runs. A build that fails changes nothing there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,8 @@ use tool_host::{Precompiler, signing};
 use crate::build::{Terminal, as_json, size, surroundings};
 use crate::sign;
 
-/// How long to wait for more changes after the first: an editor writes aside and renames, a formatter follows.
+/// How long to wait for more changes after the first: an editor writes aside and renames, a formatter
+/// follows.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// Folders of sources that are watched at most.
@@ -34,7 +35,8 @@ pub(crate) struct Arguments {
     folder: PathBuf,
     /// The tools folder of the host that runs; without it TOOLS_DIR
     into: Option<PathBuf>,
-    /// Sign the component with this key, so that a policy that names it as `signer` goes on to hold; made if it is missing
+    /// Sign the component with this key, so that a policy that names it as `signer` goes on to hold; made if
+    /// it is missing
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
@@ -132,7 +134,8 @@ fn describe(built: &Built, target: &Path, placed: Placed, begun: Begun) -> Strin
     format!("{what}  {}  {}  {}  {took}\n", target.display(), size(built.bytes.len()), built.digest)
 }
 
-/// The folders of the sources, watched one by one: what a build makes beside them can be thousands of folders.
+/// The folders of the sources, watched one by one: what a build makes beside them can be thousands of
+/// folders.
 struct Sources {
     project: Project,
     watcher: RecommendedWatcher,

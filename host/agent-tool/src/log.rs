@@ -12,8 +12,8 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Our own crates, and `tool` for what the tools themselves log. `LOG_LEVEL` is about these; of all others only
-/// warnings and errors are of interest.
+/// Our own crates, and `tool` for what the tools themselves log. `LOG_LEVEL` is about these; of all others
+/// only warnings and errors are of interest.
 const OURS: [&str; 5] = ["agent_core", "agent_tool", "backends", "host_setup", "tool"];
 
 /// From now on the log of the process goes to the standard error.

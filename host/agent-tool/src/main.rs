@@ -1,7 +1,7 @@
 //! `agent-tool`: what the author of a tool does with it, from its first file to its place in a registry.
 //!
-//! A file or folder per command; `isolated` is the tool host over one component that several look with, `log` what
-//! `replay` says beside its result.
+//! A file or folder per command; `isolated` is the tool host over one component that several look with, `log`
+//! what `replay` says beside its result.
 //!
 //! What does not belong here: serving, and looking after what serves. That is `agent-host`.
 
@@ -48,8 +48,8 @@ enum Command {
     New(new::Arguments),
     /// Build a tool's component from its sources, in Rust, Python, JavaScript or TypeScript
     ///
-    /// Prints the component's file, size and digest. What the language needs and what is missing in the folder is installed
-    /// into it, said aloud.
+    /// Prints the component's file, size and digest. What the language needs and what is missing in the
+    /// folder is installed into it, said aloud.
     Build(build::Arguments),
     /// Build a tool at every change of its sources and swap it into the tools folder of a running host
     ///
@@ -58,17 +58,19 @@ enum Command {
     Dev(dev::Arguments),
     /// Test a component: cases from a file with mocked HTTP, then abuse, then what its calls cost
     ///
-    /// Nothing real is reached. Exits with 1 when a case fails, a tool does not bear abuse or costs more than a budget.
+    /// Nothing real is reached. Exits with 1 when a case fails, a tool does not bear abuse or costs more than
+    /// a budget.
     #[command(after_help = "For example, in the folder of a tool: agent-tool test")]
     Test(test::Arguments),
     /// Check a component: its contract, its schemas, and whether it does what it declares
     ///
-    /// Calls its tools with arguments made from their schemas; requests find nobody and what it keeps is thrown away. Exits
-    /// with 1 when there is a fault.
+    /// Calls its tools with arguments made from their schemas; requests find nobody and what it keeps is
+    /// thrown away. Exits with 1 when there is a fault.
     Check(check::Arguments),
     /// Show what a component is: digest, contract, imports, what it needs to be granted, tools
     ///
-    /// Exits with 1 when a service would refuse it, and shows why and the lines of a policy that would let it in.
+    /// Exits with 1 when a service would refuse it, and shows why and the lines of a policy that would let it
+    /// in.
     Inspect(inspect::Arguments),
     /// Make a key to sign components with, or read one, and print what a policy names it by
     Key(sign::KeyArguments),
@@ -76,8 +78,8 @@ enum Command {
     Sign(sign::Arguments),
     /// Publish a component in an OCI registry
     ///
-    /// Prints the reference to install it by. For a registry that wants to know who publishes, set TOOLS_REGISTRY,
-    /// TOOLS_REGISTRY_USER and TOOLS_REGISTRY_PASSWORD.
+    /// Prints the reference to install it by. For a registry that wants to know who publishes, set
+    /// TOOLS_REGISTRY, TOOLS_REGISTRY_USER and TOOLS_REGISTRY_PASSWORD.
     #[command(
         after_help = "For example: agent-tool publish calculator.wasm oci://registry.example.org/tools/calculator:1.0 \
                       --key tools.key.pem"
@@ -85,10 +87,11 @@ enum Command {
     Publish(publish::Arguments),
     /// Make the tool calls of a recorded run again, and show what differs
     ///
-    /// Reads the run from DATABASE_URL (its journal from MONGODB_URL when that is set) and calls the tools of TOOLS_DIR as it
-    /// did. Nothing is reached: HTTP is answered from what the service recorded under TOOLS_RECORD_HTTP=on, what tools keep is
-    /// empty at first and thrown away, secrets have stand-ins, no tool calls another. Exits with 0 when nothing differs, with 1
-    /// when something does or nothing could be read, with 2 when calls could not be made again.
+    /// Reads the run from DATABASE_URL (its journal from MONGODB_URL when that is set) and calls the tools of
+    /// TOOLS_DIR as it did. Nothing is reached: HTTP is answered from what the service recorded under
+    /// TOOLS_RECORD_HTTP=on, what tools keep is empty at first and thrown away, secrets have stand-ins, no
+    /// tool calls another. Exits with 0 when nothing differs, with 1 when something does or nothing could be
+    /// read, with 2 when calls could not be made again.
     Replay(replay::Arguments),
     /// Print a script that completes commands and options in a shell
     ///

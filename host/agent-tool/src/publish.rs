@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     /// Where to: oci://registry/name or oci://registry/name:tag
     #[arg(value_name = "oci://…")]
     reference: String,
-    /// Sign it with this key, for the last part of the reference as its name; without a key the signature that lies beside
-    /// the file goes along
+    /// Sign it with this key, for the last part of the reference as its name; without a key the signature
+    /// that lies beside the file goes along
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Talk to the registry without TLS

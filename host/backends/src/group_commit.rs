@@ -32,9 +32,9 @@ pub(crate) struct WriterEnded;
 #[derive(Debug)]
 pub(crate) struct Submitter<W, A>(mpsc::Sender<Submission<W, A>>);
 
-/// The batches, one after the other. A writer borrows them for as long as it runs, so that its successor goes on where one
-/// broke off: what had not been taken into a batch still waits, and the writes of the batch itself are answered with
-/// [`WriterEnded`].
+/// The batches, one after the other. A writer borrows them for as long as it runs, so that its successor goes
+/// on where one broke off: what had not been taken into a batch still waits, and the writes of the batch
+/// itself are answered with [`WriterEnded`].
 #[derive(Debug)]
 pub(crate) struct Batches<W, A> {
     receiver: Mutex<mpsc::Receiver<Submission<W, A>>>,
@@ -54,8 +54,8 @@ pub(crate) struct Batch<W, A> {
     answers: Vec<oneshot::Sender<A>>,
 }
 
-/// A queue of writes that several have in common, who open it one after the other. It lasts as long as one of them submits
-/// to it and one has its batches; then it is made anew.
+/// A queue of writes that several have in common, who open it one after the other. It lasts as long as one of
+/// them submits to it and one has its batches; then it is made anew.
 #[derive(Debug)]
 pub(crate) struct SharedChannel<W, A>(parking_lot::Mutex<Opened<W, A>>);
 

@@ -1,4 +1,5 @@
-//! The commands that a tool host starts this very program with. Nobody else calls them, so they are not in the help.
+//! The commands that a tool host starts this very program with. Nobody else calls them, so they are not in
+//! the help.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! An exchange as the store keeps it: versioned JSON. A body that is text stands there as text, so that an operator who
-//! looks at the table can read it; any other in base64.
+//! An exchange as the store keeps it: versioned JSON. A body that is text stands there as text, so that an
+//! operator who looks at the table can read it; any other in base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -23,7 +23,8 @@ pub fn json_line(value: &serde_json::Value) -> String {
     format!("{value}\n")
 }
 
-/// A text that a component or a model wrote, without what could play with the terminal of whoever looks at it.
+/// A text that a component or a model wrote, without what could play with the terminal of whoever looks at
+/// it.
 pub fn plain(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
     lines.join("\n")

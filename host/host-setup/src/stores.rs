@@ -29,7 +29,6 @@ pub enum StoreError {
 /// Where runs are recorded.
 #[expect(missing_debug_implementations, reason = "a store has nothing to show")]
 pub struct Runs {
-    /// The store.
     pub store: Arc<dyn RunStore>,
     /// Writes for the store. It ends when the store has been dropped and everything is written.
     pub writer: Writer,

@@ -9,10 +9,10 @@ use tool_host::{Compiler, Config, HttpMode, Launcher, Limits, NoObserver};
 
 use crate::settings::{EnvVars as _, ProcessEnv, Tools};
 
-/// What a tool host of these settings is made of, for a command that only looks: components reach their servers and have
-/// their secrets from the environment, keep nothing, know nobody, and nobody is told of anything. `token_budget` is what
-/// one run may use up; guests that take long go on on `guest_runtime`. Is called on the runtime that requests of
-/// components are sent from, which runs no guests.
+/// What a tool host of these settings is made of, for a command that only looks: components reach their
+/// servers and have their secrets from the environment, keep nothing, know nobody, and nobody is told of
+/// anything. `token_budget` is what one run may use up; guests that take long go on on `guest_runtime`. Is
+/// called on the runtime that requests of components are sent from, which runs no guests.
 pub fn tool_host_config(tools: &Tools, token_budget: u64, guest_runtime: Handle) -> Config {
     Config {
         folder: tools.folder.clone(),

@@ -42,7 +42,7 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
     }
 }
 
-/// The same for texts of strangers that people read: what cannot be seen in them is escaped.
+/// An answer with texts of strangers that people read: what cannot be seen in them is escaped.
 pub(crate) fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
     match visible_json::to_vec(body) {
         Ok(bytes) => json_bytes(status, bytes),
@@ -65,7 +65,7 @@ pub(crate) fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T)
     json(status, &Refusal { error: reason })
 }
 
-/// The same for a reason in which strangers are quoted.
+/// Refuses with a reason in which strangers are quoted.
 pub(crate) fn refuse_visibly<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
     visible_json(status, &Refusal { error: reason })
 }

@@ -98,12 +98,13 @@ pub struct VariantB {
     pub runs: Arc<dyn RunStore>,
     /// Everybody's jobs, for administrators.
     pub queue: Arc<dyn JobQueue>,
-    /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/tools` is served.
+    /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/tools` is
+    /// served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
     /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
     pub openai: bool,
-    /// Whether the stores have the tables that are needed: a database that was down when the service started gets
-    /// them as soon as it is there.
+    /// Whether the stores have the tables that are needed: a database that was down when the service started
+    /// gets them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
     /// Whether `NODE_ENV` is `production`: then clients learn nothing of what goes wrong in here.
     pub production: bool,
@@ -154,7 +155,6 @@ pub struct RateLimit {
 pub struct RateLimits {
     /// Of one address: everything under the two counts, reading jobs included.
     pub address: RateLimit,
-    /// Of one user.
     pub user: RateLimit,
     /// Requests of one user whose token has the tier `premium`, within the same period.
     pub premium_requests: u64,

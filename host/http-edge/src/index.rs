@@ -1,5 +1,5 @@
-//! `GET /`: what this is and where its endpoints are, for somebody who has only the address. Programs get JSON, and browsers,
-//! which name `text/html` in `Accept`, a page.
+//! `GET /`: what this is and where its endpoints are, for somebody who has only the address. Programs get
+//! JSON, and browsers, which name `text/html` in `Accept`, a page.
 
 use std::fmt::Write as _;
 

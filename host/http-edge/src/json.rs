@@ -20,8 +20,8 @@ pub(crate) enum JsonError {
     /// What is wrong is told by its place only: bodies do not belong in the log.
     #[error("the body is not JSON at line {line}, column {column}")]
     Syntax { line: usize, column: usize },
-    /// The body has more members and elements than its values may take memory for, which bounds what one body takes
-    /// however large bodies may be (`MAX_BODY_BYTES`).
+    /// The body has more members and elements than its values may take memory for, which bounds what one body
+    /// takes however large bodies may be (`MAX_BODY_BYTES`).
     #[error("the body has too many members and elements: {0}")]
     TooLarge(ReadError),
 }

@@ -1,24 +1,28 @@
 //! The HTTP edge: what the service looks like from outside.
 //!
 //! - `router`: every route of every variant on one screen.
-//! - `stack`: the middlewares around every request, their order written down once. `middleware/`: one file each.
+//! - `stack`: the middlewares around every request, their order written down once. `middleware/`: one file
+//!   each.
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
-//! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit and
-//!   authentication as well, in `variant_b/api_stack.rs`.
-//!   `variant_b/admin/`: the admin API, by which operators look after the tools. `variant_b/openai/`: the agent for clients
-//!   of OpenAI.
+//! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit
+//!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
+//!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
-//! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over HTTP.
-//! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that shows it.
+//! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over
+//!   HTTP.
+//! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
+//!   shows it.
 //! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what was said
-//!   before it.
+//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what
+//!   was said before it.
 //! - `result_json`: the agent's result as clients read it.
 //! - `server_sent_events/`: runs as server-sent events.
-//! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not change.
-//! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants share.
+//! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
+//!   change.
+//! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
+//!   share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
 //! store), listening on a socket, reading the environment, spawning tasks.

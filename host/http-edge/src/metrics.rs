@@ -43,7 +43,8 @@ pub(crate) async fn show_metrics(
     (Extension(RoutineAnswer), varies.unwrap_or_default(), [(CONTENT_TYPE, content_type)], render(format))
 }
 
-/// OpenMetrics only for a client that names it and that has no other form rather. Ranges such as `*/*` name nothing.
+/// OpenMetrics only for a client that names it and that has no other form rather. Ranges such as `*/*` name
+/// nothing.
 fn wanted_format(headers: &HeaderMap) -> MetricsFormat {
     let (mut open_metrics, mut text) = (0.0, 0.0);
     let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());

@@ -33,14 +33,14 @@ pub enum Hosts {
     Unchecked,
     /// Under any, but HTTP/1.1 has to name one (RFC 9112, section 3.2).
     Named,
-    /// The listener's address is a loopback one, which only a browser of this machine or a client beside it reaches:
-    /// as `localhost`, as an IP address, or under the host of one of [`Origins`]. Any other name was pointed at this
-    /// machine by somebody who wants to be taken for us (DNS rebinding).
+    /// The listener's address is a loopback one, which only a browser of this machine or a client beside it
+    /// reaches: as `localhost`, as an IP address, or under the host of one of [`Origins`]. Any other name was
+    /// pointed at this machine by somebody who wants to be taken for us (DNS rebinding).
     Loopback,
 }
 
 impl Origins {
-    /// These and no others.
+    /// Allows these origins and no others.
     pub fn new(origins: impl IntoIterator<Item = Origin>) -> Self {
         Self(origins.into_iter().collect())
     }
@@ -68,8 +68,8 @@ impl Origins {
 }
 
 impl Origin {
-    /// Whether it is where a request with that authority was sent to. A proxy may have taken TLS away, so the scheme
-    /// says nothing; a port that is not named is the one of the origin's scheme.
+    /// Whether it is where a request with that authority was sent to. A proxy may have taken TLS away, so the
+    /// scheme says nothing; a port that is not named is the one of the origin's scheme.
     pub(crate) fn is(&self, authority: &Authority) -> bool {
         let port = port_of(authority, self.default_port());
         self.host.eq_ignore_ascii_case(authority.host()) && port == Some(self.port)

@@ -18,12 +18,12 @@ pub(crate) fn check_id(id: PathId) -> Option<String> {
     may_be_id(&id).then_some(id)
 }
 
-/// The same of an id that comes in another way.
+/// Whether a text may be an id: for ids that come in another way.
 pub(crate) fn may_be_id(id: &str) -> bool {
     id.len() <= LONGEST_ID && !id.contains(char::is_control)
 }
 
-/// The same for the document.
+/// Describes an id for the document with the bounds of [`may_be_id`].
 pub(crate) const fn id(name: &'static str, about: &'static str, example: fn() -> Value) -> Field {
     Field::text(name).least(1).most(LONGEST_ID as u32).about(about).example(example)
 }

@@ -70,8 +70,8 @@ impl std::fmt::Debug for Readiness {
     }
 }
 
-/// The files of the tools folder that do not serve, in both variants' readiness reports. The others do, so this makes
-/// nothing unhealthy.
+/// The files of the tools folder that do not serve, in both variants' readiness reports. The others do, so
+/// this makes nothing unhealthy.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolsReport {
     /// Those that could not be loaded, or for whose tools the catalog has no room.

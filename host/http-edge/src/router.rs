@@ -1,4 +1,5 @@
-//! Which variants a process serves, and the routes that all of them have. The middlewares around them are in `stack.rs`.
+//! Which variants a process serves, and the routes that all of them have. The middlewares around them are in
+//! `stack.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;

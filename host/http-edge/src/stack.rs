@@ -1,5 +1,5 @@
-//! The middlewares around every route, in the order in which a request meets them. Those of requests under `/api/` and
-//! `/admin/` go on in `variant_b/api_stack.rs`, those of all others in [`protect`].
+//! The middlewares around every route, in the order in which a request meets them. Those of requests under
+//! `/api/` and `/admin/` go on in `variant_b/api_stack.rs`, those of all others in [`protect`].
 //!
 //! The limits on bodies are not here: see `body.rs` for why.
 
@@ -26,18 +26,19 @@ pub(crate) struct Surroundings {
     pub(crate) origins: Origins,
 }
 
-/// Surrounds every route, and what answers when there is none. It is one stack, because each call of [`Router::layer`]
-/// puts every route into one more box.
+/// Surrounds every route, and what answers when there is none. It is one stack, because each call of
+/// [`Router::layer`] puts every route into one more box.
 pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
     let Surroundings { trusted_proxies, observe, origins } = surroundings;
     routes.layer(
         ServiceBuilder::new()
-            // Gives the request an id. Outermost, so that every answer carries it and everything below can use it.
+            // Gives the request an id. Outermost, so that every answer carries it and everything below can
+            // use it.
             .layer(layer_fn(request_id::WithRequestId::new))
             // Finds the client's address, for the log and for the rate limit.
             .layer(MapRequestLayer::new(move |request| client_address::note(request, trusted_proxies)))
-            // Writes one line per request and counts it. Outside the panic guard, so that a request that panicked gets
-            // its line like any other, and inside the two above, which it quotes.
+            // Writes one line per request and counts it. Outside the panic guard, so that a request that
+            // panicked gets its line like any other, and inside the two above, which it quotes.
             .layer(layer_fn(move |inner| request_log::RequestLog::new(inner, observe.clone())))
             // Compresses large answers, whoever gives them.
             .layer(compression::layer())

@@ -1,5 +1,5 @@
-//! A text that does not change while the process runs, such as a page: answered with a tag, so that who has a copy is not
-//! sent it again.
+//! A text that does not change while the process runs, such as a page: answered with a tag, so that who has a
+//! copy is not sent it again.
 
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;

@@ -1,7 +1,8 @@
 //! Bearer tokens: JSON web tokens, accepted as the Node stack's `jsonwebtoken` accepts them
 //! (host/docs/interface/node-clients.md#tokens).
 //!
-//! `issue` signs them, `verify` reads them. Where a token stands in a request and what a client is told of a bad one is not known here.
+//! `issue` signs them, `verify` reads them. Where a token stands in a request and what a client is told of a
+//! bad one is not known here.
 
 mod issue;
 mod provider;
@@ -32,8 +33,8 @@ pub struct Tokens {
 pub struct Claims {
     /// The user. A numeric `id` is written as its decimal text: 5 and "5" are one user.
     pub id: String,
-    /// `premium` means a larger window of requests; anything else, or nothing, the smaller one. Tools may be for some tiers
-    /// only.
+    /// `premium` means a larger window of requests; anything else, or nothing, the smaller one. Tools may be
+    /// for some tiers only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
     /// `admin` may invalidate the cache and look after the tools. Tools may be for some roles only.
@@ -44,19 +45,19 @@ pub struct Claims {
 /// Why a token is not accepted. It quotes nothing of the token.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// It was not signed with our secret and one of our algorithms.
+    /// The token was not signed with our secret and one of our algorithms.
     #[error("the token was not signed by us")]
     Forged,
-    /// It has not the parts of a token, or not the kind of JSON in them.
+    /// The token has not the parts of a token, or not the kind of JSON in them.
     #[error("the token cannot be read")]
     Malformed,
-    /// It expires at a time that is no number.
+    /// The token expires at a time that is no number.
     #[error("the token's `{0}` is not a number")]
     NotATime(&'static str),
-    /// Its time is over.
+    /// The token's time is over.
     #[error("the token has expired")]
     Expired,
-    /// Its time has not come.
+    /// The token's time has not come.
     #[error("the token is not valid yet")]
     NotYet,
     /// Nobody can be told apart by it.

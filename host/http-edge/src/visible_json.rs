@@ -1,5 +1,6 @@
-//! JSON in which every character can be seen: what shows nothing, moves a cursor or turns the reading direction is
-//! written as an escape. It means the same to whoever parses it, and cannot deceive whoever reads it in a terminal.
+//! JSON in which every character can be seen: what shows nothing, moves a cursor or turns the reading
+//! direction is written as an escape. It means the same to whoever parses it, and cannot deceive whoever
+//! reads it in a terminal.
 
 use std::io::{self, Write};
 

@@ -9,8 +9,8 @@ use crate::untrusted_text::printable;
 /// Longest problem text, in bytes: it quotes what the model or the tool wrote.
 pub(crate) const PROBLEM_BYTES: usize = 300;
 
-/// Shows the beginning of a value: writing all of it down may take megabytes. Nothing is read of the value before it is
-/// shown, because most of what does not hold is never told.
+/// Shows the beginning of a value: writing all of it down may take megabytes. Nothing is read of the value
+/// before it is shown, because most of what does not hold is never told.
 pub(crate) fn brief(value: &Value) -> impl fmt::Display {
     Brief(value)
 }

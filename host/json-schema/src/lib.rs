@@ -1,4 +1,5 @@
-//! JSON of strangers, and the schemas that say what it may be. Nothing here waits, and nothing reads or writes files.
+//! JSON of strangers, and the schemas that say what it may be. Nothing here waits, and nothing reads or
+//! writes files.
 //!
 //! - [`MemoryBudget`]: the one reader of their JSON, within a budget of memory.
 //! - [`syntax`]: the keywords of JSON Schema and how each is read, references and `allOf` included.

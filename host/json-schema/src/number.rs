@@ -7,7 +7,8 @@ use serde_json::Number;
 /// A number by its value: `1`, `1.0` and `1e0` are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exact {
-    /// A whole number. Every one that JSON text can give fits, or is too large to be told from its neighbours.
+    /// A whole number. Every one that JSON text can give fits, or is too large to be told from its
+    /// neighbours.
     Whole(i128),
     /// The bits of any other.
     Other(u64),
@@ -56,8 +57,8 @@ impl Exact {
         }
     }
 
-    /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were written
-    /// as: `0.3` is a multiple of `0.1`.
+    /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were
+    /// written as: `0.3` is a multiple of `0.1`.
     pub fn is_multiple_of(self, divisor: Self) -> bool {
         let (value, divisor) = (Decimal::of(self), Decimal::of(divisor));
         if value.digits == 0 || divisor.digits == 0 {
@@ -125,7 +126,8 @@ impl Decimal {
             digits /= 10;
             exponent += 1;
         }
-        // Only whole numbers above what any text of an integer gives have more; their last digits mean nothing.
+        // Only whole numbers above what any text of an integer gives have more; their last digits mean
+        // nothing.
         while digits > u128::MAX / 10 {
             digits /= 10;
             exponent += 1;

@@ -1,11 +1,13 @@
 //! The syntax of JSON Schema, the dialect 2020-12: a schema as its keywords, each of which is read here.
 //!
-//! The tree is the JSON itself, and what is here are views of it. So nothing of a schema is lost (keywords that are
-//! unknown or wrong stay what they are), reading takes no memory, and a part has one address however often references
-//! lead to it. Validating (`validation`), comparing, making portable, generating and linting are walks over it. Each
-//! bounds how many parts it visits, because references make a short schema a large one or an endless one.
+//! The tree is the JSON itself, and what is here are views of it. So nothing of a schema is lost (keywords
+//! that are unknown or wrong stay what they are), reading takes no memory, and a part has one address however
+//! often references lead to it. Validating (`validation`), comparing, making portable, generating and linting
+//! are walks over it. Each bounds how many parts it visits, because references make a short schema a large
+//! one or an endless one.
 //!
-//! The views are lenient: a keyword of another form than it should have says nothing. Only `validation` refuses it.
+//! The views are lenient: a keyword of another form than it should have says nothing. Only `validation`
+//! refuses it.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Number, Value, json};
@@ -41,8 +43,8 @@ pub enum Part<'a> {
 pub struct Keywords<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Document<'a> {
-    /// The part that a reference names, if it is one of this document. Pointers are taken as they are written, and
-    /// then as a URI's fragment, in which anything may be percent-encoded.
+    /// The part that a reference names, if it is one of this document. Pointers are taken as they are
+    /// written, and then as a URI's fragment, in which anything may be percent-encoded.
     pub fn target(self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
         self.0.pointer(pointer).or_else(|| self.0.pointer(&percent_decode_str(pointer).decode_utf8().ok()?))
@@ -59,16 +61,17 @@ impl<'a> Document<'a> {
         found
     }
 
-    /// A part's keywords with its references followed and its `allOf` taken together. Each schema that is read for
-    /// that is taken off `left`, and nothing is added when none is left. What is no object of keywords says nothing.
+    /// A part's keywords with its references followed and its `allOf` taken together. Each schema that is
+    /// read for that is taken off `left`, and nothing is added when none is left. What is no object of
+    /// keywords says nothing.
     pub fn combined(self, part: &Value, left: &mut usize) -> Map<String, Value> {
         let mut all = Map::new();
         self.combine(&mut all, part, left, MOST_STEPS);
         all
     }
 
-    /// Adds the keywords of one more schema that holds at the same time. Of two that differ the first stays: all
-    /// of them hold, so whichever stays allows no less.
+    /// Adds the keywords of one more schema that holds at the same time. Of two that differ the first stays:
+    /// all of them hold, so whichever stays allows no less.
     fn combine(self, all: &mut Map<String, Value>, part: &Value, left: &mut usize, steps: u32) {
         *left = left.saturating_sub(1);
         let Value::Object(map) = part else { return };

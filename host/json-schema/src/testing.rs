@@ -28,7 +28,6 @@ fn number() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// Any value.
 pub fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

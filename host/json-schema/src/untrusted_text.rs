@@ -1,7 +1,8 @@
 //! Texts of strangers: what a reader would not see is taken out or made visible.
 
-/// Characters that show nothing and can carry what only a model reads: zero-width and formatting characters, marks
-/// of writing direction, variation selectors, tags, fillers, and the ends of lines that are none in JSON.
+/// Characters that show nothing and can carry what only a model reads: zero-width and formatting characters,
+/// marks of writing direction, variation selectors, tags, fillers, and the ends of lines that are none in
+/// JSON.
 pub fn is_invisible(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -1,6 +1,7 @@
 //! The dedicated agent cluster behind HTTP: agent-core's `Cluster` port.
 //!
-//! The caller decides which queries go there. An answer is not interpreted: whatever its status, it is passed on.
+//! The caller decides which queries go there. An answer is not interpreted: whatever its status, it is passed
+//! on.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use crate::http::client_span;
 /// here may (host/docs/interface/errors-and-limits.md#errors).
 pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(30_000);
 
-/// The largest answer that is passed on, in bytes. A whole transcript is some hundred KiB; an answer without end must
-/// not fill the memory.
+/// The largest answer that is passed on, in bytes. A whole transcript is some hundred KiB; an answer without
+/// end must not fill the memory.
 const ANSWER_LIMIT: usize = 8 << 20;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

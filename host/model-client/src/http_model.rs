@@ -1,7 +1,7 @@
 //! A model of one provider over HTTP: one request, one reply, no retries.
 //!
-//! A call is a loop: render the request, exchange it, and read the reply, or let [`Negotiation`] find a form of the
-//! request that the provider accepts.
+//! A call is a loop: render the request, exchange it, and read the reply, or let [`Negotiation`] find a form
+//! of the request that the provider accepts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -25,8 +25,8 @@ use crate::protocol::{Prompt, Protocol, UnreadableReply, text_tool_calls};
 use crate::rendered_tools::RenderedToolsCache;
 use crate::settings::ProviderSettings;
 
-/// A call whose own time limit ends less than this before the run's deadline is given the deadline instead, so that the
-/// error says that the run is out of time, not that the model was slow.
+/// A call whose own time limit ends less than this before the run's deadline is given the deadline instead,
+/// so that the error says that the run is out of time, not that the model was slow.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(1);
 
 /// A model of one provider. Holds a pool of connections, so make one and share it.
@@ -101,8 +101,8 @@ impl StreamReader for ReadReply<'_> {
 }
 
 impl HttpModel {
-    /// Sends the request in one form after another until the provider accepts it. The reply is streamed if anybody reads
-    /// along, unless the server does not know that.
+    /// Sends the request in one form after another until the provider accepts it. The reply is streamed if
+    /// anybody reads along, unless the server does not know that.
     async fn negotiate(
         &self,
         request: ModelRequest<'_>,
@@ -210,7 +210,8 @@ impl HttpModel {
         if unreadable.truncated && response.ends_with_the_connection() {
             return self.faults.unreachable("the connection broke in the middle of the reply");
         }
-        // Gateways send the status 200 before they ask the provider behind them, whose error is then the body.
+        // Gateways send the status 200 before they ask the provider behind them, whose error is then the
+        // body.
         match ProviderError::parse(&response.body) {
             Some(error) => {
                 let status = error.implied_status().and_then(|status| StatusCode::from_u16(status).ok());
@@ -287,8 +288,8 @@ impl std::fmt::Debug for HttpModel {
     }
 }
 
-/// Whether an error refuses the form of a request: most servers use 400, those with a schema of their own 422, and
-/// llama.cpp's had 500 for a schema that it could not convert.
+/// Whether an error refuses the form of a request: most servers use 400, those with a schema of their own
+/// 422, and llama.cpp's had 500 for a schema that it could not convert.
 fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
     match status {
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => true,
@@ -302,8 +303,8 @@ fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
     }
 }
 
-/// How a reply ended that is reported as an error: a filter stopped the conversation, or the model wrote nothing within
-/// its limit.
+/// How a reply ended that is reported as an error: a filter stopped the conversation, or the model wrote
+/// nothing within its limit.
 fn finish_of_refusal(refusal: &ProviderError) -> Option<Finish> {
     if refusal.is_content_filter() {
         Some(Finish::ContentFilter)

@@ -10,14 +10,17 @@
 //!
 //! - `resilience/`: [`Retry`] with its [`RetryPolicy`], and [`Fallback`]. They know nothing of HTTP.
 //! - `http_model`: [`HttpModel`], where the layers below are put together.
-//! - `negotiation/`: what is done about a refused request, and how long that is remembered. Reads error texts.
-//! - `rendered_tools`, `portable_schema/`: the tools of a catalog as a provider is shown them, rendered once per catalog.
-//! - `protocol/`: the `Protocol` trait, one folder per provider that implements it, and [`Provider`], the table of
-//!   them. Pure: conversations to JSON, and replies from JSON.
-//! - `http/`: the exchange itself, bounded in time and size, and the errors that it can end in. Knows no provider.
+//! - `negotiation/`: what is done about a refused request, and how long that is remembered. Reads error
+//!   texts.
+//! - `rendered_tools`, `portable_schema/`: the tools of a catalog as a provider is shown them, rendered once
+//!   per catalog.
+//! - `protocol/`: the `Protocol` trait, one folder per provider that implements it, and [`Provider`], the
+//!   table of them. Pure: conversations to JSON, and replies from JSON.
+//! - `http/`: the exchange itself, bounded in time and size, and the errors that it can end in. Knows no
+//!   provider.
 //!
-//! Each layer uses only those below it. Two are apart from them: [`DemoModel`], rules instead of a model for the
-//! first five minutes, and [`HttpCluster`], which asks another agent service instead of a model.
+//! Each layer uses only those below it. Two are apart from them: [`DemoModel`], rules instead of a model for
+//! the first five minutes, and [`HttpCluster`], which asks another agent service instead of a model.
 //!
 //! What does not belong here: the agent loop, prompts, environment variables, the arithmetic of circuits.
 

@@ -1,9 +1,9 @@
 //! The tools of a catalog in the form of a provider, cached by the catalog's digest.
 //!
-//! The texts are the same in every call of every run until a tool is swapped, and often most of the body, so they
-//! are rendered once per catalog instead of once per request. A catalog that was made for one caller, with a
-//! choice of tools or with functions of the caller's, takes what it shares from the service's own, which it
-//! cannot push out.
+//! The texts are the same in every call of every run until a tool is swapped, and often most of the body, so
+//! they are rendered once per catalog instead of once per request. A catalog that was made for one caller,
+//! with a choice of tools or with functions of the caller's, takes what it shares from the service's own,
+//! which it cannot push out.
 
 use std::sync::Arc;
 
@@ -57,8 +57,8 @@ impl RenderedToolsCache {
             return Ok(known);
         }
         let base = tools.base().map(|base| self.get(base, protocol)).transpose()?;
-        // Two requests may render the same catalog at once. That costs a millisecond, once per swap; a lock would
-        // cost every request.
+        // Two requests may render the same catalog at once. That costs a millisecond, once per swap; a lock
+        // would cost every request.
         let new = Arc::new(RenderedTools::new(tools, base.as_deref(), protocol)?);
         recent.add(&new);
         Ok(new)
@@ -103,8 +103,8 @@ impl RenderedTools {
         self.each.get(place).map(|(_, tool)| tool)
     }
 
-    /// The list of the tools for which `offers` is true; `None` when there are none, because providers refuse an empty
-    /// list.
+    /// The list of the tools for which `offers` is true; `None` when there are none, because providers refuse
+    /// an empty list.
     pub(crate) fn list(&self, offers: impl Fn(&str) -> bool) -> serde_json::Result<Option<Arc<RawValue>>> {
         let shown: Vec<_> =
             self.each.iter().filter(|(name, _)| offers(name)).map(|(_, tool)| &**tool).collect();

@@ -20,7 +20,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 pub enum Class {
     /// Reached over the internet.
     Public,
-    /// This machine.
+    /// Loopback: this machine.
     Loopback,
     /// RFC 1918.
     Private,
@@ -28,7 +28,6 @@ pub enum Class {
     SharedNat,
     /// RFC 4193, IPv6's private addresses.
     UniqueLocal,
-    /// The local link.
     LinkLocal,
     /// A cloud's metadata service, which hands out credentials.
     Metadata,
@@ -66,9 +65,7 @@ pub(crate) struct AllowedAddr(SocketAddr);
 /// An address that may not be reached, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForbiddenAddr {
-    /// The address.
     pub address: IpAddr,
-    /// What it is.
     pub class: Class,
 }
 
@@ -91,7 +88,6 @@ pub(crate) fn check(
     if allowed.is_empty() { Err(forbidden) } else { Ok(allowed) }
 }
 
-/// What an address is.
 fn classify(address: IpAddr) -> Class {
     match address {
         IpAddr::V4(address) => classify_v4(address),

@@ -36,7 +36,6 @@ struct Shared {
     connect: Duration,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// What is asked for.

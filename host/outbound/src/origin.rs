@@ -37,7 +37,7 @@ pub enum Host {
 }
 
 impl Origin {
-    /// That of an address, if it is one of HTTP.
+    /// Origin of a URL, if the URL is one of HTTP.
     pub fn of(url: &Url) -> Option<Self> {
         let scheme = Scheme::parse(url.scheme())?;
         let host = match url.host()? {

@@ -137,7 +137,7 @@ async fn sweep<B: RequestBody>(pool: Weak<Pool<B>>, longest: Duration) {
             |one: &IdleConnection<B>| one.since.elapsed() < longest && !one.connection.sender.is_closed();
         idle.connections.retain(is_kept);
         let Some(oldest) = idle.connections.front() else {
-            // This task ends here, so that aborting it does nothing.
+            // The sweeper's task ends here, so that aborting it does nothing.
             idle.sweeper = None;
             return;
         };

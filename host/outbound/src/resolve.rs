@@ -48,7 +48,6 @@ pub struct LookupSlot {
 pub struct LookupBounds {
     /// Of all owners together.
     pub in_all: usize,
-    /// Of one owner.
     pub per_owner: usize,
 }
 

@@ -24,9 +24,10 @@ const GRANTED: [&str; 3] = ["wasi:http/", "wasi:io/", "wasi:clocks/"];
 /// Whether a component has to be granted what it imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It has to, and its crate has an example of the policy that does.
+    /// The component has to be granted its imports, and its crate has an example of the policy that grants
+    /// them.
     Grant,
-    /// It must not.
+    /// The component must not be granted anything.
     NoGrant,
     /// Either.
     Any,
@@ -75,7 +76,6 @@ pub fn encode(module: &Path, need: Need) -> Result<Vec<u8>> {
 pub struct Outside {
     /// What it imports, but for what components within it do.
     pub imports: Vec<String>,
-    /// What it exports.
     pub exports: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Why a tool cannot be made or built: what happened, where, why, and what to do about it. Every error of this crate has
-//! at least the first and the last.
+//! Why a tool cannot be made or built: what happened, where, why, and what to do about it. Every error of
+//! this crate has at least the first and the last.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Tools in JavaScript or TypeScript: the packages that the project's package.json pins, and the project's own build script,
-//! which bundles the sources with esbuild and calls componentize-js.
+//! Tools in JavaScript or TypeScript: the packages that the project's package.json pins, and the project's
+//! own build script, which bundles the sources with esbuild and calls componentize-js.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,10 @@
-//! From a folder with a tool's sources to a component, in Rust, Python or JavaScript, and new folders to begin with.
+//! From a folder with a tool's sources to a component, in Rust, Python or JavaScript, and new folders to
+//! begin with.
 //!
-//! [`create`] writes a project: the SDK and the contract's WIT lie inside, so that it builds anywhere. [`Project::open`] tells
-//! from a folder which language it is in, [`Project::build`] makes the component, [`place`] puts it where a host finds
-//! it. Every [`Error`] says what to do about it, and a [`Progress`] hears of every step that takes more than a second.
+//! [`create`] writes a project: the SDK and the contract's WIT lie inside, so that it builds anywhere.
+//! [`Project::open`] tells from a folder which language it is in, [`Project::build`] makes the component,
+//! [`place`] puts it where a host finds it. Every [`Error`] says what to do about it, and a [`Progress`]
+//! hears of every step that takes more than a second.
 //!
 //! `rust/` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
 //! `python` and `javascript` call the toolchains of these languages, which they install within the project.

@@ -1,4 +1,5 @@
-//! Names of projects: they become names of files, of packages in three languages and of components in a policy.
+//! Names of projects: they become names of files, of packages in three languages and of components in a
+//! policy.
 
 use crate::{Error, Result};
 

@@ -22,7 +22,8 @@ pub struct New<'a> {
 /// Writes a project into a new folder within `parent` and returns its path.
 ///
 /// # Errors
-/// When the name is not allowed, the folder is there, or it cannot be written; nothing stays of a folder that was begun.
+/// When the name is not allowed, the folder is there, or it cannot be written; nothing stays of a folder that
+/// was begun.
 pub fn create(parent: &Path, new: New<'_>) -> Result<PathBuf> {
     name::check(new.name)?;
     let folder = parent.join(new.name);

@@ -1,4 +1,5 @@
-//! Runs the programs that others wrote: what they print is kept for the error, and whoever waits is told that they still run.
+//! Runs the programs that others wrote: what they print is kept for the error, and whoever waits is told that
+//! they still run.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,7 +14,8 @@ use crate::{Error, Result};
 /// How often somebody who waits is told that it still goes on.
 const REMINDER: Duration = Duration::from_secs(5);
 
-/// The longest wait for one program: installing and compiling take minutes on a slow machine, hanging takes for ever.
+/// The longest wait for one program: installing and compiling take minutes on a slow machine, hanging takes
+/// for ever.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// Lines of each stream that are kept, the last ones, and how long each may be.

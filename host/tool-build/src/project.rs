@@ -25,14 +25,15 @@ pub struct Project {
 /// What a build takes from where it runs.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// Where cargo keeps the sources of dependencies (`CARGO_HOME`), so that this path does not stand in components.
+    /// Where cargo keeps the sources of dependencies (`CARGO_HOME`), so that this path does not stand in
+    /// components.
     pub cargo_home: Option<PathBuf>,
 }
 
 /// A component that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
-    /// Its name; the file is this and `.wasm`.
+    /// Name of the component; the file is the name and `.wasm`.
     pub name: String,
     /// The component.
     pub bytes: Vec<u8>,

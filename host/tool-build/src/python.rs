@@ -1,4 +1,5 @@
-//! Tools in Python: a virtual environment within the project, componentize-py in it, and the component that it makes.
+//! Tools in Python: a virtual environment within the project, componentize-py in it, and the component that
+//! it makes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

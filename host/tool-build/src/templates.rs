@@ -1,13 +1,14 @@
-//! The files of new projects. They lie in `templates/`; the SDK and the contract are those of this repository.
+//! The files of new projects. They lie in `templates/`; the SDK and the contract are those of this
+//! repository.
 
 use crate::language::Language;
 
 /// What the new tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Example {
-    /// It greets: nothing has to be granted.
+    /// A tool that greets: nothing has to be granted.
     Greeting,
-    /// It asks an HTTP service that wants a key, under a policy.
+    /// The tool asks an HTTP service that wants a key, under a policy.
     Http,
 }
 

@@ -1,5 +1,5 @@
-//! What operators do with the tools while they serve. The rules are in `versions/`, and what all replicas know is in the
-//! store that `rollout/` writes; here the two are asked.
+//! What operators do with the tools while they serve. The rules are in `versions/`, and what all replicas
+//! know is in the store that `rollout/` writes; here the two are asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -200,8 +200,8 @@ impl ToolHost {
     }
 
     /// Approving the digest of an approved version that describes itself otherwise now approves that
-    /// description: the change for it, if there is such a difference. It has to be the one that was looked at,
-    /// which the approval says with the digest of its facts.
+    /// description: the change for it, if there is such a difference. It has to be the one that was looked
+    /// at, which the approval says with the digest of its facts.
     async fn described_anew(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Concurrency limits of calls: a bulkhead per component, within the slots that all components share.
 //!
-//! A component that hangs uses up its own permits and no more. A call acquires its component's permit first, so that it
-//! holds no slot while it waits for that.
+//! A component that hangs uses up its own permits and no more. A call acquires its component's permit first,
+//! so that it holds no slot while it waits for that.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,7 +67,7 @@ pub(crate) struct Permits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Plain,
-    /// It may call further tools.
+    /// The call may call further tools.
     CallsTools,
 }
 

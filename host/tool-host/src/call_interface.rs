@@ -1,5 +1,5 @@
-//! How the tools of a component are called: by the contract, as JSON text, or by the typed functions that it exports,
-//! whose arguments and answers `typed/` maps to JSON and back.
+//! How the tools of a component are called: by the contract, as JSON text, or by the typed functions that it
+//! exports, whose arguments and answers `typed/` maps to JSON and back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) enum CallInterface {
     Contract(AnyToolPre<CallState>),
     /// Functions of its own, by the names of their tools.
     Typed { pre: InstancePre<CallState>, functions: BTreeMap<String, TypedFunction> },
-    /// It is no component but the tools of an MCP server, which is asked over its protocol.
+    /// Tools of an MCP server, which is asked over its protocol: there is no component.
     Mcp { server: Arc<Server>, tools: ToolList },
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Transfer {
 pub(crate) enum Returned {
     /// JSON text.
     Value(String),
-    /// Its own failure.
+    /// A failure that the tool itself told.
     Failure(Failure),
     /// Something that cannot be told as JSON.
     Mismatch(Mismatch),
@@ -132,7 +132,7 @@ impl CallInterface {
             Self::Contract(pre) => Some(Ok(Prepared::Contract { pre, tool, arguments })),
             Self::Typed { pre, functions } => {
                 let function = functions.get(tool)?;
-                // It has been checked against the schema; it was JSON before it was text.
+                // The arguments have been checked against the schema; they were JSON before they were text.
                 let arguments = serde_json::from_str(arguments).unwrap_or(Value::Null);
                 let parameters = function.tool.encode(&arguments);
                 Some(parameters.map(|parameters| Prepared::Typed { pre, function, parameters }))

@@ -56,8 +56,8 @@ pub(crate) const TABLES: u32 = 16;
 /// neither wait for calls nor take theirs.
 pub(crate) const DESCRIBE_SLOTS: u32 = 2;
 
-/// Calls that may call tools, at the same time. They have instances of their own, so that they never hold what the calls
-/// wait for that they make: those cannot call further.
+/// Calls that may call tools, at the same time. They have instances of their own, so that they never hold
+/// what the calls wait for that they make: those cannot call further.
 pub(crate) const CALLING_SLOTS: u32 = 32;
 
 /// How many of them one component may hold, so that one whose calls hang leaves some to others.
@@ -82,7 +82,8 @@ impl Limiter {
         Self { memory_limit, memory: 0, table_elements: 0, denied: false, progress }
     }
 
-    /// Whether the guest's last request for memory or a table was denied. One that traps then trapped because of it.
+    /// Whether the guest's last request for memory or a table was denied. One that traps then trapped because
+    /// of it.
     pub(crate) fn denied(&self) -> bool {
         self.denied
     }

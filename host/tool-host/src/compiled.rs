@@ -1,9 +1,9 @@
 //! Compiled components on disk, so that a second start loads instead of compiling.
 //!
-//! Compiled code is run as it is found, so a process that can write it can do whatever the host can. The folder must
-//! therefore be writable by this user alone; a file in it ends with the digest of the code before it, and one that is
-//! torn or damaged is compiled anew. Without a folder the code goes through an anonymous file in memory. This is the
-//! one place of the project where `unsafe` is needed.
+//! Compiled code is run as it is found, so a process that can write it can do whatever the host can. The
+//! folder must therefore be writable by this user alone; a file in it ends with the digest of the code before
+//! it, and one that is torn or damaged is compiled anew. Without a folder the code goes through an anonymous
+//! file in memory. This is the one place of the project where `unsafe` is needed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -181,13 +181,14 @@ impl Output {
     }
 }
 
-/// Maps compiled code into memory. Where files cannot be mapped to be run, such as on a file system that is mounted
-/// `noexec`, it is copied.
+/// Maps compiled code into memory. Where files cannot be mapped to be run, such as on a file system that is
+/// mounted `noexec`, it is copied.
 #[expect(unsafe_code, reason = "wasmtime cannot check that compiled code is what its compiler wrote")]
 fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
-    // SAFETY: the file was written by a compiler that this process started, into a file that this process opened: in a
-    // folder that only this user can write, where its digest matches and its name holds the engine's fingerprint, or
-    // in one without a name. It is never written again. wasmtime checks its own version and settings once more.
+    // SAFETY: the file was written by a compiler that this process started, into a file that this process
+    // opened: in a folder that only this user can write, where its digest matches and its name holds the
+    // engine's fingerprint, or in one without a name. It is never written again. wasmtime checks its own
+    // version and settings once more.
     let mapped = unsafe { Component::deserialize_file(engine, path_of(file)) };
     mapped.or_else(|error| {
         let mut code = Vec::new();
@@ -241,7 +242,8 @@ fn digest_of(file: &File, bytes: u64) -> io::Result<[u8; DIGEST_BYTES as usize]>
     Ok(hasher.finalize().into())
 }
 
-/// Whether compiled tools can be kept in a folder, which is made if need be: it must be ours, and nobody else may write it.
+/// Whether compiled tools can be kept in a folder, which is made if need be: it must be ours, and nobody else
+/// may write it.
 pub fn check_compile_cache(folder: &Path) -> io::Result<()> {
     make_private(folder)
 }

@@ -34,7 +34,7 @@ pub(crate) struct Component {
     pub(crate) id: String,
     /// Linked and ready to be instantiated.
     pub(crate) call_interface: CallInterface,
-    /// Its tools.
+    /// Tools of the component.
     pub(crate) tools: Vec<Arc<Definition>>,
     /// The file that lies beside it as its signature, whatever that is.
     pub(crate) signature: Option<Vec<u8>>,

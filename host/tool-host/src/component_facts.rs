@@ -1,4 +1,5 @@
-//! What operators are shown of a component: its tools, what it imports and what of that is the policy's to grant.
+//! What operators are shown of a component: its tools, what it imports and what of that is the policy's to
+//! grant.
 
 use agent_core::words::{ComponentFacts, ToolFacts};
 

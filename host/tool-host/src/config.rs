@@ -35,7 +35,8 @@ pub struct Config {
     pub mcp_look_limit: Duration,
     /// What one call may use up.
     pub limits: Limits,
-    /// About how many tokens all tools together may add to every model call: [`agent_core::agent_loop::most_catalog_tokens`].
+    /// About how many tokens all tools together may add to every model call:
+    /// [`agent_core::agent_loop::most_catalog_tokens`].
     pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,
@@ -46,12 +47,14 @@ pub struct Config {
     pub policy: PolicyFile,
     /// Looks up the environment variables that the policy names as sources of secrets.
     pub environment: Environment,
-    /// Where the requests of tools are sent from: a runtime that runs no guests, so that network I/O does not wait behind
-    /// one that computes.
+    /// Where the requests of tools are sent from: a runtime that runs no guests, so that network I/O does not
+    /// wait behind one that computes.
     pub io_runtime: Handle,
-    /// Where versions of components are kept, so that all replicas serve the same; without it the folder decides.
+    /// Where versions of components are kept, so that all replicas serve the same; without it the folder
+    /// decides.
     pub versions: Option<Arc<dyn ToolVersions>>,
-    /// Whether a component that is new, reaches for more or tells models something else serves only once it is approved.
+    /// Whether a component that is new, reaches for more or tells models something else serves only once it
+    /// is approved.
     pub needs_approval: bool,
     /// Whether they are sent at all, and who is told of them.
     pub http: HttpMode,
@@ -60,11 +63,11 @@ pub struct Config {
     /// What the key is derived from under which components are told names of users: the same on every
     /// replica, and nobody else's to know. Without it they know no users.
     pub user_names_key: Option<Secret>,
-    /// Whether to note down what components want that they are not granted, for [`ToolHost::learned`](crate::ToolHost).
-    /// Everything is loaded then, and nothing more is granted.
+    /// Whether to note down what components want that they are not granted, for
+    /// [`ToolHost::learned`](crate::ToolHost). Everything is loaded then, and nothing more is granted.
     pub learn: bool,
-    /// Whether to remember, beside the compiled components, which file has which tools and what served last. For services:
-    /// whoever only looks must not change what a restart finds.
+    /// Whether to remember, beside the compiled components, which file has which tools and what served last.
+    /// For services: whoever only looks must not change what a restart finds.
     pub remembers: bool,
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,

@@ -1,5 +1,5 @@
-//! Bounds the bytes of components that are held at the same time. A file is read only when the largest one would
-//! fit, because its size may change until then; what it does not take is given back.
+//! Bounds the bytes of components that are held at the same time. A file is read only when the largest one
+//! would fit, because its size may change until then; what it does not take is given back.
 //!
 //! Whoever waits here holds neither bytes nor a compiler. Only the inventory waits: elsewhere, loads would be
 //! waited for that nobody drives.
@@ -76,8 +76,9 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn two_of_the_largest_or_many_small_ones_are_held() {
+    // Outside of a runtime, whose tasks have to yield after some hundred permits.
+    #[test]
+    fn two_of_the_largest_or_many_small_ones_are_held() {
         let memory = ContentMemory::new();
         let reserve = || memory.reserve().now_or_never().map(Result::unwrap);
         let largest = usize::try_from(MOST_BYTES).unwrap();

@@ -1,6 +1,6 @@
-//! What a component says of itself before anything is compiled: is it a component, which version of the contract it was
-//! built for, and which capabilities it wants. A pure reader of bytes: what may be imported is the table of
-//! `capability/`.
+//! What a component says of itself before anything is compiled: is it a component, which version of the
+//! contract it was built for, and which capabilities it wants. A pure reader of bytes: what may be imported
+//! is the table of `capability/`.
 
 use std::collections::BTreeSet;
 
@@ -144,7 +144,7 @@ fn recognize(bytes: &[u8]) -> Option<&'static str> {
 /// Names of the exports and imports of the outermost component, if there are not too many.
 pub(crate) fn outer_names(bytes: &[u8]) -> Result<OuterNames<'_>, LoadError> {
     let broken = |error: wasmparser::BinaryReaderError| {
-        // Its text goes on over many lines of hexadecimal digits.
+        // An error of wasmparser goes on over many lines of hexadecimal digits.
         let text = error.to_string();
         LoadError::NotWasm(printable(text.lines().next().unwrap_or_default(), NAME_BYTES))
     };

@@ -117,14 +117,14 @@ impl Definition {
         self.output.as_ref().map(|schema| &schema.text)
     }
 
-    /// The policy lets it call the run's other tools. What those do may not bear being done twice, whatever it says of
-    /// itself.
+    /// The policy lets it call the run's other tools. What those do may not bear being done twice, whatever
+    /// it says of itself.
     pub(crate) fn calls_tools(&mut self) {
         (self.spec.calls_tools, self.spec.is_repeatable) = (true, false);
         self.spec.hints = ToolHints::default();
     }
 
-    /// Its component sends requests, or cannot.
+    /// Notes whether the tool's component sends requests, or cannot.
     pub(crate) fn reaches_out(&mut self, may: bool) {
         self.spec.hints.open_world = Some(may);
     }
@@ -134,13 +134,14 @@ impl Definition {
         self.arguments.check(arguments, "the arguments", fuel)
     }
 
-    /// The same for arguments that are written down.
+    /// Checks arguments that are written down as JSON text.
     pub(crate) fn check_arguments_text(&self, text: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
         fuel.spend(text.len() as u64 / 8)?;
         self.check_arguments(&read(text)?, fuel)
     }
 
-    /// Holds a returned value against its schema, or at least against JSON. What is wrong is for the operator.
+    /// Holds a returned value against its schema, or at least against JSON. What is wrong is for the
+    /// operator.
     pub(crate) fn check_output(&self, text: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
         // Reading costs steps too, and what nobody waits for any more is not even read.
         fuel.spend(text.len() as u64 / 8)?;
@@ -251,7 +252,8 @@ fn meant_hint(key: &str) -> Option<&'static str> {
     })
 }
 
-/// What a tool says of its calls, as clients are told. What contradicts itself is read as the worse of the two.
+/// What a tool says of its calls, as clients are told. What contradicts itself is read as the worse of the
+/// two.
 fn read_hints(hints: &[(String, String)]) -> ToolHints {
     let says = |key: &str| hints.iter().find(|(own, _)| own == key).map(|(_, value)| value == "true");
     let (destructive, idempotent) = (says("destructive"), says("idempotent"));

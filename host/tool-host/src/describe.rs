@@ -1,8 +1,8 @@
 //! Calls a component's `describe` and prepares the tools it describes.
 //!
-//! Both run a stranger's programs, the guest and its schemas. So they run on a blocking thread of the guest runtime,
-//! each with a time limit that counts from when it begins, and with slots of their own: a host that is full of calls
-//! can still load a component.
+//! Both run a stranger's programs, the guest and its schemas. So they run on a blocking thread of the guest
+//! runtime, each with a time limit that counts from when it begins, and with slots of their own: a host that
+//! is full of calls can still load a component.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -49,14 +49,14 @@ pub(crate) fn build(limits: &Limits, metering: bool) -> wasmtime::Result<(Engine
     Ok((engine, allocation))
 }
 
-/// An engine that compiles for the one above and runs nothing: where instances come from makes no difference to
-/// the code.
+/// An engine that compiles for the one above and runs nothing: where instances come from makes no difference
+/// to the code.
 pub(crate) fn for_compiling(metering: bool) -> wasmtime::Result<Engine> {
     Engine::new(&config(None, metering))
 }
 
-/// Such an engine for compiling versions of a component again and again: functions that are found in `functions`
-/// are taken from there.
+/// Such an engine for compiling versions of a component again and again: functions that are found in
+/// `functions` are taken from there.
 pub(crate) fn for_compiling_again(
     metering: bool,
     functions: Arc<dyn CacheStore>,
@@ -97,9 +97,9 @@ fn config(pool: Option<&Limits>, metering: bool) -> Config {
 }
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
-    // Room for as many calls of the largest component as there are slots, so that no component can use up what
-    // another one needs, for those that call tools, and for those that describe themselves. It is address space; only what is touched
-    // becomes memory.
+    // Room for as many calls of the largest component as there are slots, so that no component can use up
+    // what another one needs, for those that call tools, and for those that describe themselves. It is
+    // address space; only what is touched becomes memory.
     let calls = limits.concurrency.saturating_add(DESCRIBE_SLOTS + CALLING_SLOTS);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(calls);

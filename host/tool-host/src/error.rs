@@ -76,8 +76,8 @@ pub enum LoadError {
         "imports {0}, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 and nothing else"
     )]
     Ungranted(String),
-    /// The component imports HTTP and has no lines for it in the policy. Those of JavaScript import it unless they are told
-    /// not to.
+    /// The component imports HTTP and has no lines for it in the policy. Those of JavaScript import it unless
+    /// they are told not to.
     #[error(
         "imports {import}, and the policy (TOOLS_POLICY) grants it no requests: the log has the lines to write. If it needs none, build it without: in JavaScript `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js"
     )]
@@ -162,7 +162,7 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: String,
     },
-    /// It is in the folder, and nobody has approved it.
+    /// The component is in the folder, and nobody has approved it.
     #[error(
         "waits for approval (TOOLS_APPROVAL is on), and there is no store of approvals to ask: name its digest in the policy (TOOLS_POLICY), in its [[component]] or [[mcp]] with digest = \"{digest}\""
     )]
@@ -191,7 +191,7 @@ pub enum LoadError {
     /// The store of versions cannot be reached.
     #[error("cannot be proposed now: {0}; it is tried again")]
     NotWrittenDown(String),
-    /// It cannot be proposed as it is.
+    /// The component cannot be proposed as it is.
     #[error("cannot be proposed: {0}")]
     NotProposed(String),
     /// The bytes of a version are not there any more, or are others.

@@ -1,8 +1,9 @@
-//! The tools folder as a file system: which files are in it, what identifies their content, and how they are read.
+//! The tools folder as a file system: which files are in it, what identifies their content, and how they are
+//! read.
 //!
-//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work, every
-//! question has a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that hangs. The limit
-//! counts from when a question has its thread: a queue behind slow answers is no hang.
+//! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work,
+//! every question has a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that
+//! hangs. The limit counts from when a question has its thread: a queue behind slow answers is no hang.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -67,7 +68,7 @@ pub(crate) struct Content {
 pub(crate) struct Listing {
     /// Device and inode of the folder itself: another one under the same path is to be watched anew.
     pub(crate) identity: (u64, u64),
-    /// Its tool files. One without a fingerprint is there but cannot be looked at.
+    /// Tool files of the folder. One without a fingerprint is there but cannot be looked at.
     pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
     /// Whether there is no folder. Then the files are those of MCP servers.
     pub(crate) is_absent: bool,
@@ -150,7 +151,8 @@ impl Folder {
                 let signature = match read_bounded(&signature, MOST_SIGNATURE_BYTES) {
                     Ok(signature) => Some(signature),
                     Err(LoadError::Unreadable(error)) if error.kind() == NotFound => None,
-                    // Whatever is wrong with it, it signs nothing; of a component that needs no signature that is no fault.
+                    // Whatever is wrong with it, it signs nothing; of a component that needs no signature
+                    // that is no fault.
                     Err(LoadError::TooLarge { .. } | LoadError::NotAFile) => Some(Vec::new()),
                     Err(error) => return Err(error),
                 };
@@ -160,7 +162,8 @@ impl Folder {
         read.await.unwrap_or_else(|error| Err(LoadError::Unreadable(error)))
     }
 
-    /// Asks the file system on a blocking thread and waits up to the limit. A thread that hangs keeps its permit.
+    /// Asks the file system on a blocking thread and waits up to the limit. A thread that hangs keeps its
+    /// permit.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -223,8 +226,8 @@ fn list(folder: &Path) -> io::Result<Listing> {
     Ok(Listing { identity: (itself.dev(), itself.ino()), files, is_absent: false })
 }
 
-/// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up and
-/// an endless file must not fill the memory.
+/// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up
+/// and an endless file must not fill the memory.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(LoadError::Unreadable)?;

@@ -1,9 +1,9 @@
 //! The runtime for guests that compute for long: a tokio runtime that serves nothing else.
 //!
-//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for milliseconds must
-//! not sit on a thread that serves HTTP. So a call is first polled where it was asked for; at its first pause (a tick
-//! of the clock, or a wait for the host) the rest of it moves to this runtime. A call that is known to take long is
-//! begun there, so that several of them run side by side.
+//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for
+//! milliseconds must not sit on a thread that serves HTTP. So a call is first polled where it was asked for;
+//! at its first pause (a tick of the clock, or a wait for the host) the rest of it moves to this runtime. A
+//! call that is known to take long is begun there, so that several of them run side by side.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,8 @@ use tracing::Instrument;
 
 use crate::call::progress::Progress;
 
-/// How long a guest whose caller has gone may go on, so that one that asks (`context.cancelled`) can end well.
+/// How long a guest whose caller has gone may go on, so that one that asks (`context.cancelled`) can end
+/// well.
 pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
 /// Why a call gave no value.
@@ -39,7 +40,6 @@ pub(crate) enum Start {
     OnGuestRuntime,
 }
 
-/// The runtime.
 #[derive(Debug)]
 pub(crate) struct GuestRuntime(Handle);
 
@@ -48,8 +48,9 @@ impl GuestRuntime {
         Self(runtime)
     }
 
-    /// Runs a call until its deadline. Dropping this future tells the guest that it is cancelled and interrupts it
-    /// [`GRACE`] later; passing the deadline interrupts it at its next pause, at most one tick later.
+    /// Runs a call until its deadline. Dropping this future tells the guest that it is cancelled and
+    /// interrupts it [`GRACE`] later; passing the deadline interrupts it at its next pause, at most one tick
+    /// later.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         start: Start,

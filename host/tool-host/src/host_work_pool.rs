@@ -1,8 +1,8 @@
 //! The host's own work for guests: checking large values, preparing schemas, and describing.
 //!
-//! It runs on the blocking threads of the guest runtime, with a limit on how much runs at once, in all and for one
-//! component. It ends itself at its deadline. The caller stops waiting then; permits and slots are held until the work
-//! has really ended.
+//! It runs on the blocking threads of the guest runtime, with a limit on how much runs at once, in all and
+//! for one component. It ends itself at its deadline. The caller stops waiting then; permits and slots are
+//! held until the work has really ended.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +31,8 @@ impl HostWork {
         Self { threads, permits: Arc::new(Semaphore::new(PERMITS)) }
     }
 
-    /// Does a piece of work that ends itself at `deadline` or soon after. It drops what it holds when it ends.
+    /// Does a piece of work that ends itself at `deadline` or soon after. It drops what it holds when it
+    /// ends.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         component: &Arc<Semaphore>,

@@ -1,6 +1,8 @@
-//! What a component is, read from its bytes alone: for its author, before anything loads it and also when nothing would.
+//! What a component is, read from its bytes alone: for its author, before anything loads it and also when
+//! nothing would.
 //!
-//! Nothing is compiled or run. What its tools are is known when a [`ToolHost`](crate::ToolHost) has loaded it.
+//! Nothing is compiled or run. What its tools are is known when a [`ToolHost`](crate::ToolHost) has loaded
+//! it.
 
 use json_schema::untrusted_text::printable;
 
@@ -30,7 +32,8 @@ pub struct Inspection {
     pub wants: NeededGrants,
     /// The lines of a policy to add, as a refusal prints them; absent when it needs none.
     pub lines: Option<String>,
-    /// Whose signature lies beside it, of those that the policy trusts, or why it is of no use; absent without one.
+    /// Whose signature lies beside it, of those that the policy trusts, or why it is of no use; absent
+    /// without one.
     pub signer: Option<Result<String, String>>,
     /// Why it is refused before it is even compiled.
     pub refusal: Option<String>,
@@ -45,12 +48,10 @@ pub enum ComponentKind {
     Typed,
 }
 
-/// One import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
     /// `package/interface@version`.
     pub name: String,
-    /// What it needs.
     pub need: Need,
 }
 

@@ -1,5 +1,5 @@
-//! What a component wants that it is not granted, noted down while nothing more than is granted happens: the input of
-//! `agent-host tools learn`.
+//! What a component wants that it is not granted, noted down while nothing more than is granted happens: the
+//! input of `agent-host tools learn`.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,18 +1,20 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a file to
-//!   something that can be called.
+//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a
+//!   file to something that can be called.
 //! - `host_work_pool`: what the host computes for guests, beside the threads that serve.
-//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set made of
-//!   it.
+//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set
+//!   made of it.
 //! - `versions`: which version of a component may serve, and how another one is tried.
 //! - `approved`: a load is held to how its version described itself when it was approved.
 //! - `mcp`: servers of the Model Context Protocol, whose tools are served like those of components.
-//! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on which thread.
+//! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on
+//!   which thread.
 //! - `capability`, `limits`: what a guest may import and use up.
 //! - `inspect`, `precompile`: what a component is, and its code, for its author.
-//! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and HTTP under it.
+//! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and
+//!   HTTP under it.
 //! - `engine`, `sandbox`, `runtime`: what all of them share.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
@@ -103,8 +105,8 @@ use rollout::{Counted, Rollout};
 use runtime::Runtime;
 use snapshot::Serving;
 
-/// Longest time a start waits for its tools: enough for those that were compiled before. The others are published when
-/// they are loaded.
+/// Longest time a start waits for its tools: enough for those that were compiled before. The others are
+/// published when they are loaded.
 const START_WAIT: Duration = Duration::from_millis(250);
 
 /// The tools of one folder.
@@ -138,7 +140,7 @@ struct Published {
 /// Why a tool host cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// This machine or its settings do not let wasmtime start.
+    /// The machine or its settings do not let wasmtime start.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
     /// The policy cannot be read. Every problem of the file has a line.
@@ -150,9 +152,9 @@ pub enum StartError {
 }
 
 impl ToolHost {
-    /// Begins to load the tools of the folder. Those that were compiled before serve when this returns; the others
-    /// are [prepared](Toolbox::preparing) as long as somebody [watches](Self::watch) or [reloads](Self::reload).
-    /// Components that cannot be loaded are [faults](Toolbox::faults).
+    /// Begins to load the tools of the folder. Those that were compiled before serve when this returns; the
+    /// others are [prepared](Toolbox::preparing) as long as somebody [watches](Self::watch) or
+    /// [reloads](Self::reload). Components that cannot be loaded are [faults](Toolbox::faults).
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let begun = Instant::now();
         let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
@@ -208,8 +210,8 @@ impl ToolHost {
         Ok(host)
     }
 
-    /// Looks at the folder and waits until everything that is new in it serves or is refused. Calls and runs under
-    /// way finish on the set they started with.
+    /// Looks at the folder and waits until everything that is new in it serves or is refused. Calls and runs
+    /// under way finish on the set they started with.
     pub async fn reload(&self) {
         let mut inventory = self.inventory.lock().await;
         self.reload_policy(&mut inventory).await;
@@ -224,7 +226,8 @@ impl ToolHost {
         }
     }
 
-    /// Follows the folder and the versions that replicas agreed on, and makes the calls of shadows. Never returns.
+    /// Follows the folder and the versions that replicas agreed on, and makes the calls of shadows. Never
+    /// returns.
     pub async fn watch(&self) {
         let followed = async {
             loop {
@@ -266,7 +269,8 @@ impl ToolHost {
         }
     }
 
-    /// Reads the policy again. With another one in force, every file is looked at anew: it may be granted more or less now.
+    /// Reads the policy again. With another one in force, every file is looked at anew: it may be granted
+    /// more or less now.
     async fn reload_policy(&self, inventory: &mut Inventory) {
         let runtime = self.runtime.clone();
         // silent-ok: a reading that panicked has been logged, and the next one comes.
@@ -331,8 +335,8 @@ impl ToolHost {
         self.published.load().serving.all.list()
     }
 
-    /// The lines of a policy that let a tool's component do what its calls tried to do until now. Absent without
-    /// [`Config::learn`], and when there is no such tool.
+    /// The lines of a policy that let a tool's component do what its calls tried to do until now. Absent
+    /// without [`Config::learn`], and when there is no such tool.
     pub fn learned(&self, tool: &str) -> Option<Learned> {
         let serving = self.published.load();
         let component = serving.serving.all.component_of(tool)?;

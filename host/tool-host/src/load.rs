@@ -1,4 +1,5 @@
-//! From a file's bytes to a component that can be called: inspected, compiled or found compiled, linked, described.
+//! From a file's bytes to a component that can be called: inspected, compiled or found compiled, linked,
+//! described.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -62,8 +63,8 @@ impl Source {
     }
 }
 
-/// Reads a source, which waits while too many bytes of others are held. The list of an MCP server is small, and
-/// its server may take its time.
+/// Reads a source, which waits while too many bytes of others are held. The list of an MCP server is small,
+/// and its server may take its time.
 pub(crate) async fn read_counted(
     runtime: &Runtime,
     memory: &ContentMemory,
@@ -90,8 +91,8 @@ pub(crate) async fn load_from(
 }
 
 /// Loads a component from what was read of `source`, and hands that back. What takes long happens on threads
-/// for blocking work, in a compiler process, or where guests run: never where requests are served. Dropping the
-/// future ends the compiler.
+/// for blocking work, in a compiler process, or where guests run: never where requests are served. Dropping
+/// the future ends the compiler.
 pub(crate) async fn load(
     runtime: Arc<Runtime>,
     name: &str,
@@ -264,8 +265,8 @@ async fn compile(
     let permit = match runtime.compilers.try_permit() {
         Some(permit) => permit,
         None => {
-            // Files that wait for a compiler are dropped and read again, so that a folder of large ones does not fill
-            // the memory.
+            // Files that wait for a compiler are dropped and read again, so that a folder of large ones does
+            // not fill the memory.
             let known = without_bytes(content);
             let permit = runtime.compilers.permit().await?;
             content = unchanged(source.read().await?, &known)?;

@@ -16,15 +16,16 @@ pub(crate) fn answers_no_json(error: serde_json::Error) -> Misfit {
 
 /// The name that is most like one that a tool may not have: `look_up` for `lookUp` and `Look-Up`.
 pub(crate) fn proposed_name(name: &str) -> Option<String> {
-    let mut proposed = String::new();
+    let (mut proposed, mut before) = (String::new(), ' ');
     for letter in name.chars().take(NAME_BYTES) {
-        let begins_word = letter.is_ascii_uppercase() && proposed.ends_with(|c: char| c.is_ascii_lowercase());
+        let begins_word = letter.is_ascii_uppercase() && before.is_ascii_lowercase();
         if (begins_word || !letter.is_ascii_alphanumeric()) && !proposed.ends_with('_') {
             proposed.push('_');
         }
         if letter.is_ascii_alphanumeric() {
             proposed.push(letter.to_ascii_lowercase());
         }
+        before = letter;
     }
     let proposed = proposed.trim_start_matches(|c: char| !c.is_ascii_lowercase()).trim_end_matches('_');
     is_tool_name(proposed).then(|| proposed.to_owned())

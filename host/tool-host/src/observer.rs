@@ -26,7 +26,6 @@ pub trait Observer: Send + Sync {
 /// What one call came to and what it cost.
 #[derive(Debug, Clone, Copy)]
 pub struct CallReport<'a> {
-    /// The tool.
     pub tool: &'a str,
     /// Name of its component, without the digest.
     pub component: &'a str,

@@ -20,7 +20,8 @@ use crate::component::digest;
 use crate::engine;
 use crate::error::{LoadError, detail};
 
-/// Most bytes of functions that are kept: a Python interpreter has thirty million of them, a JavaScript engine seventy.
+/// Most bytes of functions that are kept: a Python interpreter has thirty million of them, a JavaScript
+/// engine seventy.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Compiles versions of a component one after the other.

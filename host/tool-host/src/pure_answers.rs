@@ -1,7 +1,8 @@
-//! Answers of tools that say that equal arguments always have equal answers (`pure`), kept by component and arguments.
+//! Answers of tools that say that equal arguments always have equal answers (`pure`), kept by component and
+//! arguments.
 //!
-//! Counts only for components that import nothing but the log: whatever else a tool could ask may answer otherwise next
-//! time. The answers went through every check when they were kept.
+//! Counts only for components that import nothing but the log: whatever else a tool could ask may answer
+//! otherwise next time. The answers went through every check when they were kept.
 
 use std::sync::Arc;
 
@@ -19,7 +20,6 @@ const ANSWERS: usize = 10_000;
 /// What an entry weighs besides its answer: its key and the cache's own bookkeeping.
 const ENTRY_BYTES: usize = 128;
 
-/// The answers.
 #[derive(Debug)]
 pub(crate) struct PureAnswers(Cache<PureCall, Arc<str>, Bytes>);
 

@@ -1,4 +1,5 @@
-//! Versions of components that serve no longer and stay loaded for a while: runs that began with them may be taken up.
+//! Versions of components that serve no longer and stay loaded for a while: runs that began with them may be
+//! taken up.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;

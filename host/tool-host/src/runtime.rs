@@ -33,8 +33,8 @@ pub(crate) struct Runtime {
     pub(crate) sandbox: Sandbox,
     /// Components that were compiled before.
     pub(crate) cache: CompiledCache,
-    /// Memory for what is read to be loaded, and for what is read to be proposed: a store that does not answer
-    /// holds up proposals, and no loads.
+    /// Memory for what is read to be loaded, and for what is read to be proposed: a store that does not
+    /// answer holds up proposals, and no loads.
     pub(crate) loaded_content: ContentMemory,
     pub(crate) proposed_content: ContentMemory,
     /// Compiles those that were not.
@@ -70,7 +70,8 @@ pub(crate) struct Runtime {
 impl Runtime {
     pub(crate) fn new(config: Config, grants: Grants) -> wasmtime::Result<Self> {
         let (slots, grants) = (Slots::new(&config.limits), Arc::new(grants));
-        // Where something else answers than the network, as in tests of one component, no server is asked either.
+        // Where something else answers than the network, as in tests of one component, no server is asked
+        // either.
         let is_on = matches!(config.http, HttpMode::Network { .. });
         // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;

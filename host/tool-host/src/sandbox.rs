@@ -1,4 +1,5 @@
-//! Where guests run: the engine, the limits, one linker per set of capabilities, and a fresh store for every call.
+//! Where guests run: the engine, the limits, one linker per set of capabilities, and a fresh store for every
+//! call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,10 +16,12 @@ use crate::engine::{self, Allocation};
 /// What a guest may move to the host at once beyond its output: the lists and records around it.
 const OUTPUT_SLACK_BYTES: usize = 64 << 10;
 
-/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is JSON.
+/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is
+/// JSON.
 const VALUE_BYTES: usize = 4 << 20;
 
-/// The same with flags among the values: wasmtime counts the bytes of their names, and each becomes a text.
+/// What a guest may move to the host as typed values with flags among them: wasmtime counts the bytes of the
+/// flags' names, and each becomes a text.
 const FLAG_BYTES: usize = 512 << 10;
 
 /// Makes stores.

@@ -1,5 +1,5 @@
-//! Makes the calls of shadows: beside those of the version that serves, after these were answered. Nobody waits for them, and
-//! there are few at once, so that they take nothing from what serves.
+//! Makes the calls of shadows: beside those of the version that serves, after these were answered. Nobody
+//! waits for them, and there are few at once, so that they take nothing from what serves.
 
 use std::sync::Arc;
 use std::time::Instant;

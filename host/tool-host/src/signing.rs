@@ -1,5 +1,5 @@
-//! Signing components, for whoever ships them, and what a policy will make of a signature, for whoever installs them. What a
-//! signature is of is said in `policy/signature.rs`.
+//! Signing components, for whoever ships them, and what a policy will make of a signature, for whoever
+//! installs them. What a signature is of is said in `policy/signature.rs`.
 
 use agent_core::secret::Secret;
 
@@ -53,7 +53,6 @@ impl Key {
 pub enum Standing {
     /// By the key that signed it, as policies name it.
     Signer(String),
-    /// By its digest.
     Digest,
     /// The policy says nothing of this name.
     Unmentioned,
@@ -65,7 +64,7 @@ pub enum NotTrusted {
     /// There is no such policy, or it is none.
     #[error("{0}")]
     Policy(String),
-    /// It has a signature, of none of the keys that the policy names for it, or of something else.
+    /// The component has a signature, of none of the keys that the policy names for it, or of something else.
     #[error("{0}")]
     Signature(String),
     /// The policy names it, under other digests or signers.
@@ -76,7 +75,7 @@ pub enum NotTrusted {
     OtherBuild {
         /// The component's name.
         name: String,
-        /// Its digest.
+        /// Digest of the component.
         digest: String,
     },
 }

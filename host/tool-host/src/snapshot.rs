@@ -134,8 +134,8 @@ impl Snapshot {
         let mut specs = Vec::new();
         let mut hasher = Sha256::new();
         for component in &components {
-            // Their definitions count, not only their bytes: what is kept under the digest is of what models
-            // read.
+            // Definitions of the components count, not only their bytes: what is kept under the digest is of
+            // what models read.
             hasher.update(component.id.as_bytes());
             hasher.update(component.facts_digest().as_bytes());
             let tried = counted.trials.iter().find_map(|trial| part_in(trial, component));
@@ -158,12 +158,12 @@ impl Snapshot {
         Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components, policy }
     }
 
-    /// The same set with other components.
+    /// The set with other components.
     fn with(&self, components: Vec<Arc<Component>>, counted: &Counted) -> Self {
         Self::new(self.runtime.clone(), components, self.policy.clone(), counted)
     }
 
-    /// Its components.
+    /// Components of the snapshot.
     pub(crate) fn components(&self) -> &[Arc<Component>] {
         &self.components
     }

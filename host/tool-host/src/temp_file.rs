@@ -1,8 +1,9 @@
-//! Temporary files for atomic writes: written beside what they replace, then renamed over it, so that no reader ever
-//! sees half of a file.
+//! Temporary files for atomic writes: written beside what they replace, then renamed over it, so that no
+//! reader ever sees half of a file.
 //!
-//! Each is locked (`flock`) by its writer for as long as that has it open. A writer that was killed leaves the file but
-//! not the lock, so the next start can tell abandoned files from those of another process that shares the folder.
+//! Each is locked (`flock`) by its writer for as long as that has it open. A writer that was killed leaves
+//! the file but not the lock, so the next start can tell abandoned files from those of another process that
+//! shares the folder.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,8 +15,8 @@ use tempfile::NamedTempFile;
 /// How temporary files are named. `tempfile`'s default, so that those of earlier versions are cleaned up too.
 const PREFIX: &str = ".tmp";
 
-/// Age from which a file that nobody has locked is abandoned: earlier versions do not lock theirs, and a new one is
-/// unlocked for a moment.
+/// Age from which a file that nobody has locked is abandoned: earlier versions do not lock theirs, and a new
+/// one is unlocked for a moment.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// Age from which a file is abandoned where files cannot be locked. Nothing is written for nearly as long.
@@ -34,7 +35,7 @@ pub(crate) fn remove_abandoned(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_temporary = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // Its writer may have renamed or removed it meanwhile.
+        // The file's writer may have renamed or removed it meanwhile.
         if is_temporary && is_abandoned(&entry.path()).unwrap_or(false) {
             remove(&entry.path())?;
         }
@@ -83,7 +84,7 @@ mod tests {
         remove_abandoned(folder.path()).unwrap();
         let are_there = [writing.path(), &young, &other, &old].map(Path::exists);
         assert_eq!(are_there, [true, true, true, false]);
-        // Its writer is gone, and its lock with it.
+        // The writer of the file is gone, and its lock with it.
         let (_, killed) = writing.keep().unwrap();
         remove_abandoned(folder.path()).unwrap();
         assert!(!killed.exists());

@@ -1,5 +1,5 @@
-//! The user, as a component may know one: a name that is the same in every call of that user to that component, on every
-//! replica, tells nobody who it is, and means nothing to another component.
+//! The user, as a component may know one: a name that is the same in every call of that user to that
+//! component, on every replica, tells nobody who it is, and means nothing to another component.
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;

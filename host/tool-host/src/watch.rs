@@ -9,8 +9,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Interval of polling beside the watch: file systems over the network report no changes, and a folder that does not
-/// exist cannot be watched.
+/// Interval of polling beside the watch: file systems over the network report no changes, and a folder that
+/// does not exist cannot be watched.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long to wait for more changes after the first: a copy is many writes.
@@ -34,8 +34,8 @@ impl Watch {
         Self { changed: Arc::new(Notify::new()), watcher: None, watched: None, next_poll, settled: None }
     }
 
-    /// Watches the folder of that identity, if it is not watched yet: the folder under a path may be replaced by
-    /// another. Starts the watch on a blocking thread, because a mount may hang.
+    /// Watches the folder of that identity, if it is not watched yet: the folder under a path may be replaced
+    /// by another. Starts the watch on a blocking thread, because a mount may hang.
     pub(crate) async fn follow(&mut self, folder: &Path, identity: (u64, u64)) {
         if self.watched == Some(identity) {
             return;

@@ -1,7 +1,6 @@
-//! The child processes of this crate's tests and benches: nothing but a `CompileJob` or, behind `launch`, a `LaunchJob` from its
-//! arguments.
+//! The child processes of this crate's tests and benches: nothing but a `CompileJob` or, behind `launch`, a
+//! `LaunchJob` from its arguments.
 #![allow(
-    missing_docs,
     clippy::print_stderr,
     clippy::expect_used,
     clippy::disallowed_methods,

@@ -1,7 +1,7 @@
 //! The policy under which a component is tested: everything that its cases mock, and nothing real.
 //!
-//! Requests to every public host are let through to what answers them instead of the network, so that one that no case
-//! awaits is named and not merely denied.
+//! Requests to every public host are let through to what answers them instead of the network, so that one
+//! that no case awaits is named and not merely denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -13,9 +13,9 @@ use crate::cases::Case;
 pub struct NeededGrants {
     /// The component sends requests.
     pub http: bool,
-    /// It keeps values.
+    /// The component keeps values.
     pub key_value: bool,
-    /// It calls other tools.
+    /// The component calls other tools.
     pub toolbox: bool,
 }
 

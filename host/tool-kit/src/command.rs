@@ -11,7 +11,7 @@ pub fn to_call_again(folder: &str, tool: &str, arguments: &Map<String, Value>) -
     format!("TOOLS_DIR={} agent-host tool run {} {}", word(folder), word(tool), word(&arguments))
 }
 
-/// The same with the arguments in a file.
+/// [`to_call_again`] with the arguments in a file.
 pub fn to_call_again_from(folder: &str, tool: &str, file: &str) -> String {
     format!("TOOLS_DIR={} agent-host tool run {} - < {}", word(folder), word(tool), word(file))
 }

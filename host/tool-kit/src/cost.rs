@@ -21,7 +21,6 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The tool.
     pub tool: String,
     /// How many calls ran.
     pub calls: usize,
@@ -47,7 +46,7 @@ pub struct Budget {
     pub p50_ms: Option<f64>,
     /// A call may have so much memory.
     pub memory_bytes: Option<u64>,
-    /// It may add so many tokens to every call of the model.
+    /// The tool may add so many tokens to every call of the model.
     pub prompt_tokens: Option<u64>,
 }
 

@@ -10,7 +10,8 @@ const QUOTED_BYTES: usize = 400;
 /// The keys of `expect`.
 const KEYS: &str = "output, json, contains, matches and error";
 
-/// What an answer should be. What is absent is not looked at, but for `error`: without it the call has to succeed.
+/// What an answer should be. What is absent is not looked at, but for `error`: without it the call has to
+/// succeed.
 #[derive(Debug, Clone, Default)]
 pub struct Expectation {
     /// The whole text, or the text that the answer is as a JSON string.

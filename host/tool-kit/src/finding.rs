@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// It does not work, or not as it says: the check fails.
+    /// The component does not work, or not as it says: the check fails.
     Fault,
-    /// It works, and models or operators will have trouble with it.
+    /// The tool works, and models or operators will have trouble with it.
     Warning,
     /// Worth knowing.
     Note,

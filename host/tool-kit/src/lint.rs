@@ -17,7 +17,7 @@ const MOST_DEPTH: usize = 32;
 /// A tool as it describes itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'a str,
     /// What the model is told.
     pub description: &'a str,

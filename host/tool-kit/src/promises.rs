@@ -9,7 +9,7 @@ use crate::finding::{Finding, Weight};
 pub struct Promises {
     /// A call changes nothing anywhere.
     pub read_only: bool,
-    /// The same call again changes nothing more.
+    /// A repeated call changes nothing more.
     pub idempotent: bool,
     /// The answer depends on the arguments alone.
     pub pure: bool,
@@ -32,7 +32,7 @@ pub struct ObservedCalls {
 }
 
 impl Promises {
-    /// Those of these hints.
+    /// Promises that these hints make.
     pub fn of(hints: &[(String, String)]) -> Self {
         let says = |key: &str| hints.iter().any(|(own, value)| own == key && value == "true");
         Self {

@@ -1,4 +1,5 @@
-//! Mocked upstreams: the requests of a case are answered in the order of its lines, and what no line answers fails it.
+//! Mocked upstreams: the requests of a case are answered in the order of its lines, and what no line answers
+//! fails it.
 
 /// A request that is awaited, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +26,12 @@ impl HttpLine {
 /// What a request is answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mock {
-    /// A response.
     Response {
-        /// Its status.
+        /// Status of the response.
         status: u16,
-        /// Its headers, names in lower case.
+        /// Headers of the response, names in lower case.
         headers: Vec<(String, String)>,
-        /// Its body.
+        /// Body of the response.
         body: Vec<u8>,
     },
     /// None, for this reason: `connection-refused`.
@@ -142,8 +142,8 @@ impl Upstream {
         Self { lines, used: 0, unexpected: vec![] }
     }
 
-    /// The line that answers a request: the next one, if it is of that method and URL. A failure answers the same request
-    /// again: the host may make a call again that ended with one. Else why there is none.
+    /// The line that answers a request: the next one, if it is of that method and URL. A failure answers the
+    /// same request again: the host may make a call again that ended with one. Else why there is none.
     pub fn answer(&mut self, method: &str, url: &str) -> Result<HttpLine, String> {
         let request = format!("{} {}", method.to_ascii_uppercase(), normal(url));
         if let Some(line) = self.used.checked_sub(1).and_then(|at| self.lines.get(at))

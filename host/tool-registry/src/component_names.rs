@@ -1,4 +1,5 @@
-//! What a component imports and exports, by name: an artifact's config says it, so that others can find components by it.
+//! What a component imports and exports, by name: an artifact's config says it, so that others can find
+//! components by it.
 
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
@@ -11,7 +12,7 @@ pub(crate) struct ComponentNames {
 
 /// Reads the names of the outermost component, or says why it is none.
 pub(crate) fn read(bytes: &[u8]) -> Result<ComponentNames, String> {
-    // Its text may go on over many lines of hexadecimal digits.
+    // An error's text may go on over many lines of hexadecimal digits.
     let broken = |error: BinaryReaderError| error.to_string().lines().next().unwrap_or_default().to_owned();
     let (mut names, mut depth) = (ComponentNames::default(), 0_u32);
     for payload in Parser::new(0).parse_all(bytes) {

@@ -1,5 +1,5 @@
-//! A user and a password, and the registry that they are for. They are shown to that one and to the token service that it
-//! names, over TLS or within this machine, and to nobody else.
+//! A user and a password, and the registry that they are for. They are shown to that one and to the token
+//! service that it names, over TLS or within this machine, and to nobody else.
 
 use agent_core::secret::Secret;
 use base64::Engine as _;

@@ -1,4 +1,5 @@
-//! Digests, as OCI writes them: `sha256:` and 64 digits of lower-case hex. Registries may know others; those are refused.
+//! Digests, as OCI writes them: `sha256:` and 64 digits of lower-case hex. Registries may know others; those
+//! are refused.
 
 use std::fmt;
 

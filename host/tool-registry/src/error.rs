@@ -1,5 +1,5 @@
-//! What can go wrong between us and a registry. Each message says where, why and what to do; none holds a password, a
-//! token, or a query of a URL, which may be one.
+//! What can go wrong between us and a registry. Each message says where, why and what to do; none holds a
+//! password, a token, or a query of a URL, which may be one.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use crate::manifest::ManifestError;
 /// Why nothing was pulled or pushed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
     #[error("the HTTP client cannot be made: {cause}")]
     Client { cause: String },
@@ -83,7 +82,6 @@ pub enum Error {
 
 /// Why a redirect is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum RedirectProblem {
     #[error("only https is. The registry's operator has to set it up so")]
     NotHttps,

@@ -1,10 +1,12 @@
 //! What an artifact is made of, as values: an OCI image manifest with one layer, which is the component.
 //!
-//! It is the WebAssembly OCI artifact layout, as `wkg` writes and reads it. Two annotations of the manifest are ours:
+//! It is the WebAssembly OCI artifact layout, as `wkg` writes and reads it. Two annotations of the manifest
+//! are ours:
 //!
-//! - [`SIGNATURE`]: the 64 bytes of `<name>.wasm.sig` in base64. They cover the component and the name, so a signature that
-//!   was moved here from another manifest holds for nothing.
-//! - [`SIGNED_NAME`]: the name that the signature is for. It decides nothing; with it a mismatch can be explained.
+//! - [`SIGNATURE`]: the 64 bytes of `<name>.wasm.sig` in base64. They cover the component and the name, so a
+//!   signature that was moved here from another manifest holds for nothing.
+//! - [`SIGNED_NAME`]: the name that the signature is for. It decides nothing; with it a mismatch can be
+//!   explained.
 //!
 //! Nothing else in a manifest is acted upon but the digest and the size of the component.
 
@@ -33,7 +35,8 @@ const COMPONENT_TYPE: &str = "application/wasm";
 const INDEX_TYPES: [&str; 2] =
     ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
 
-/// What is asked for. Other kinds than ours are named so that a registry sends them as they are, and we can say what it is.
+/// What is asked for. Other kinds than ours are named so that a registry sends them as they are, and we can
+/// say what it is.
 pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
@@ -45,7 +48,6 @@ const MOST_LISTED: usize = 8;
 
 /// Why a manifest is not that of a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum ManifestError {
     #[error("its manifest cannot be read ({0}): have it published anew")]
     Unreadable(String),
@@ -170,8 +172,8 @@ impl Artifact {
 }
 
 impl Written {
-    /// Writes the manifest and the config of a component. The same component gives the same bytes whenever it is published:
-    /// that is why it was "created" at the beginning of time.
+    /// Writes the manifest and the config of a component. The same component gives the same bytes whenever it
+    /// is published: that is why it was "created" at the beginning of time.
     pub(crate) fn new(
         component: &[u8],
         names: &ComponentNames,

@@ -13,8 +13,8 @@ use crate::manifest::{ACCEPTED, Artifact};
 use crate::reference::Reference;
 use crate::session::{Access, Outgoing, Session};
 
-/// Most bytes of a manifest. (The specification wants registries to take manifests of up to 4 MiB; those of components have
-/// one layer.)
+/// Most bytes of a manifest. (The specification wants registries to take manifests of up to 4 MiB; those of
+/// components have one layer.)
 const MOST_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// What was pulled. Component and manifest have the digests that are said.
@@ -30,7 +30,7 @@ pub struct Pulled {
     pub manifest_digest: Digest,
     /// The digest of the component.
     pub component_digest: Digest,
-    /// The same place with the manifest's digest: it never means anything else.
+    /// Reference to the same place with the manifest's digest: it never means anything else.
     pub reference_pinned: Reference,
 }
 

@@ -1,4 +1,5 @@
-//! Pushing a component: what the registry does not have yet, and the manifest last, so that nobody finds half of it.
+//! Pushing a component: what the registry does not have yet, and the manifest last, so that nobody finds half
+//! of it.
 
 use bytes::Bytes;
 use http::header::LOCATION;

@@ -1,7 +1,8 @@
-//! References: `oci://host[:port]/name[:tag][@sha256:…]`, in the grammar of the OCI distribution specification.
+//! References: `oci://host[:port]/name[:tag][@sha256:…]`, in the grammar of the OCI distribution
+//! specification.
 //!
-//! There is no default registry and no default tag: what is installed is named whole. A digest beside a tag decides, and
-//! the tag is for readers.
+//! There is no default registry and no default tag: what is installed is named whole. A digest beside a tag
+//! decides, and the tag is for readers.
 
 use std::fmt;
 
@@ -26,7 +27,6 @@ pub struct Reference {
 
 /// Why a text is no reference. Each message says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum ReferenceError {
     #[error("a reference begins with `oci://`: write oci://registry.example.org/tools/calculator:1.0")]
     Scheme,
@@ -142,7 +142,7 @@ impl Reference {
         self.repository.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The same place with that digest and without a tag: it never means anything else.
+    /// Pins the reference to that digest, without a tag: it never means anything else.
     #[must_use]
     pub fn pinned(&self, digest: Digest) -> Self {
         Self { tag: None, digest: Some(digest), ..self.clone() }

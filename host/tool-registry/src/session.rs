@@ -60,7 +60,7 @@ pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) accept: &'static str,
-    /// Its media type and what it is.
+    /// Media type of the body, and its bytes.
     pub(crate) content: Option<(&'static str, Bytes)>,
 }
 
@@ -353,7 +353,7 @@ impl<'a> Session<'a> {
         let Ok(errors) = serde_json::from_slice::<Errors>(&body) else { return String::new() };
         let Some(first) = errors.errors.first() else { return String::new() };
         let text = format!("{} {}", first.code, first.message);
-        // It knows what we logged in with, and may say it.
+        // The registry knows what we logged in with, and may say it.
         let credentials = self.client.options.credentials.as_ref();
         let header = credentials.and_then(|ours| ours.header());
         let headers = header.iter().chain(&self.authorization).filter_map(|value| value.to_str().ok());

@@ -15,20 +15,22 @@ const BENCHES: [&str; 7] = ["call", "author", "http", "streams", "variant_b", "l
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `agent-tool dev`), `http` (the whole service),
-    /// `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b` (the whole service beside the Node deployment),
-    /// `lone` (where the time of a request goes that is alone) or `profile` (what the processor time is spent on, with perf).
+    /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `agent-tool dev`),
+    /// `http` (the whole service), `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b`
+    /// (the whole service beside the Node deployment), `lone` (where the time of a request goes that is
+    /// alone) or `profile` (what the processor time is spent on, with perf).
     only: Option<String>,
-    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in the same run:
-    /// in turns with it, in `profile` one after the other. Not in `call`, which measures the tool host within its own
-    /// process beside wasmtime alone.
+    /// Another binary of agent-host, such as that of the release before, to be measured beside this one in
+    /// the same run: in turns with it, in `profile` one after the other. Not in `call`, which measures the
+    /// tool host within its own process beside wasmtime alone.
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
     /// In which language the tool is that `author` edits: `rust`, `python`, `js` or `all`. Those of Python
     /// and JavaScript are built by toolchains that take most of a minute for each of 14 edits.
     #[arg(long, default_value = "rust")]
     language: String,
-    /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour more.
+    /// Measure the binary as it is shipped, optimized across crates: that takes the compiler half an hour
+    /// more.
     #[arg(long)]
     shipped: bool,
 }
@@ -42,8 +44,8 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     }
     let native = ["build", "--release", "--package", "calculator", "--example", "native"];
     run(&mut cargo(&repository.join("guest-tools"), native))?;
-    // One set of features for all, or the libraries are built once for each. The benches by name: `--benches` would
-    // build the tests of every library as well.
+    // One set of features for all, or the libraries are built once for each. The benches by name: `--benches`
+    // would build the tests of every library as well.
     let benches = BENCHES.into_iter().flat_map(|bench| ["--bench", bench]);
     let build = ["build", "--release", "--workspace", "--bins"].into_iter().chain(benches);
     run(&mut cargo(repository, build))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask chaos`: kills workers with jobs under way and prints what that cost. The program is `tests/chaos/`.
+//! `cargo xtask chaos`: kills workers with jobs under way and prints what that cost. The program is
+//! `tests/chaos/`.
 
 mod beside;
 
@@ -18,14 +19,15 @@ pub(crate) struct Arguments {
     /// Decides what each job does and when its worker is killed: the same seed, the same plan.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where jobs, runs and journals are kept: all in SQLite, all in PostgreSQL, jobs on Redis with runs in SQLite or in the
-    /// document store, or a share of the kills on each.
+    /// Where jobs, runs and journals are kept: all in SQLite, all in PostgreSQL, jobs on Redis with runs in
+    /// SQLite or in the document store, or a share of the kills on each.
     #[arg(long, value_enum, default_value_t = Store::All)]
     store: Store,
     /// Only the kill with this number in the plan, to look at it again.
     #[arg(long, value_name = "NUMBER")]
     only: Option<u32>,
-    /// Have an older version beside this one on the same queue, that of this revision: when one is killed the other ends the job.
+    /// Have an older version beside this one on the same queue, that of this revision: when one is killed the
+    /// other ends the job.
     #[arg(long, value_name = "REVISION", conflicts_with = "beside_binary")]
     beside: Option<String>,
     /// The same with a binary that is there.

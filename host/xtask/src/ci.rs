@@ -1,8 +1,8 @@
 //! `cargo xtask ci`: what every change has to pass. The cheap check comes first.
 //!
-//! Nothing is built for release: that would build every library once more, and no test runs what comes of it. Whoever
-//! ships it does that with `cargo xtask dist`, as the Dockerfile does. Lints and documentation are no steps of their own:
-//! [`linting_compiler`] does both while the tests are built.
+//! Nothing is built for release: that would build every library once more, and no test runs what comes of it.
+//! Whoever ships it does that with `cargo xtask dist`, as the Dockerfile does. Lints and documentation are no
+//! steps of their own: [`linting_compiler`] does both while the tests are built.
 
 pub(crate) mod linting_compiler;
 

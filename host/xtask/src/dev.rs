@@ -1,7 +1,7 @@
 //! `cargo xtask dev`: from a fresh clone to a service that answers.
 //!
-//! Only what is served is built before that: the binary, and beside it the tools that need no grant. The tools that
-//! need one follow at low priority while the service is up.
+//! Only what is served is built before that: the binary, and beside it the tools that need no grant. The
+//! tools that need one follow at low priority while the service is up.
 
 mod reminder;
 
@@ -60,7 +60,8 @@ pub(crate) fn serve(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     Err(error).context("starting agent-host")
 }
 
-/// Builds what is served. The tools are another workspace with another target folder, so neither waits for the other.
+/// Builds what is served. The tools are another workspace with another target folder, so neither waits for
+/// the other.
 fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     thread::scope(|scope| {
         let tools = scope.spawn(|| {
@@ -102,8 +103,8 @@ pub(crate) fn build_granted(repository: &Path, agent_tool: &Path) -> anyhow::Res
     run(&mut author(repository, agent_tool, &["key", KEY_FILE]))
 }
 
-/// Signs the tools of a folder with a key of this checkout, made at the first start, so that a policy that names the
-/// key goes on to hold when a tool is built anew. Returns what it signed.
+/// Signs the tools of a folder with a key of this checkout, made at the first start, so that a policy that
+/// names the key goes on to hold when a tool is built anew. Returns what it signed.
 fn sign(repository: &Path, agent_tool: &Path, folder: &str) -> anyhow::Result<Vec<PathBuf>> {
     let components = components_of(&repository.join("target").join(folder))
         .with_context(|| format!("reading target/{folder}"))?;

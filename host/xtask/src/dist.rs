@@ -30,12 +30,13 @@ pub(crate) struct Arguments {
 /// Tells a build what `--version` is to say.
 const VERSION_VARIABLE: &str = "AGENT_HOST_VERSION";
 
-/// The binaries that are shipped, and the folders that they are built into. The author's program is on nobody's way to an
-/// answer: an ordinary release build does, in a fraction of the time.
+/// The binaries that are shipped, and the folders that they are built into. The author's program is on
+/// nobody's way to an answer: an ordinary release build does, in a fraction of the time.
 const BINARIES: [(&str, &str); 2] = [("target/shipped", "agent-host"), ("target/release", "agent-tool")];
 
-/// Builds the tools into `target/tools` and the binaries, takes their debug information out into files beside them, says
-/// how large everything is, and puts what is released into a folder and three packages below `target/dist`.
+/// Builds the tools into `target/tools` and the binaries, takes their debug information out into files beside
+/// them, says how large everything is, and puts what is released into a folder and three packages below
+/// `target/dist`.
 pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     guests::build(repository, &guests::Arguments::default())?;
     let named = arguments.commit.clone().filter(|commit| !commit.trim().is_empty());
@@ -100,7 +101,8 @@ fn version(commit: &str) -> String {
     format!("{} ({})", env!("CARGO_PKG_VERSION"), commit.trim())
 }
 
-/// The commit that is built, short, and its date. Absent where there is no history, as in an unpacked archive.
+/// The commit that is built, short, and its date. Absent where there is no history, as in an unpacked
+/// archive.
 fn commit(repository: &Path) -> Option<String> {
     let mut git = Command::new("git");
     let output = git.args(["log", "-1", "--format=%h %cs"]).current_dir(repository).output().ok()?;

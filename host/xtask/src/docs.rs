@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: writes what is made from code: the pages of `host/docs/reference/`, and `.env.example`.
+//! `cargo xtask docs`: writes what is made from code: the pages of `host/docs/reference/`, and
+//! `.env.example`.
 //!
 //! Tests make the pages (`tests/it/documents/reference.rs`), because they can start the binary and ask it.
 //! Without this command's variable they compare the committed pages with what they make. The pictures of the

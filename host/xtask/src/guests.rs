@@ -1,8 +1,8 @@
 //! `cargo xtask guests`: every tool of `guest-tools/`, built from source into a component.
 //!
-//! [`crates`] says which crates are tools. The crate `tool-build` has cargo make a core module of each, one tool at a time,
-//! with whichever compiler this machine has or can get, makes components of them, and refuses those that want more than
-//! the contract gives; [`ledger`] knows what was written.
+//! [`crates`] says which crates are tools. The crate `tool-build` has cargo make a core module of each, one
+//! tool at a time, with whichever compiler this machine has or can get, makes components of them, and refuses
+//! those that want more than the contract gives; [`ledger`] knows what was written.
 
 mod crates;
 mod ledger;
@@ -96,8 +96,8 @@ impl Progress for Shown {
     }
 }
 
-/// Builds every tool, removes what no crate makes any more, and says what it passes over. Files whose content would be
-/// the same are left alone, so that a running host sees no change.
+/// Builds every tool, removes what no crate makes any more, and says what it passes over. Files whose content
+/// would be the same are left alone, so that a running host sees no change.
 pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let workspace = repository.join("guest-tools").canonicalize().context("finding guest-tools/")?;
     let target = repository.join("target");
@@ -130,7 +130,8 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     tidy(&target, &written)
 }
 
-/// How crates of a workspace are built: with the cargo that runs us, and without this machine's folders in what it makes.
+/// How crates of a workspace are built: with the cargo that runs us, and without this machine's folders in
+/// what it makes.
 fn new_build<'a>(workspace: &'a Path, target_folder: &'a Path, compiler: &'a Compiler) -> Build<'a> {
     let mut hidden_paths = vec![(workspace.to_owned(), "guest-tools")];
     hidden_paths.extend(cargo_home().map(|home| (home, "cargo")));

@@ -29,18 +29,20 @@ struct Arguments {
 enum Command {
     /// Build everything and serve it on http://127.0.0.1:3000, with the demo model unless LLM_API_KEY is set.
     Dev(dev::Arguments),
-    /// Build the tools that need a grant, and sign them with a binary of `agent-tool`: what `dev` leaves for later.
+    /// Build the tools that need a grant, and sign them with a binary of `agent-tool`: what `dev` leaves for
+    /// later.
     #[command(hide = true)]
     DevGranted { agent_tool: PathBuf },
     /// Build everything and run all tests. Arguments after `--` go to the test runner.
     Test(test::Arguments),
     /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
     Guests(guests::Arguments),
-    /// Build what is shipped: the tools into target/tools, the service into target/shipped, the author's program into
-    /// target/release, and all of it with a bill of
-    /// materials and checksums into target/dist, with a Python wheel, an npm package and a Debian package.
+    /// Build what is shipped: the tools into target/tools, the service into target/shipped, the author's
+    /// program into target/release, and all of it with a bill of materials and checksums into target/dist,
+    /// with a Python wheel, an npm package and a Debian package.
     Dist(dist::Arguments),
-    /// Pack the two programs and the tools of target/tools as a Python wheel, an npm package and a Debian package.
+    /// Pack the two programs and the tools of target/tools as a Python wheel, an npm package and a Debian
+    /// package.
     Packages(dist::packages::Arguments),
     /// Build for release and print the numbers: cost of a tool call, latency, throughput, memory, start-up.
     Bench(bench::Arguments),
@@ -48,7 +50,8 @@ enum Command {
     Chaos(chaos::Arguments),
     /// Ask two replicas for minutes while their stores and tools come and go, and draw what they hold.
     Soak(soak::Arguments),
-    /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of host/docs/evidence/scale.md.
+    /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of
+    /// host/docs/evidence/scale.md.
     Scale(scale::Arguments),
     /// Write what is made from code: the pages of host/docs/reference, and .env.example.
     Docs(docs::Arguments),

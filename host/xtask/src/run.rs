@@ -12,8 +12,9 @@ const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
 
 /// cargo in a folder. It is the one that runs us, so that all use the same toolchain.
 ///
-/// Without what we were told of our own package: build scripts that read these variables (ring's does) would run
-/// again, and half of the libraries be built again, whenever a plain `cargo build` and an xtask take turns.
+/// Without what we were told of our own package: build scripts that read these variables (ring's does) would
+/// run again, and half of the libraries be built again, whenever a plain `cargo build` and an xtask take
+/// turns.
 pub(crate) fn cargo<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).args(arguments);

@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: two replicas under everything at once, for as long as asked for. The program is `tests/soak/`.
+//! `cargo xtask soak`: two replicas under everything at once, for as long as asked for. The program is
+//! `tests/soak/`.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-/// Builds what the acceptance tests are built of, and runs the program, which writes the plot into `target/soak/`.
+/// Builds what the acceptance tests are built of, and runs the program, which writes the plot into
+/// `target/soak/`.
 pub(crate) fn endure(repository: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     test::install_stores(repository)?;
     let handed_on = [arguments.minutes.to_string(), arguments.seed.to_string()];

@@ -1,14 +1,8 @@
 //! How long an author waits: from an edit of a tool, under `agent-tool dev`, to the first answer of a running
-//! service that shows it. Beside it the same edit of another project, built by `agent-tool build` and served by
-//! nobody: what of the wait is the toolchain's. `--language` says which; componentize-py and componentize-js take
-//! most of a minute.
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a benchmark"
-)]
+//! service that shows it. Beside it the same edit of another project, built by `agent-tool build` and served
+//! by nobody: what of the wait is the toolchain's. `--language` says which; componentize-py and
+//! componentize-js take most of a minute.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
 #[path = "../measuring/mod.rs"]
 #[allow(dead_code, reason = "no load is made here")]

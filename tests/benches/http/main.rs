@@ -1,16 +1,10 @@
 //! The whole service against an instant provider: latency, throughput, memory and start-up.
 //!
 //! Everything runs in one go on one machine and takes turns, so that the ratios hold on a noisy one: the
-//! provider asked directly, a bare axum echo, `/agent/invoke` with and without a tool call, and the former once more
-//! with every request traced. The service is the release binary with the shipped tools and its usual log; the one
-//! that is traced exports to a collector that takes everything.
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a benchmark"
-)]
+//! provider asked directly, a bare axum echo, `/agent/invoke` with and without a tool call, and the former
+//! once more with every request traced. The service is the release binary with the shipped tools and its
+//! usual log; the one that is traced exports to a collector that takes everything.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
 #[path = "../measuring/mod.rs"]
 mod measuring;

@@ -20,13 +20,13 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) enum Kind<'a> {
     /// `POST /api/agent` with a query that nobody has asked before.
     Miss,
-    /// The same with one of a few queries.
+    /// `POST /api/agent` with one of a few queries.
     Hit,
     /// `POST /api/agent/async`, until the job's end stands in BullMQ's events.
     JobOnRedis(&'a Events),
-    /// The same, until `GET /api/agent/jobs/{id}?wait=60` answers with the result.
+    /// `POST /api/agent/async`, until `GET /api/agent/jobs/{id}?wait=60` answers with the result.
     EmbeddedJob,
-    /// The same body always, to somebody who knows no users.
+    /// One body always, to somebody who knows no users.
     Plain { path: &'static str, body: &'static str },
 }
 

@@ -1,4 +1,5 @@
-//! The release binary as it is deployed, and the same without one part of it at a time, as its settings allow.
+//! The release binary as it is deployed, and the same without one part of it at a time, as its settings
+//! allow.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -74,8 +75,8 @@ fn variant_b(subject: &Subject, name: &'static str, provider: SocketAddr, parts:
     start(name, command, home, parts.logs)
 }
 
-/// `/agent/invoke`, which knows no users, windows or cache: with a store of runs, or with none, where records and journals
-/// are dropped. So the difference between both is what the store of runs costs.
+/// `/agent/invoke`, which knows no users, windows or cache: with a store of runs, or with none, where records
+/// and journals are dropped. So the difference between both is what the store of runs costs.
 pub(crate) fn variant_a(
     subject: &Subject,
     name: &'static str,

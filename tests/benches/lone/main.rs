@@ -1,17 +1,13 @@
 //! Where a lone request's time goes: one connection, one request at a time, an instant provider.
 //!
-//! The release binary is measured with everything and without one part at a time, in turns, so that the rows compare on a
-//! machine that others use as well: what a part is worth is what goes with it. Beside latency stands what the kernel counts:
-//! processor time, how often a thread of the service went to sleep (each time somebody has to wake it) or was taken off its
-//! processor, page faults, and system calls by name. The last are counted by strace in a pass of its own.
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a benchmark"
-)]
-// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+//! The release binary is measured with everything and without one part at a time, in turns, so that the rows
+//! compare on a machine that others use as well: what a part is worth is what goes with it. Beside latency
+//! stands what the kernel counts: processor time, how often a thread of the service went to sleep (each time
+//! somebody has to wake it) or was taken off its processor, page faults, and system calls by name. The last
+//! are counted by strace in a pass of its own.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in
+// `it` only.
 #![allow(
     dead_code,
     unused_imports,
@@ -81,7 +77,7 @@ fn main() {
     let provider = provider::start();
     let echo = |body: Json<Value>| async move { Json(json!({ "result": body.0 })) };
     let echo = provider::serve(Router::new().route("/echo", post(echo)));
-    // Those that take part in a queue would work off each other's jobs.
+    // Contenders that share a queue would work off each other's jobs.
     let [redis, queue, baseline_queue] = [(); 3].map(|()| deployments::start_redis(&runtime));
     let [events, baseline_events] = [&queue, &baseline_queue].map(Events::of);
     let ours = Subject::ours();

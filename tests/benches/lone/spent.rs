@@ -1,5 +1,5 @@
-//! What the kernel has counted for a process: processor time, how often its threads went to sleep or were taken off a
-//! processor, page faults.
+//! What the kernel has counted for a process: processor time, how often its threads went to sleep or were
+//! taken off a processor, page faults.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,8 @@ pub(crate) struct Reading {
     user: Duration,
     system: Duration,
     page_faults: u64,
-    /// Of each thread that lives: the times that it waited for something, and those that it was taken off its processor.
+    /// Of each thread that lives: the times that it waited for something, and those that it was taken off its
+    /// processor.
     switches: HashMap<String, [u64; 2]>,
 }
 
@@ -32,8 +33,8 @@ pub(crate) struct Spent {
 impl Reading {
     pub(crate) fn of(process: u32) -> Self {
         let line = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-        // The name, in parentheses, may hold anything. Behind it page faults are the 8th word, user and system time the
-        // 12th and 13th.
+        // The name, in parentheses, may hold anything. Behind it page faults are the 8th word, user and
+        // system time the 12th and 13th.
         let (_, words) = line.rsplit_once(')').unwrap();
         let words: Vec<&str> = words.split_whitespace().collect();
         let ticks = |index: usize| TICK * words[index].parse::<u32>().unwrap();
@@ -67,7 +68,7 @@ fn switches_of(process: u32) -> HashMap<String, [u64; 2]> {
     threads
         .filter_map(|thread| {
             let thread = thread.ok()?;
-            // It may have ended meanwhile.
+            // The thread may have ended meanwhile.
             let status = fs::read_to_string(thread.path().join("status")).ok()?;
             let count = |name: &str| {
                 status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())

@@ -1,5 +1,5 @@
-//! System calls of a process by name, counted by `strace -c` in a pass of its own: a process that is traced is several times
-//! as slow.
+//! System calls of a process by name, counted by `strace -c` in a pass of its own: a process that is traced
+//! is several times as slow.
 
 use std::fs;
 use std::io::Read as _;
@@ -18,14 +18,14 @@ const MOST_NAMES: usize = 5;
 
 /// Counts of one pass.
 pub(crate) struct Syscalls {
-    /// Those that were made most often come first.
+    /// System calls with their counts, the most frequent first.
     by_name: Vec<(String, u64)>,
     answers: usize,
 }
 
 impl Syscalls {
-    /// Counts the calls of a process while `run` asks it and says how many answers it had. An error says why they cannot be
-    /// counted here.
+    /// Counts the calls of a process while `run` asks it and says how many answers it had. An error says why
+    /// they cannot be counted here.
     pub(crate) fn count(process: u32, home: &Path, run: impl FnOnce() -> usize) -> Result<Self, String> {
         let summary = home.join("strace");
         let mut strace = Command::new("strace")
@@ -39,7 +39,7 @@ impl Syscalls {
             .map_err(|error| format!("strace cannot be started ({error}): apt-get install strace"))?;
         let attached = wait_until_attached(&mut strace, process);
         let answers = if attached.is_ok() { run() } else { 0 };
-        // It writes its summary and lets go of the process.
+        // SIGINT makes strace write its summary and let go of the process.
         let _gone_already = kill_process(Pid::from_child(&strace), Signal::INT);
         strace.wait().map_err(|error| error.to_string())?;
         attached?;

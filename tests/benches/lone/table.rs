@@ -89,7 +89,6 @@ impl Row<'_> {
     }
 }
 
-/// One row for each.
 pub(crate) fn print(rows: &mut [Row<'_>]) {
     println!(
         "\n| deployment | asked | connections | p50 µs | p99 µs | processor time µs (user + system) | waits | preemptions | \

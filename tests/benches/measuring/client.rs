@@ -17,7 +17,7 @@ pub(crate) struct Load {
 /// What one turn came to.
 pub(crate) struct Turn {
     pub(crate) times: Vec<Duration>,
-    /// Those whose answer was not the expected one. Their times are not among the others.
+    /// Requests whose answer was not the expected one. Their times are not among the others.
     pub(crate) failures: usize,
     pub(crate) elapsed: Duration,
 }

@@ -31,8 +31,8 @@ pub(crate) fn serve(router: Router) -> SocketAddr {
     address
 }
 
-/// Asks for a tool when the user wants one and has none yet; else says the same thing always. What it sends is
-/// fixed bytes, and looking for a word is all it does to choose.
+/// Asks for a tool when the user wants one and has none yet; else says the same thing always. What it sends
+/// is fixed bytes, and looking for a word is all it does to choose.
 async fn answer(body: Bytes) -> impl IntoResponse {
     let has = |needle: &[u8]| body.windows(needle.len()).any(|window| window == needle);
     let reply = if has(b"use the tool") && !has(b"\"role\":\"tool\"") { ASKS } else { SAYS };

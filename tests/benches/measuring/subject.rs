@@ -1,5 +1,5 @@
-//! The binaries that are measured: the one that was built, and with `--baseline FILE` another one beside it in the same
-//! turns, such as that of the release before.
+//! The binaries that are measured: the one that was built, and with `--baseline FILE` another one beside it
+//! in the same turns, such as that of the release before.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

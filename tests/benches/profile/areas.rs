@@ -1,7 +1,8 @@
 //! Which part of the service a sample of its processor time belongs to, by the names of functions.
 //!
-//! A sample is a chain of calls, innermost first. The first function that the table knows decides, so that a spin lock or a
-//! piece of the standard library counts for whoever called it. Where several prefixes fit a name, the longest one does.
+//! A sample is a chain of calls, innermost first. The first function that the table knows decides, so that a
+//! spin lock or a piece of the standard library counts for whoever called it. Where several prefixes fit a
+//! name, the longest one does.
 
 /// A part of the service, or of the kernel on its behalf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

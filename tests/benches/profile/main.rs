@@ -1,14 +1,15 @@
-//! What the service does with its processor time, by samples of the release binary under load: hits, misses and jobs, at 32
-//! connections and at one. Shares are of the service's own time; what the provider, Redis and the load take is not in them.
+//! What the service does with its processor time, by samples of the release binary under load: hits, misses
+//! and jobs, at 32 connections and at one. Shares are of the service's own time; what the provider, Redis and
+//! the load take is not in them.
 #![allow(
-    missing_docs,
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a benchmark"
 )]
-// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in `it` only.
+// cargo sets `test` for programs without its harness as well: their unit tests are compiled, and called in
+// `it` only.
 #![allow(
     dead_code,
     unused_imports,

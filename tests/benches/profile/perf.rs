@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::areas::Frame;
 
-/// Samples per second and processor: no divisor of the kernel's ticks, so that what follows them is not seen always or never.
+/// Samples per second and processor: no divisor of the kernel's ticks, so that what follows them is not seen
+/// always or never.
 const FREQUENCY: &str = "499";
 
 const INSTALL: &str = "install it (Debian: apt-get install linux-perf, Ubuntu: apt-get install linux-tools-$(uname -r), Fedora: \

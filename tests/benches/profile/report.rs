@@ -1,5 +1,5 @@
-//! The tables in Markdown: one column for each kind of request, one row for each area, and the functions that most time was
-//! spent in.
+//! The tables in Markdown: one column for each kind of request, one row for each area, and the functions that
+//! most time was spent in.
 
 use std::collections::HashMap;
 use std::time::Duration;

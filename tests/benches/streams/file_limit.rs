@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A thousand streams are four thousand sockets at most: both ends of those that are read directly, the provider's ends of
-/// those that the service keeps for later, and some.
+/// A thousand streams are four thousand sockets at most: both ends of those that are read directly, the
+/// provider's ends of those that the service keeps for later, and some.
 const NEEDED: u64 = 4_096;
 
 /// Raises the soft limit to the hard one; what is started inherits it.

@@ -1,8 +1,8 @@
-//! From the provider's first byte to the first event with words of it at the client, while so many streams are open.
-//! (`run.started` comes earlier: the provider is asked after it.)
+//! From the provider's first byte to the first event with words of it at the client, while so many streams
+//! are open. (`run.started` comes earlier: the provider is asked after it.)
 //!
-//! As many streams begin in a second whether one is open at a time or a thousand: they are paused for longer. So the rows tell
-//! what open streams cost those that begin, and not how many can begin.
+//! As many streams begin in a second whether one is open at a time or a thousand: they are paused for longer.
+//! So the rows tell what open streams cost those that begin, and not how many can begin.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ const STREAMS: [usize; 3] = [1, 100, 1_000];
 /// How many of them begin in a second, about.
 const BEGINNINGS: usize = 500;
 
-/// Deltas of each.
 const DELTAS: usize = 5;
 
 /// How long streams are begun anew in one turn, after all are open.

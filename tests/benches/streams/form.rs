@@ -8,7 +8,6 @@ pub(crate) struct Form {
     pub(crate) result: &'static [u8],
 }
 
-/// Events of a run.
 pub(crate) static RUN: Form = Form { delta: br#"data: {"text":""#, result: b"event: run.ended" };
 
 /// Chunks of the provider.

@@ -1,5 +1,5 @@
-//! `/agent/invoke` over HTTP/2 beside HTTP/1, by the same client: 32 requests at once on one connection, on one connection
-//! each, and one after the other on one connection, which is all that HTTP/1 can do with one.
+//! `/agent/invoke` over HTTP/2 beside HTTP/1, by the same client: 32 requests at once on one connection, on
+//! one connection each, and one after the other on one connection, which is all that HTTP/1 can do with one.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,17 +1,11 @@
-//! Streams against a provider that streams by a script: time to the first event, events per second, memory of a stream,
-//! the OpenAI front beside the native route, HTTP/2 beside HTTP/1.
+//! Streams against a provider that streams by a script: time to the first event, events per second, memory of
+//! a stream, the OpenAI front beside the native route, HTTP/2 beside HTTP/1.
 //!
-//! Everything runs in one go on one machine and takes turns with what it is compared with, so that the ratios hold on a
-//! noisy one: streams with the provider read directly by the same reader, the OpenAI front with `/api/agent` of the same
-//! service, HTTP/2 with HTTP/1 by the same client. Every stream is checked to have brought its whole text and its result; the
-//! bench fails when one was cut, after it has printed everything.
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a benchmark"
-)]
+//! Everything runs in one go on one machine and takes turns with what it is compared with, so that the ratios
+//! hold on a noisy one: streams with the provider read directly by the same reader, the OpenAI front with
+//! `/api/agent` of the same service, HTTP/2 with HTTP/1 by the same client. Every stream is checked to have
+//! brought its whole text and its result; the bench fails when one was cut, after it has printed everything.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
 mod event_rate;
 mod file_limit;

@@ -1,5 +1,5 @@
-//! What a stream costs that is open and brings nothing: resident memory with a thousand of them, without, and with their
-//! connections alone.
+//! What a stream costs that is open and brings nothing: resident memory with a thousand of them, without, and
+//! with their connections alone.
 
 use std::io;
 use std::time::Duration;
@@ -26,8 +26,8 @@ const AIM: f64 = 32.0;
 /// How many begin at a time.
 const BEGINNING: usize = 20;
 
-/// Streams that are read before anything is measured, and deltas of each: what the first requests leave behind is no
-/// stream's.
+/// Streams that are read before anything is measured, and deltas of each: what the first requests leave
+/// behind is no stream's.
 const WARM_UP: (usize, usize) = (32, 5);
 
 /// Until what has ended is gone.
@@ -88,8 +88,9 @@ async fn measure_in(service: &Service, provider: &Provider) -> usize {
     cut.max(STREAMS - are_open) + warmed.cut
 }
 
-/// Begins a stream on each connection, and waits until all have had their first delta. Those that cannot are missing. A few
-/// begin at a time: what a crowd of beginnings needs for a moment is kept by the allocator and is no stream's.
+/// Begins a stream on each connection, and waits until all have had their first delta. Those that cannot are
+/// missing. A few begin at a time: what a crowd of beginnings needs for a moment is kept by the allocator and
+/// is no stream's.
 async fn begin_all(readers: Vec<Reader>, target: Target, script: Script) -> Vec<Open> {
     let (mut beginning, mut open) = (JoinSet::new(), Vec::new());
     for (number, mut reader) in readers.into_iter().enumerate() {

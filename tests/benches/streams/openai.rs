@@ -1,5 +1,5 @@
-//! `/v1/chat/completions` beside `/api/agent` of the same service: the same runs, asked for and answered in other words. No
-//! question is asked twice, so every answer is a run with a record.
+//! `/v1/chat/completions` beside `/api/agent` of the same service: the same runs, asked for and answered in
+//! other words. No question is asked twice, so every answer is a run with a record.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};

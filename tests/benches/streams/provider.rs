@@ -1,5 +1,5 @@
-//! A provider that streams as its [`Script`] says, on a thread of its own. It speaks to its sockets itself, so that the time
-//! in its first delta is that of the write and nothing of it is a framework's.
+//! A provider that streams as its [`Script`] says, on a thread of its own. It speaks to its sockets itself,
+//! so that the time in its first delta is that of the write and nothing of it is a framework's.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! A connection on which streams are read, one after the other.
 //!
-//! Lines are looked at without undoing the chunks around them: every chunk that is read here holds whole lines.
+//! Lines are looked at without undoing the chunks around them: every chunk that is read here holds whole
+//! lines.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! What is asked, as bytes. Where a user is needed each connection has one of its own: a user may have 32 streams at once,
-//! and one that has just ended may still count.
+//! What is asked, as bytes. Where a user is needed each connection has one of its own: a user may have 32
+//! streams at once, and one that has just ended may still count.
 
 use std::sync::LazyLock;
 

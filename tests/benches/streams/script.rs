@@ -1,4 +1,5 @@
-//! What the provider is to do with a request. It stands in the text that the user says, which the service passes on.
+//! What the provider is to do with a request. It stands in the text that the user says, which the service
+//! passes on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

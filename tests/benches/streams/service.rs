@@ -25,7 +25,7 @@ impl Service {
         Self::start(subject, &mut command(subject, provider))
     }
 
-    /// The same of every binary that is measured: ours comes first.
+    /// Starts Variant A of every binary that is measured: ours comes first.
     pub(crate) fn variant_a_of_all(provider: SocketAddr) -> Vec<Self> {
         Subject::all().iter().map(|subject| Self::variant_a(subject, provider)).collect()
     }

@@ -48,8 +48,8 @@ impl Target {
     }
 }
 
-/// How many, of which kind, and for how long they are begun anew. Their beginnings are spread over the time that one is paused,
-/// and those count that begin after it, when all are open.
+/// How many, of which kind, and for how long they are begun anew. Their beginnings are spread over the time
+/// that one is paused, and those count that begin after it, when all are open.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) streams: usize,

@@ -1,4 +1,5 @@
-//! `POST /api/agent`: token, both rate windows, validation, cache, and on a miss the agent with an instant provider.
+//! `POST /api/agent`: token, both rate windows, validation, cache, and on a miss the agent with an instant
+//! provider.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;

@@ -1,5 +1,6 @@
-//! What a job costs in units that do not depend on the machine: commands that clients send to Redis, transactions that write
-//! to PostgreSQL, and what both write to their logs. From the submission to one look at the result.
+//! What a job costs in units that do not depend on the machine: commands that clients send to Redis,
+//! transactions that write to PostgreSQL, and what both write to their logs. From the submission to one look
+//! at the result.
 
 use std::net::SocketAddr;
 use std::path::Path;

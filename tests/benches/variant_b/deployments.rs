@@ -1,5 +1,5 @@
-//! What is compared: the release binary, and the Node deployment of `tests/peers/` as a server and a worker, both
-//! in production, with the same secret, the same provider and one trusted proxy before them.
+//! What is compared: the release binary, and the Node deployment of `tests/peers/` as a server and a worker,
+//! both in production, with the same secret, the same provider and one trusted proxy before them.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,8 +22,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// A Redis of its own, which flushes its append-only file every second, as Redis does unless it is told otherwise.
-/// Tests want theirs to flush every write; that would make this a bench of the disk.
+/// A Redis of its own, which flushes its append-only file every second, as Redis does unless it is told
+/// otherwise. Tests want theirs to flush every write; that would make this a bench of the disk.
 pub(crate) fn start_redis(runtime: &Runtime) -> Redis {
     let redis = runtime.block_on(Redis::start());
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
@@ -31,7 +31,8 @@ pub(crate) fn start_redis(runtime: &Runtime) -> Redis {
     redis
 }
 
-/// A binary of ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in `home`.
+/// A binary of ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in
+/// `home`.
 pub(crate) fn host(subject: &Subject, provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
     let mut command = subject.serve(provider);
     command
@@ -51,7 +52,7 @@ pub(crate) fn peer(program: &str, provider: SocketAddr, redis_url: &str) -> Comm
         .arg(folder.join(program))
         .current_dir(folder)
         .env_remove("NODE_OPTIONS")
-        // It connects only when its health is asked for.
+        // The deployment connects only when its health is asked for.
         .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing");
     set_common(&mut command, provider, redis_url);
     command

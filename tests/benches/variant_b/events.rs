@@ -1,5 +1,5 @@
-//! The stream of events that BullMQ keeps on Redis, in which both deployments say that a job has ended. Reading it
-//! is what BullMQ's `QueueEvents` does, and the one way to learn of a result that both have.
+//! The stream of events that BullMQ keeps on Redis, in which both deployments say that a job has ended.
+//! Reading it is what BullMQ's `QueueEvents` does, and the one way to learn of a result that both have.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! `POST /api/agent/async`: from the submission to the result, worked on five at a time by the deployment's own
-//! worker, with an instant provider.
+//! `POST /api/agent/async`: from the submission to the result, worked on five at a time by the deployment's
+//! own worker, with an instant provider.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -48,8 +48,8 @@ impl Seen<'_> {
     }
 }
 
-/// Measures and prints. The first two are ours and the peer, seen in the same way; the third one, where a baseline is
-/// measured, is the baseline, seen so too.
+/// Measures and prints. The first two are ours and the peer, seen in the same way; the third one, where a
+/// baseline is measured, is the baseline, seen so too.
 pub(crate) fn measure(contenders: &[Contender<'_>], has_baseline: bool) {
     for waiting in CONNECTIONS {
         let mut rows: Vec<Row> = contenders.iter().map(|_| Row::default()).collect();

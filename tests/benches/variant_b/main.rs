@@ -1,16 +1,12 @@
-//! Variant B beside the Node deployment that clients use today: requests, jobs, recovery and memory, in one run.
+//! Variant B beside the Node deployment that clients use today: requests, jobs, recovery and memory, in one
+//! run.
 //!
 //! Both have the same provider, which answers at once, the same Redis for requests, and one each, of the same
-//! settings, for jobs. They take turns, so that the ratios hold on a noisy machine. What is not the same: ours
-//! counts its windows on Redis for all replicas and records every run in SQLite, the peer counts in its own
-//! memory and records nothing; the peer works jobs off in a process of its own, ours in the one that serves.
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a benchmark"
-)]
+//! settings, for jobs. They take turns, so that the ratios hold on a noisy machine. What is not the same:
+//! ours counts its windows on Redis for all replicas and records every run in SQLite, the peer counts in its
+//! own memory and records nothing; the peer works jobs off in a process of its own, ours in the one that
+//! serves.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
 mod agent;
 mod aim;

@@ -1,6 +1,6 @@
-//! A process is killed that works on a job: how long until the job is worked on again. What shows it, for both
-//! deployments, is that the provider is asked once more; it never answers, so that the job is still under way when
-//! its process dies.
+//! A process is killed that works on a job: how long until the job is worked on again. What shows it, for
+//! both deployments, is that the provider is asked once more; it never answers, so that the job is still
+//! under way when its process dies.
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,7 +29,7 @@ const RUNS: usize = 3;
 enum Heir {
     /// A process that was there before.
     Other,
-    /// The same process at the same address, started again at once.
+    /// A process at the killed one's address, started again at once.
     Restarted,
 }
 

@@ -1,10 +1,10 @@
-//! The same where the process that is killed and the one that goes on with its job are of different versions, on one
-//! queue: during an upgrade both are there.
+//! The same where the process that is killed and the one that goes on with its job are of different versions,
+//! on one queue: during an upgrade both are there.
 //!
-//! A version refuses to start on a database that a newer one has migrated, so an old one that is to go on with a job is
-//! started first, and serves while the new one migrates. It is stopped (SIGSTOP) as long as the job has to be the new
-//! one's. When the old one is the next that dies, the next kill is made on other stores. Settings need no care: a
-//! version does not read what it does not know.
+//! A version refuses to start on a database that a newer one has migrated, so an old one that is to go on
+//! with a job is started first, and serves while the new one migrates. It is stopped (SIGSTOP) as long as the
+//! job has to be the new one's. When the old one is the next that dies, the next kill is made on other
+//! stores. Settings need no care: a version does not read what it does not know.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -90,7 +90,8 @@ async fn old_dies(kill: PlannedKill, scene: &Scene, stores: &Stores, old: Servic
     (follow(orphan, scene, &new, begun).await, new)
 }
 
-/// Stops a process at a moment in which it is not about to write: it would keep its locks, and all others from writing.
+/// Stops a process at a moment in which it is not about to write: it would keep its locks, and all others
+/// from writing.
 async fn hold(service: &Service, stores: &Stores) {
     const PAUSE: Duration = Duration::from_millis(20);
     loop {

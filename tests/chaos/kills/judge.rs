@@ -1,4 +1,5 @@
-//! What came of a kill: what was asked again, what of that is promised never to be, and whether the answer is right.
+//! What came of a kill: what was asked again, what of that is promised never to be, and whether the answer is
+//! right.
 
 use serde_json::Value;
 
@@ -11,23 +12,27 @@ use super::scene::{Seen, returned_by};
 pub(crate) struct Tally {
     /// Jobs that were accepted and never came to an end, or failed.
     pub(crate) lost: usize,
-    /// Further ends of jobs that had ended: in the records, in the queue's events, or seen by whoever read the job twice.
+    /// Further ends of jobs that had ended: in the records, in the queue's events, or seen by whoever read
+    /// the job twice.
     pub(crate) ended_twice: usize,
     /// Answers that were not what they should be.
     pub(crate) wrong: usize,
-    /// Further ids of the runs of a job: whoever goes on with it makes the run that was begun, and no other one.
+    /// Further ids of the runs of a job: whoever goes on with it makes the run that was begun, and no other
+    /// one.
     pub(crate) other_runs: usize,
     /// Model calls made again that had no reply in the journal. One for each kill is allowed.
     pub(crate) asked_again: usize,
     /// Model calls made again although their reply was recorded, or more than once.
     pub(crate) paid_twice: usize,
-    /// Calls made again of tools that may be called again, without an answer in the journal. One each for each kill is allowed.
+    /// Calls made again of tools that may be called again, without an answer in the journal. One each for
+    /// each kill is allowed.
     pub(crate) called_again: usize,
     /// Such calls made again although their answer was recorded, or more than once.
     pub(crate) repeated: usize,
     /// Calls made again of tools that must not be called twice.
     pub(crate) acted_twice: usize,
-    /// Such calls of which the model was told that nobody knows whether they had an effect. Allowed if they had been begun.
+    /// Such calls of which the model was told that nobody knows whether they had an effect. Allowed if they
+    /// had been begun.
     pub(crate) unknown: usize,
 }
 
@@ -52,8 +57,8 @@ impl Tally {
     }
 }
 
-/// Judges a job: what was recorded when its worker was dead, all that was asked on its behalf, and the job as it ended,
-/// if it did.
+/// Judges a job: what was recorded when its worker was dead, all that was asked on its behalf, and the job as
+/// it ended, if it did.
 pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: Option<&Value>) -> Tally {
     let mut tally = Tally::default();
     let Some(end) = end.filter(|job| job["status"] == "completed") else {

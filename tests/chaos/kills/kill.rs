@@ -25,8 +25,8 @@ pub(crate) struct Hit {
     pub(crate) kill: PlannedKill,
     pub(crate) place: Place,
     pub(crate) tally: Tally,
-    /// From the kill until something was asked on the job's behalf again, or until it had ended if nothing was to be asked. None
-    /// for a job that was lost or had ended.
+    /// From the kill until something was asked on the job's behalf again, or until it had ended if nothing
+    /// was to be asked. None for a job that was lost or had ended.
     pub(crate) recovery: Option<Duration>,
 }
 
@@ -76,7 +76,8 @@ pub(super) async fn strike(
     Orphan { kill, user, job, killed, recorded, place, runs }
 }
 
-/// Waits until a service has ended the job. What is asked from `begun` on is asked by whoever goes on with it.
+/// Waits until a service has ended the job. What is asked from `begun` on is asked by whoever goes on with
+/// it.
 pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, begun: Instant) -> Submitted {
     let Orphan { kill, user, job, killed, recorded, place, mut runs } = orphan;
     let end = end_of(&of_user(service, &user), &job).await;

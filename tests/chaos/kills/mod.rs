@@ -1,9 +1,11 @@
-//! Kills of the real binary with a job under way, at moments that a seed decides, and what was lost or paid twice.
+//! Kills of the real binary with a job under way, at moments that a seed decides, and what was lost or paid
+//! twice.
 //!
 //! - `plan.rs`: the kills of an order, from its seed alone.
 //! - `scene.rs`: the model and the server of the tools, which count what is asked of them.
 //! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`); `kill.rs`: one of them.
-//! - `beside.rs`: the same where the process that is killed and the one that goes on are of different versions.
+//! - `beside.rs`: the same where the process that is killed and the one that goes on are of different
+//!   versions.
 //! - `place.rs`: where a kill has hit, from what queue and journal held when the worker was dead.
 //! - `judge.rs`: what came of it; `report.rs`: the table.
 //!

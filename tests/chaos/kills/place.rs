@@ -1,4 +1,5 @@
-//! Where a kill has hit: what the queue and the journal held when the worker was dead, and what the outside had seen by then.
+//! Where a kill has hit: what the queue and the journal held when the worker was dead, and what the outside
+//! had seen by then.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::scene::{Asked, Seen};
 /// What the queue says of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobState {
-    /// It knows no such job.
+    /// The queue knows no such job.
     Missing,
     Waiting,
     Active,

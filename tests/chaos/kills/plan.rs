@@ -1,8 +1,9 @@
-//! Which kills are made: what each job does, and when its worker is killed. The plan is a function of the seed alone.
+//! Which kills are made: what each job does, and when its worker is killed. The plan is a function of the
+//! seed alone.
 //!
-//! Aims are dealt like cards: each store gets every aim of the deck once, in an order of its own, before it gets any
-//! twice. An aim is only that: the worker is killed a random while after the moment that was aimed at was seen from
-//! outside, and `place.rs` says from the journal where that was.
+//! Aims are dealt like cards: each store gets every aim of the deck once, in an order of its own, before it
+//! gets any twice. An aim is only that: the worker is killed a random while after the moment that was aimed
+//! at was seen from outside, and `place.rs` says from the journal where that was.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,11 +53,11 @@ pub(crate) enum Moment {
     Accepted,
     /// The model was asked for the step.
     Asked,
-    /// It replied.
+    /// The model replied.
     Replied,
     /// A tool of the step was called.
     Called,
-    /// It answered.
+    /// The tool answered.
     Returned,
 }
 
@@ -65,7 +66,7 @@ pub(crate) enum Moment {
 pub(crate) enum Heir {
     /// A process at another address.
     Other,
-    /// The same process at the same address, started again.
+    /// A process at the killed one's address, started again.
     Restarted,
 }
 
@@ -83,7 +84,7 @@ pub(crate) enum Versions {
 /// One kill that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedKill {
-    /// Its number in the plan, from 0.
+    /// Number of the kill in the plan, from 0.
     pub(crate) number: usize,
     pub(crate) store: StoreKind,
     pub(crate) heir: Heir,
@@ -104,7 +105,7 @@ pub(crate) struct Order {
     pub(crate) seed: u64,
     pub(crate) stores: Vec<StoreKind>,
     pub(crate) heirs: Vec<Heir>,
-    /// Those of the kills of a lane, over and over.
+    /// Versions of the kills of a lane, over and over.
     pub(crate) versions: Vec<Versions>,
 }
 
@@ -169,7 +170,8 @@ fn planned(
     PlannedKill { number, store, heir, versions, steps, target, moment, delay }
 }
 
-/// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as well.
+/// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as
+/// well.
 fn most_delay(moment: Moment) -> u64 {
     let time = match moment {
         Moment::Accepted => Duration::from_millis(15),
@@ -195,8 +197,9 @@ impl StoreKind {
 }
 
 impl Versions {
-    /// As often one way as the other. Whoever is old has to be started before whoever is new (`beside.rs`), so that each
-    /// [`Self::OldThenNew`] is the last kill on its stores: the first here is of a database that no new one has migrated yet.
+    /// As often one way as the other. Whoever is old has to be started before whoever is new (`beside.rs`),
+    /// so that each [`Self::OldThenNew`] is the last kill on its stores: the first here is of a database that
+    /// no new one has migrated yet.
     pub(crate) const BOTH_WAYS: [Self; 4] =
         [Self::OldThenNew, Self::NewThenOld, Self::NewThenOld, Self::OldThenNew];
 
@@ -209,7 +212,8 @@ impl Versions {
         }
     }
 
-    /// Of these, those that there can be. An old one may refuse to start on what a new one has migrated: it has to run already.
+    /// Of these, those that there can be. An old one may refuse to start on what a new one has migrated: it
+    /// has to run already.
     fn heirs(self, heirs: &[Heir]) -> &[Heir] {
         if self == Self::NewThenOld { &[Heir::Other] } else { heirs }
     }

@@ -1,6 +1,6 @@
-//! What stands around the service and sees what it does: the model, which plays each job's steps, and the server that tools act on.
-//! Both take their time, and both write down when they were asked and when they answered. These are the counts that the table is
-//! made of; nothing is taken from the service's own log.
+//! What stands around the service and sees what it does: the model, which plays each job's steps, and the
+//! server that tools act on. Both take their time, and both write down when they were asked and when they
+//! answered. These are the counts that the table is made of; nothing is taken from the service's own log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,7 +130,8 @@ impl Scene {
         Self { model, component, grants, seen, _running: [serving, replying] }
     }
 
-    /// A service that asks this model and has the tools that act on this server, and no window that would end.
+    /// A service that asks this model and has the tools that act on this server, and no window that would
+    /// end.
     pub(super) fn around(&self, service: Builder) -> Builder {
         let service = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"]
             .into_iter()
@@ -162,7 +163,8 @@ fn replies_in(request: &Request) -> usize {
     messages.filter(|message| message["role"] == "assistant").count()
 }
 
-/// The last reply repeats everything that tools have returned, so that an answer that got lost on the way is missed in it.
+/// The last reply repeats everything that tools have returned, so that an answer that got lost on the way is
+/// missed in it.
 fn reply(kind: StepKind, request: &Request, url: &str) -> Play {
     if kind == StepKind::Answer {
         let returned = Value::from(request.tool_results());

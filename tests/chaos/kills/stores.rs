@@ -1,4 +1,5 @@
-//! The stores of a lane, and what they hold when the service is dead: read with their own clients, past the service.
+//! The stores of a lane, and what they hold when the service is dead: read with their own clients, past the
+//! service.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,7 +92,8 @@ impl Stores {
         }
     }
 
-    /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at most.
+    /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at
+    /// most.
     pub(super) async fn journals(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
         let texts = match &self.mongo {
             Some(mongo) => journals_on_mongo(mongo, query).await,
@@ -133,9 +135,9 @@ impl Stores {
         begun.is_ok()
     }
 
-    /// A file that nobody has open is read as a copy: opening it would do the work of the next process that does, which
-    /// finds commits in the write-ahead log that the dead one was not told of. A process that has the file open does
-    /// not find these, so then it is read in its place.
+    /// A file that nobody has open is read as a copy: opening it would do the work of the next process that
+    /// does, which finds commits in the write-ahead log that the dead one was not told of. A process that has
+    /// the file open does not find these, so then it is read in its place.
     async fn database(&self, opened: Opened) -> Database {
         if let Some(postgres) = &self.postgres {
             return Database::Postgres(connect_to(postgres).await);

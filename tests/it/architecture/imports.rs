@@ -1,8 +1,8 @@
 //! Which file of a crate takes names from which other one, and the circles among them.
 //!
-//! Files are read as tokens. A name counts for the file that defines it, through any number of re-exports; a `pub use`
-//! by itself ties nothing, so that a `mod.rs` may show what its files define. What is behind `#[cfg(test)]` and what
-//! stands in a `tests` or `testing` file is left out.
+//! Files are read as tokens. A name counts for the file that defines it, through any number of re-exports; a
+//! `pub use` by itself ties nothing, so that a `mod.rs` may show what its files define. What is behind
+//! `#[cfg(test)]` and what stands in a `tests` or `testing` file is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

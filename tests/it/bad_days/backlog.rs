@@ -33,7 +33,7 @@ async fn check_backlog(stores: Stores) {
     }
     let runs: BTreeSet<_> = jobs.iter().map(|job| job["result"]["id"].to_string()).collect();
     assert_eq!(runs.len(), ACTIVE + QUEUED);
-    // Those that were cut off are asked again, and nothing else is.
+    // Jobs that were cut off are asked again, and nothing else is.
     let calls = model.calls();
     assert_eq!(calls.len(), 2 * ACTIVE + QUEUED);
     let answered: BTreeSet<_> = calls[ACTIVE..].iter().map(acceptance::Request::user_text).collect();

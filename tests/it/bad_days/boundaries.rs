@@ -10,18 +10,19 @@ use tokio::time::sleep;
 
 use super::stores::Stores;
 
-/// How long the last reply of a run may take to be in the journal, which is written while the queue is told of the end.
+/// How long the last reply of a run may take to be in the journal, which is written while the queue is told
+/// of the end.
 const LAST_REPLY_WITHIN: Duration = Duration::from_millis(500);
 
 /// A tool that says in the log that it has begun, and then goes on until it is stopped.
 const LASTING: &str = "flood_log";
 
-/// Time limits of a tool call: one that is never reached, and one that ends a lasting call at once. That is an
-/// answer to the model like any other.
+/// Time limits of a tool call: one that is never reached, and one that ends a lasting call at once. That is
+/// an answer to the model like any other.
 const FOR_EVER: &str = "60000";
 const AT_ONCE: &str = "100";
 
-/// Its arguments. Each call has its own: the third equal one in a row would not be made.
+/// Arguments of `LASTING`. Each call has its own: the third equal one in a row would not be made.
 fn lasting(bytes: u32) -> Value {
     json!({ "lines": u32::MAX, "bytes": bytes })
 }
@@ -70,8 +71,8 @@ async fn tool_has_begun(service: &Service) {
     service.log().entry("the tool's own line", begun).await;
 }
 
-/// Kills a worker after each event of one run's journal: while the model is asked, which is after the beginning
-/// or a tool's answer, and while a tool runs, which is after a reply.
+/// Kills a worker after each event of one run's journal: while the model is asked, which is after the
+/// beginning or a tool's answer, and while a tool runs, which is after a reply.
 async fn check_every_boundary(stores: Stores) {
     let model = Model::openai().await;
     let mut gates: Vec<Gate> = Vec::new();
@@ -164,7 +165,8 @@ async fn of_three_calls_in_one_reply_those_that_were_answered_are_not_made_again
     assert!(results[0].contains("70007") && results[2].contains("80008"), "in the order asked: {results:?}");
 }
 
-/// A tool that says neither that it is read-only nor that it is idempotent may have acted when its worker was killed.
+/// A tool that says neither that it is read-only nor that it is idempotent may have acted when its worker was
+/// killed.
 #[tokio::test]
 async fn a_call_that_may_have_had_an_effect_is_not_made_again_after_a_kill() {
     let (stores, model) = (Stores::embedded(), Model::openai().await);

@@ -1,5 +1,6 @@
-//! The clock of a machine jumps an hour ahead and back while it works on a job: leases are counted by the store's clock and by ones that do
-//! not jump, so that nobody takes the job away, and what is asked meanwhile is done at once.
+//! The clock of a machine jumps an hour ahead and back while it works on a job: leases are counted by the
+//! store's clock and by ones that do not jump, so that nobody takes the job away, and what is asked meanwhile
+//! is done at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,8 @@ impl Clock {
         self.0.path().join("offset")
     }
 
-    /// A service that has this clock. The one by which programs wait (`CLOCK_MONOTONIC`) goes on as before, as a machine's does.
+    /// A service that has this clock. The one by which programs wait (`CLOCK_MONOTONIC`) goes on as before,
+    /// as a machine's does.
     fn of(&self, service: Builder) -> Builder {
         service
             .env("LD_PRELOAD", library())

@@ -1,8 +1,8 @@
 //! A disk that is full, and one that may only be read: what SQLite cannot do is said clearly, and what it had
 //! done stays.
 //!
-//! The disk is a small file system in memory, mounted for the service alone, which takes root's rights or user
-//! namespaces.
+//! The disk is a small file system in memory, mounted for the service alone, which takes root's rights or
+//! user namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// A disk that has room for a few long jobs beside the tables, and for all that becomes of them once the filler
-/// is gone.
+/// A disk that has room for a few long jobs beside the tables, and for all that becomes of them once the
+/// filler is gone.
 const FULL_DISK: &str =
     "mount -t tmpfs -o size=16m disk \"$DISK\" && head -c 15300000 /dev/zero > \"$DISK/filler\"";
 
@@ -167,7 +167,8 @@ async fn made_database(model: &Model) -> TempDir {
     folder
 }
 
-/// It lives and is not ready; who submits a job is told to come back, and who waits for an answer gets one.
+/// The service lives and is not ready; a caller that submits a job is told to come back, and one that waits
+/// for an answer gets one.
 async fn check_that_it_serves_without(caller: &Caller) {
     let ready = caller.readiness().await;
     assert_eq!((ready.status, &ready.json()["initialized"]), (503, &json!(false)), "{ready}");

@@ -1,5 +1,5 @@
-//! Idempotency keys over real stores and processes: two replicas at once, a process that is killed, a service without a
-//! store.
+//! Idempotency keys over real stores and processes: two replicas at once, a process that is killed, a service
+//! without a store.
 
 use acceptance::{Answer, Model, Service, Signal, Task, Token, User, eventually, says};
 use reqwest::Method;
@@ -64,7 +64,8 @@ async fn a_job_that_is_submitted_many_times_at_once_is_one_job() {
     assert_eq!(model.calls().len(), 1);
 }
 
-/// `kill -9` while the request is with the model: the key is free when its lease has ended, on another process.
+/// `kill -9` while the request is with the model: the key is free when its lease has ended, on another
+/// process.
 #[tokio::test]
 async fn a_killed_process_gives_its_keys_free() {
     let (stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);

@@ -13,8 +13,8 @@ use super::crowd::{Crowd, Ticket};
 /// How long a store or the provider is away.
 pub(super) const OUTAGE: Duration = Duration::from_secs(5);
 
-/// The pause of one client between two requests. What is wanted is that requests are under way at every moment,
-/// not how many can be.
+/// The pause of one client between two requests. What is wanted is that requests are under way at every
+/// moment, not how many can be.
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Clients that wait for their answers, and those that submit jobs.

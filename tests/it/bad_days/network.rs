@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep};
 use super::load::{Answers, Load, is_ready, never_restarted, prepare};
 use super::stores::Stores;
 
-/// How long each kind of failure lasts: longer than an answer of Redis or a connection to PostgreSQL may take.
+/// How long each kind of failure lasts: longer than an answer of Redis or a connection to PostgreSQL may
+/// take.
 const FAILURE: Duration = Duration::from_secs(3);
 
 /// Goes through all failures; the service's readiness follows each.

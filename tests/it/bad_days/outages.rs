@@ -91,8 +91,8 @@ async fn the_document_store_may_go_away_and_come_back() {
     never_restarted(&service, began).await;
 }
 
-/// The provider is behind a proxy, because the one of the tests cannot be stopped. Readiness does not speak of
-/// it; the health report does.
+/// The provider is behind a proxy, because the one of the tests cannot be stopped. Readiness does not speak
+/// of it; the health report does.
 #[tokio::test]
 async fn the_provider_may_go_away_and_come_back() {
     let (stores, model) = (Stores::embedded(), Model::openai().await);
@@ -125,8 +125,8 @@ async fn the_provider_may_go_away_and_come_back() {
 const LONG_OUTAGE: Duration = Duration::from_secs(12);
 const JOBS: usize = 20;
 
-/// Jobs are queued while the provider is away, and none of them pays for that. Ten minutes of it are tested by a clock
-/// that stands still, beside the worker.
+/// Jobs are queued while the provider is away, and none of them pays for that. Ten minutes of it are tested
+/// by a clock that stands still, beside the worker.
 async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
     let model = Model::openai().await;
     model.always(|request| says(&format!("did {}", request.user_text())));

@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use super::load::{Load, is_ready, never_restarted, prepare};
 use super::stores::Stores;
 
-/// The service follows by itself: questions are answered all the time, jobs are refused until the replica is the master, and
-/// every job that was accepted completes. The replica is a millisecond behind at most, and a job is accepted every forty.
+/// The service follows by itself: questions are answered all the time, jobs are refused until the replica is
+/// the master, and every job that was accepted completes. The replica is a millisecond behind at most, and a
+/// job is accepted every forty.
 #[tokio::test]
 async fn a_promoted_replica_is_found_under_load() {
     let (stores, model) = (Stores::embedded(), Model::openai().await);

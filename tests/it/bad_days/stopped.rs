@@ -1,5 +1,6 @@
-//! A worker that is stopped (SIGSTOP, a machine that sleeps, a pause of the whole virtual machine) until its leases have ended and others
-//! have done its jobs, and that wakes up then: it neither ends nor changes what is not its own any more.
+//! A worker that is stopped (SIGSTOP, a machine that sleeps, a pause of the whole virtual machine) until its
+//! leases have ended and others have done its jobs, and that wakes up then: it neither ends nor changes what
+//! is not its own any more.
 
 use acceptance::{Gate, Model, Service, Signal, Token, asks_for, eventually, says};
 use serde_json::{Value, json};
@@ -19,7 +20,8 @@ async fn tool_calls(service: &Service) -> f64 {
 
 async fn check_a_sleeper(stores: Stores) {
     let model = Model::openai().await;
-    // What the sleeper finds when it wakes up: a reply that would end a job, and one that would go on with a tool.
+    // What the sleeper finds when it wakes up: a reply that would end a job, and one that would go on with a
+    // tool.
     let gates = [
         model.holds(says("from the dead")),
         model.holds(asks_for("calculate", json!({ "expression": "6 * 7" }))),
@@ -64,7 +66,7 @@ async fn check_a_sleeper(stores: Stores) {
     assert!(tool_calls(&sleeper).await < 0.5, "it went on with a run that was not its own");
     assert_eq!(model.calls().len(), 4, "each job was asked for once before and once after");
 
-    // It is a worker like any other again, and the only one.
+    // The sleeper is a worker like any other again, and the only one.
     heir.stop().await;
     let next = sleeper.user(&token).job_for("next").await;
     assert_eq!(sleeper.user(&token).ended_job(&next).await["status"], "completed");

@@ -1,5 +1,5 @@
-//! Streams on bad days: readers that leave and come back to another replica, killed owners, cut connections, shutdowns.
-//! Two processes on one store are one service.
+//! Streams on bad days: readers that leave and come back to another replica, killed owners, cut connections,
+//! shutdowns. Two processes on one store are one service.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A process that is still ending, and the next one at the same address: nobody's work is taken from them, and
-//! nobody who waits holds the end up.
+//! A process that is still ending, and the next one at the same address: nobody's work is taken from them,
+//! and nobody who waits holds the end up.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn check_an_overlap(stores: Stores) {
     let (address, token) = (one.address(), Token::of("u"));
     let job = one.user(&token).job_for("work").await;
     model.was_asked(1).await;
-    // It takes no connections from now on, and its worker finishes the step it is at.
+    // `one` takes no connections from now on, and its worker finishes the step it is at.
     one.signal(Signal::TERM);
     eventually("the address to be free", async || TcpStream::connect(address).await.is_err().then_some(()))
         .await;

@@ -1,5 +1,5 @@
-//! Kubernetes' manifests, the systemd unit and the compose file: each is accepted by what reads it, they fit each other,
-//! and they give the service the rights and the time that it needs and no more.
+//! Kubernetes' manifests, the systemd unit and the compose file: each is accepted by what reads it, they fit
+//! each other, and they give the service the rights and the time that it needs and no more.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,8 @@ const FORCED_END: u64 = 30;
 
 const UNIT: &str = "systemd/agent-host.service";
 
-/// What `systemd-analyze security` may find at most, times ten: 14 when this was written, and 96 without any hardening.
+/// What `systemd-analyze security` may find at most, times ten: 14 when this was written, and 96 without any
+/// hardening.
 const EXPOSURE: &str = "--threshold=20";
 
 #[test]

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::alerts::alerts;
 use super::{manifest, string, text};
 
-/// Those that a service of Variant A without stores, traces, a second provider and faults does not have, and when they
-/// are there.
+/// Series that a service of Variant A without stores, traces, a second provider and faults does not have, and
+/// when they are there.
 const SOMETIMES: [(&str, &str); 11] = [
     ("agent_job_attempt_duration_seconds_bucket", "once an attempt at a job has ended"),
     ("agent_model_circuit_state", "with ALT_LLM_MODEL"),

@@ -1,9 +1,9 @@
-//! What stands in host/deploy/ is true of the service, and is accepted by whatever is to read it. One file per claim:
-//! `alerts` (rules, cases, runbook), `metrics` (what rules and dashboard ask for is there), `manifests` (Kubernetes,
-//! systemd, compose), `settings` (the variables exist and their values are valid).
+//! What stands in host/deploy/ is true of the service, and is accepted by whatever is to read it. One file
+//! per claim: `alerts` (rules, cases, runbook), `metrics` (what rules and dashboard ask for is there),
+//! `manifests` (Kubernetes, systemd, compose), `settings` (the variables exist and their values are valid).
 //!
-//! promtool and systemd-analyze are Debian's; the validator of manifests and the reader of YAML are Python's, in a virtual
-//! environment below target/. `cargo xtask test` installs them.
+//! promtool and systemd-analyze are Debian's; the validator of manifests and the reader of YAML are Python's,
+//! in a virtual environment below target/. `cargo xtask test` installs them.
 
 mod alerts;
 mod manifests;

@@ -52,7 +52,8 @@ fn of_compose() -> Variables {
     variables(&service).into_iter().map(filled_in).collect()
 }
 
-/// What the value is when whoever starts it sets no more than they must: `${NAME:-default}` and `${NAME:?message}`.
+/// What the value is when whoever starts it sets no more than they must: `${NAME:-default}` and
+/// `${NAME:?message}`.
 fn fill_in(value: &str) -> String {
     let Some((before, rest)) = value.split_once("${") else { return value.to_owned() };
     let (variable, after) = rest.split_once('}').expect("an opened variable is closed");

@@ -74,7 +74,7 @@ fn every_link_within_the_repository_leads_somewhere() {
 fn every_anchor_that_code_cites_is_there() {
     let (anchors, mut dead, mut cited) = (anchors(), Vec::new(), 0);
     for file in files(&CODE) {
-        // This file and its neighbours speak of citations.
+        // The tests of documents speak of citations themselves.
         if file.starts_with(repository().join("tests/it/documents")) {
             continue;
         }

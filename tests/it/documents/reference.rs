@@ -1,5 +1,5 @@
-//! What is generated from the code says what the code says. `cargo xtask docs` runs these tests with `WRITE_DOCUMENTS=1`:
-//! then they write their pages and do not compare them.
+//! What is generated from the code says what the code says. `cargo xtask docs` runs these tests with
+//! `WRITE_DOCUMENTS=1`: then they write their pages and do not compare them.
 
 use std::fmt::Write as _;
 use std::{env, fs};

@@ -1,7 +1,9 @@
-//! Where one request ends and the next one begins: nobody may be able to hide a request in another one's body.
+//! Where one request ends and the next one begins: nobody may be able to hide a request in another one's
+//! body.
 //!
-//! Every case is followed on its connection by a request of its own, as a proxy would send that of another client.
-//! Either it gets its answer, or the connection was closed and nothing behind the case was taken for a request.
+//! Every case is followed on its connection by a request of its own, as a proxy would send that of another
+//! client. Either it gets its answer, or the connection was closed and nothing behind the case was taken for
+//! a request.
 
 use acceptance::{Model, Service, Socket, says};
 

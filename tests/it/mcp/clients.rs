@@ -95,7 +95,7 @@ impl Client {
         self.step("listening").await;
     }
 
-    /// That it has heard of a swap, and has ended well.
+    /// The client has heard of a swap, and has ended well.
     pub(super) async fn finds_the_swap(&mut self, tool: &str) {
         let tools = self.step("changed").await;
         assert!(tools.as_array().unwrap().contains(&tool.into()), "{tools:#}");

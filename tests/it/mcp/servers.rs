@@ -1,4 +1,5 @@
-//! Servers of the official SDKs, Python's and TypeScript's, whose tools the service serves, over HTTP and as child processes.
+//! Servers of the official SDKs, Python's and TypeScript's, whose tools the service serves, over HTTP and as
+//! child processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,8 +118,8 @@ async fn tools_of_the_official_sdks_servers_are_called_like_any_other() {
         "{output}"
     );
 
-    // Whoever watches a run reads what a server says of a call while it goes on, as far as the pace of reports and the reader's own
-    // allow.
+    // Whoever watches a run reads what a server says of a call while it goes on, as far as the pace of
+    // reports and the reader's own allow.
     for tool in ["nodeweb_count", "nodelocal_count"] {
         let events = eventually("a report that was read before its call returned", async || {
             let events = service.invoke_streamed(&order(tool, &json!({ "to": 3 }))).await.rest().await;

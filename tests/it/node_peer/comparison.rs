@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::differences::{Difference, show};
 
-/// Fails unless every difference between the two answers has a row that explains it, and every row of `chosen`
-/// explains one: a difference that is gone must not stay in the table.
+/// Fails unless every difference between the two answers has a row that explains it, and every row of
+/// `chosen` explains one: a difference that is gone must not stay in the table.
 pub(super) fn compare(exchange: &str, node: &Answer, ours: &Answer, chosen: &[Difference]) {
     let (of_node, of_ours) = (fields(node, chosen), fields(ours, chosen));
     let names = of_node.keys().chain(of_ours.keys().filter(|name| !of_node.contains_key(*name)));
@@ -42,8 +42,8 @@ pub(super) fn compare(exchange: &str, node: &Answer, ours: &Answer, chosen: &[Di
     }
 }
 
-/// Everything about an answer, one field each: `status`, `header name`, and `body` or, when it is JSON, what is
-/// in it: `body.error[0].path[1]`.
+/// Everything about an answer, one field each: `status`, `header name`, and `body` or, when it is JSON, what
+/// is in it: `body.error[0].path[1]`.
 fn fields(answer: &Answer, chosen: &[Difference]) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::from([("status".to_owned(), answer.status.to_string())]);
     for name in answer.headers.keys() {

@@ -1,5 +1,5 @@
-//! Where agent-host chose otherwise than the Node deployment: the one table. How answers are compared does not
-//! belong here.
+//! Where agent-host chose otherwise than the Node deployment: the one table. How answers are compared does
+//! not belong here.
 
 use acceptance::Answer;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A row of the table. The documentation of each says what was chosen and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Difference {
-    // These may be between any two answers.
+    // Differences that may be between any two answers.
     /// We do not say what we are made with. host/docs/interface/node-clients.md#response-headers.
     PoweredBy,
     /// How long an idle connection stays open is not announced
@@ -33,7 +33,8 @@ pub(super) enum Difference {
     /// (host/docs/interface/node-clients.md#response-headers).
     Compression,
 
-    // These are between answers to one kind of request, and the test of that kind names them.
+    // The differences from here on are between answers to one kind of request, and the test of that kind
+    // names them.
     /// host/docs/interface/node-clients.md#bodies: 400 instead of 500.
     MalformedJson,
     /// host/docs/interface/node-clients.md#bodies: 413 instead of 500.

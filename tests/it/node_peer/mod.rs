@@ -1,4 +1,4 @@
-//! The same requests to agent-host and to the Node deployment that clients use today (`tests/peers`), and their
+//! Equal requests to agent-host and to the Node deployment that clients use today (`tests/peers`), and their
 //! answers compared header by header and field by field. What may differ stands in one table,
 //! `differences.rs`, each row with the decision that made it; anything else that differs fails the test.
 

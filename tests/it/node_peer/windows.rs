@@ -24,7 +24,7 @@ async fn the_window_of_an_address_fills_in_the_same_way_and_closes_in_the_same_w
         let (node, ours) = pair.check(&exchange, &[]).await;
         assert_eq!((node.status, ours.body.as_str()), (429, "Too many requests from this IP"));
     }
-    // That the method is wrong is known all the same, and stands in `Allow`.
+    // A wrong method is known all the same, and stands in `Allow`.
     let (_, ours) = pair.check(&Exchange::get("/api/agent"), &[Difference::WrongMethod]).await;
     assert_eq!((ours.status, ours.body.as_str()), (429, "Too many requests from this IP"));
 }

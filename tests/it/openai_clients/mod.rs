@@ -1,8 +1,8 @@
 //! Clients of OpenAI find the agent under `/v1/` (host/docs/api/openai.md): the official SDKs, and frameworks
 //! on them.
 //!
-//! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is not as they expect,
-//! and what a client sees of the whole service.
+//! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is
+//! not as they expect, and what a client sees of the whole service.
 
 mod open_responses;
 
@@ -44,7 +44,8 @@ fn plays(model: &Model) {
     model.plays(says("bye"));
 }
 
-/// What the SDKs' programs ask beyond that: they offer a function, which is called twice, and show an image twice.
+/// What the SDKs' programs ask beyond that: they offer a function, which is called twice, and show an image
+/// twice.
 fn calls_functions_and_sees(model: &Model) {
     for said in ["a cat it is", "a dog it is"] {
         model.asks_for("look", json!({})).says(said);

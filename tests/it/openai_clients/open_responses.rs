@@ -1,5 +1,6 @@
-//! The scenarios of the Open Responses compliance suite, whose package nobody publishes: what the whole service answers has the form
-//! that its own document gives it, which is as strict as the suite's. What streams come to besides is tested in http-edge.
+//! The scenarios of the Open Responses compliance suite, whose package nobody publishes: what the whole
+//! service answers has the form that its own document gives it, which is as strict as the suite's. What
+//! streams come to besides is tested in http-edge.
 
 use acceptance::{Answer, Model, Play, Service, Token, User, asks_for, says};
 use serde_json::{Value, json};
@@ -47,7 +48,8 @@ fn gist(response: &Value) -> Value {
     }
 }
 
-/// The data of a stream's events, each of which is named by its type and numbered. The stream ends with a word of its own.
+/// The data of a stream's events, each of which is named by its type and numbered. The stream ends with a
+/// word of its own.
 fn events(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.header("content-type"), "text/event-stream", "{answer}");
     let blocks: Vec<_> =

@@ -1,5 +1,6 @@
-//! schemathesis, which sends what the document allows and what it forbids, finds nothing: no status, header or body that the
-//! document does not have, nothing refused that it allows, nothing taken that it forbids, no 500.
+//! schemathesis, which sends what the document allows and what it forbids, finds nothing: no status, header
+//! or body that the document does not have, nothing refused that it allows, nothing taken that it forbids,
+//! no 500.
 
 use acceptance::{Builder, Model, Service, Token, says};
 
@@ -18,8 +19,8 @@ async fn answering() -> Model {
     model
 }
 
-/// Runs it with more arguments, which say what of the document it is to look at. It begins anew with the same seed, so it sends
-/// the same each time.
+/// Runs it with more arguments, which say what of the document it is to look at. It begins anew with the same
+/// seed, so it sends the same each time.
 async fn finds_nothing(service: &Service, token: &str, part: &[&str]) {
     let notes = tempfile::tempdir().unwrap();
     let mut fuzzer = python();
@@ -35,7 +36,7 @@ async fn finds_nothing(service: &Service, token: &str, part: &[&str]) {
         .env("TOKEN", token)
         .env("PYTHONPATH", folder())
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // It leaves notes where it runs.
+        // The fuzzer leaves notes where it runs.
         .current_dir(notes.path());
     let found = succeed("schemathesis", &mut fuzzer).await;
     assert!(found.contains(" passed"), "nothing was tried: {found}");

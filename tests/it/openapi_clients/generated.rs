@@ -1,5 +1,5 @@
-//! Clients that are generated from the document of Variant B compile, and do what their users want: ask, wait for a job, and
-//! read what an error says.
+//! Clients that are generated from the document of Variant B compile, and do what their users want: ask, wait
+//! for a job, and read what an error says.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -36,10 +36,10 @@ async fn typescript(place: &Path, document: &str) -> Command {
     client
 }
 
-/// The same for Python.
+/// Generates the Python client in that folder.
 async fn python_client(place: &Path, document: &str) -> Command {
     fs::copy(folder().join("client.py"), place.join("client.py")).unwrap();
-    // It would look for a formatter.
+    // The generator would look for a formatter.
     fs::write(place.join("config.yaml"), "post_hooks: []\n").unwrap();
     let mut generator = python();
     generator.args(["-m", "openapi_python_client", "generate", "--url", document, "--config", "config.yaml"]);

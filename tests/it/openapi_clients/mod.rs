@@ -1,4 +1,5 @@
-//! What others make of `/openapi.json`: clients that are generated from it, and a fuzzer that holds the service against it.
+//! What others make of `/openapi.json`: clients that are generated from it, and a fuzzer that holds the
+//! service against it.
 
 mod fuzzed;
 mod generated;

@@ -21,7 +21,8 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
     // A folder for `--out`.
     let out = desk.path().join("built/");
     let source = desk.new_project("my-greeter", "rust", "greeting").join("src/lib.rs");
-    // The first build compiles what the SDK is made of, which takes longer than a line of a log is waited for.
+    // The first build compiles what the SDK is made of, which takes longer than a line of a log is waited
+    // for.
     let built = run(&mut desk.command(&["build", "my-greeter", "--out", out.to_str().unwrap()]));
     assert!(built.succeeded && out.join("my-greeter.wasm").is_file(), "{built:?}");
     let tools = service.tools_folder();

@@ -17,7 +17,8 @@ async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     has_the_docs_of_its_wit(&desk, language);
 }
 
-/// `agent-tool new`, `agent-tool build` and `agent-tool test`, with nothing edited: the first thing that an author sees.
+/// `agent-tool new`, `agent-tool build` and `agent-tool test`, with nothing edited: the first thing that an
+/// author sees.
 fn passes_its_own_test(desk: &Desk, project: &str, tool: &str) {
     let tested = run(&mut desk.command(&["test", project]));
     assert!(tested.succeeded, "{tested:?}");
@@ -154,7 +155,8 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     assert!(built.succeeded && built.stdout.contains("needs      http"), "{built:?}");
     let tested = run(&mut test(&folder));
     assert!(tested.succeeded, "{tested:?}");
-    // The project's own example of a policy, with the digest that the build printed and the address of this server.
+    // The project's own example of a policy, with the digest that the build printed and the address of this
+    // server.
     let digest = built.stdout.lines().find_map(|line| line.strip_prefix("digest")).unwrap().trim();
     let port = server.url("").rsplit(':').next().unwrap().to_owned();
     let host = format!("host = \"127.0.0.1\"\nscheme = \"http\"\nprivate = true\nport = {port}");

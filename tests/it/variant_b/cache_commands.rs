@@ -1,5 +1,5 @@
-//! What a request to `/api/agent` asks of Redis, and when: one round trip before the provider, and the store of the result after
-//! the answer.
+//! What a request to `/api/agent` asks of Redis, and when: one round trip before the provider, and the store
+//! of the result after the answer.
 
 use acceptance::{Model, Redis, Service, Task, Token, eventually, says};
 use serde_json::json;
@@ -8,7 +8,7 @@ use test_servers::{Monitor, Proxy};
 /// What a request asks of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
-    /// It was counted in its windows.
+    /// The request was counted in its windows.
     Windows,
     /// The result was looked for.
     Look,
@@ -93,8 +93,8 @@ async fn a_hit_asks_redis_once_and_what_it_asks_is_sent_at_once() {
     assert_eq!(user.result_of("hi").await["cached"], true);
     assert_eq!(since(&mut monitor).await, [Asked::Windows, Asked::Look]);
 
-    // One round trip: neither waits for the answer to the other. When the first one has had none in time, the circuit opens and
-    // nothing else is sent.
+    // One round trip: neither waits for the answer to the other. When the first one has had none in time, the
+    // circuit opens and nothing else is sent.
     proxy.stall_answers();
     let asking = Task::begin(async move { user.agent("another").await });
     assert_eq!(come_to(&mut monitor, 2).await, [Asked::Windows, Asked::Look]);

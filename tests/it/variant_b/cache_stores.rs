@@ -56,13 +56,13 @@ async fn what_cannot_be_read_is_a_miss() {
     let user = service.user(Token::of("u"));
     user.result_of("hi").await;
     let mut connection = connect(&redis).await;
-    // It is kept behind the answer.
+    // The result is kept behind the answer.
     let key = eventually("the result to be kept", async || keys(&mut connection).await.pop()).await;
     for (garbage, output) in [("no JSON", "two"), (r#"{"another":"shape"}"#, "three")] {
         let _: () = connection.set(&key, garbage).await.unwrap();
         let result = user.result_of("hi").await;
         assert_eq!((&result["output"], &result["cached"]), (&json!(output), &json!(false)));
-        // It is kept behind the answer, and then stands in the place of the garbage.
+        // The result is kept behind the answer, and then stands in the place of the garbage.
         eventually("the result to be kept", async || {
             let kept: String = connection.get(&key).await.unwrap();
             kept.contains(output).then_some(())
@@ -79,7 +79,7 @@ async fn fill(service: &Service, connection: &mut MultiplexedConnection) {
     for query in ["one", "two", "three"] {
         service.user(Token::of(query)).result_of(query).await;
     }
-    // They are kept behind the answers.
+    // The results are kept behind the answers.
     eventually("three results to be kept", async || (keys(connection).await.len() == 3).then_some(())).await;
     for key in OTHERS {
         let _: () = connection.set(key, "somebody else's").await.unwrap();

@@ -71,7 +71,8 @@ async fn a_healthy_service_says_so_with_what_each_check_took() {
         let uptime = health["uptime"].as_f64().unwrap();
         assert!(uptime > 0.0 && uptime < 600.0, "{uptime}");
 
-        // Which versions serve is agreed on once the database has its tables: until then tools may be prepared again.
+        // Which versions serve is agreed on once the database has its tables: until then tools may be
+        // prepared again.
         let ready = eventually("the tools to be agreed on", async || {
             Some(report(&service.readiness().await, 200)).filter(|ready| ready.get("tools").is_none())
         });
@@ -95,7 +96,7 @@ async fn the_models_check_is_one_short_message_now_and_then() {
     }
     let checks = model.checks();
     assert_eq!((checks.len(), checks[0].user_text().as_str()), (1, "ping"));
-    // It is that of the check that was made.
+    // The latency is that of the check that was made.
     assert!(latencies.iter().all(|latency| *latency == latencies[0]), "{latencies:?}");
 }
 

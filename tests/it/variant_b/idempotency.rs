@@ -1,4 +1,5 @@
-//! `Idempotency-Key`: a `POST` is carried out once, on whichever replica, also when the one that began it was killed.
+//! `Idempotency-Key`: a `POST` is carried out once, on whichever replica, also when the one that began it was
+//! killed.
 
 use acceptance::{Answer, Model, Signal, Task, Token, User, says};
 use axum::http::Method;

@@ -40,7 +40,8 @@ enum Look {
     Waiting,
 }
 
-/// A busy machine lets a second pass now and then, which costs a look for stalled jobs: so the median of the counts.
+/// A busy machine lets a second pass now and then, which costs a look for stalled jobs: so the median of the
+/// counts.
 async fn check_lone_jobs(look: Look) {
     let (redis, model) = (Redis::start().await, Model::openai().await);
     let service = service(&redis, &model).await;
@@ -110,6 +111,7 @@ async fn jobs_that_follow_each_other_cost_redis_less_than_lone_ones() {
     let working = monitor.commands().await.of_clients;
     println!("submitting {} jobs: {:?}", ids.len(), tally(&submitting));
     println!("working them off: {:?}", tally(&working));
-    // One ends a job and claims the next; the rest are leases that were renewed and looks for more jobs at the end.
+    // One ends a job and claims the next; the rest are leases that were renewed and looks for more jobs at
+    // the end.
     assert!(working.len() < ids.len() * 2, "{} commands for {} jobs: {working:?}", working.len(), ids.len());
 }

@@ -125,7 +125,7 @@ fn event(path: &str, token: Option<&Token>, body: &Value) -> Value {
     })
 }
 
-/// The same by `GET`.
+/// A `GET` event.
 fn get_event(path: &str, token: &Token, headers: &[(&str, &str)]) -> Value {
     let mut event = event(path, Some(token), &Value::Null);
     event["requestContext"]["http"]["method"] = json!("GET");

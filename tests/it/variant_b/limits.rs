@@ -239,6 +239,6 @@ async fn an_operator_may_set_how_often_one_may_call() {
         assert_eq!(premium.jobs("").await.status, 200);
     }
     assert_eq!(premium.jobs("").await.status, 429);
-    // That was the seventh of the address.
+    // The last request was the seventh of the address.
     assert_eq!(service.get("/api/nope").await.body, "Too many requests from this IP");
 }

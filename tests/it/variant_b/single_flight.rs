@@ -60,7 +60,7 @@ async fn a_failure_is_everybodys_and_the_next_question_is_asked_anew() {
     let model = Model::openai().await;
     let refusal = acceptance::Play::Whole { status: 401, headers: Vec::new(), body: String::new() };
     let gate = model.holds(refusal.clone());
-    // Those who come too late to share the failure get one of their own.
+    // Callers who come too late to share the failure get one of their own.
     model.always(move |request| match request.user_text().as_str() {
         "the question of the day" => refusal.clone(),
         _ => says("hello"),

@@ -144,7 +144,7 @@ async fn what_is_no_json_is_invalid_input_and_what_is_too_large_is_a_413() {
     413 application/json; charset=utf-8
     {"error":"Payload too large"}
     "#);
-    // These are JSON, and no object; Express's parser turns them away before the schema is asked.
+    // Scalars are JSON, and no object; Express's parser turns them away before the schema is asked.
     for scalar in ["5", "true", "\"query\""] {
         assert_eq!(user.post("/api/agent", scalar).await.status, 400, "{scalar}");
     }

@@ -1,4 +1,5 @@
-//! Webhooks of jobs: signed as Standard Webhooks has it, verified with its own library, delivered at least once.
+//! Webhooks of jobs: signed as Standard Webhooks has it, verified with its own library, delivered at least
+//! once.
 
 use std::time::Duration;
 

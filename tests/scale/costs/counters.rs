@@ -80,7 +80,7 @@ impl Counters {
         let value = |name: &str| info_value(&info, name);
         let processor = value("used_cpu_user_main_thread") + value("used_cpu_sys_main_thread");
         Figures::from([
-            // Those that scripts call within Redis among them.
+            // `redis_operations` counts commands that scripts call within Redis as well.
             ("redis_operations", operations(&info)),
             ("redis_us", processor * 1e6),
             ("redis_in_bytes", value("total_net_input_bytes")),
@@ -96,7 +96,8 @@ impl Counters {
 }
 
 impl Reading {
-    /// What was counted since an earlier reading, without what `idle` says that idle replicas cost in a second, and the seconds.
+    /// What was counted since an earlier reading, without what `idle` says that idle replicas cost in a
+    /// second, and the seconds.
     pub(super) fn since(&self, earlier: &Self, idle: &Figures) -> (Figures, f64) {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let mut figures: Figures =

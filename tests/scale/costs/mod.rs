@@ -1,5 +1,6 @@
-//! What jobs and requests cost the stores, counted by the stores themselves around some of each: commands, processor time and bytes
-//! of Redis, transactions, rows, processor time and bytes of PostgreSQL. What a replica costs that does nothing is taken off.
+//! What jobs and requests cost the stores, counted by the stores themselves around some of each: commands,
+//! processor time and bytes of Redis, transactions, rows, processor time and bytes of PostgreSQL. What a
+//! replica costs that does nothing is taken off.
 //!
 //! - `units.rs`: what is asked of the service.
 //! - `counters.rs`: what the stores say.

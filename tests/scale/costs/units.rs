@@ -10,11 +10,11 @@ use super::Queue;
 pub(crate) enum Unit {
     /// `POST /api/agent` with a new question.
     Miss,
-    /// The same with a known one.
+    /// `POST /api/agent` with a known question.
     Hit,
     /// A job of one model call: submitted, worked on, waited for with `?wait=`.
     Job,
-    /// The same with a tool call and so two model calls.
+    /// A job with a tool call and so two model calls.
     ToolJob,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Unit {
 const USERS: usize = 50;
 
 impl Unit {
-    /// Those that are worth counting with that queue. What a request costs does not depend on it.
+    /// Units that are worth counting with that queue. What a request costs does not depend on it.
     pub(super) fn of(queue: Queue) -> &'static [Self] {
         match queue {
             Queue::Redis => &[Self::Miss, Self::Hit, Self::Job, Self::ToolJob],

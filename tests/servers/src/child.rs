@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a stopped process is looked at before it counts as stopped all the same, and the pause in between.
+/// How often a stopped process is looked at before it counts as stopped all the same, and the pause in
+/// between.
 const LOOKS: u32 = 1_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -60,8 +61,8 @@ fn signal(process: u32, signal: Signal) {
     }
 }
 
-/// Stops a process and waits until each of its threads stands: the signal is delivered behind `kill`'s back, and a
-/// thread that still runs may answer one more request.
+/// Stops a process and waits until each of its threads stands: the signal is delivered behind `kill`'s back,
+/// and a thread that still runs may answer one more request.
 #[expect(clippy::disallowed_methods, reason = "nothing tells when a signal has arrived")]
 fn stop(process: u32) {
     signal(process, Signal::STOP);

@@ -31,7 +31,7 @@ impl RedisCluster {
         this
     }
 
-    /// The same with a replica of the first master.
+    /// Starts the cluster with a replica of the first master.
     pub async fn start_with_replica() -> Self {
         let mut this = Self::start().await;
         let master = this.nodes[0].ask(&["CLUSTER", "MYID"]).await;
@@ -61,7 +61,7 @@ impl RedisCluster {
         format!("redis+cluster://{},{}", self.nodes[0].address(), self.nodes[1].address())
     }
 
-    /// Its nodes: three masters, then the replica of the first one.
+    /// Nodes of the cluster: three masters, then the replica of the first one.
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// The answer as a text: a status, a number, a string; an error begins with `-`. A server that does not answer says nothing.
+/// The answer as a text: a status, a number, a string; an error begins with `-`. A server that does not
+/// answer says nothing.
 pub(crate) async fn ask(address: SocketAddr, words: &[&str]) -> String {
     try_ask(address, words).await.unwrap_or_default()
 }

@@ -20,7 +20,7 @@ pub struct Monitor {
 pub struct Commands {
     /// The names of what clients sent.
     pub of_clients: Vec<String>,
-    /// The same with all that stands behind the names, each word in quotes.
+    /// The commands of clients with all that stands behind the names, each word in quotes.
     pub of_clients_in_full: Vec<String>,
     /// The names of what their scripts did.
     pub of_scripts: Vec<String>,

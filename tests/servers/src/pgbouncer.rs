@@ -1,5 +1,5 @@
-//! PgBouncer before a PostgreSQL server: in transaction mode, on a free port. The distribution's, or a newer one that
-//! `cargo xtask test` has built.
+//! PgBouncer before a PostgreSQL server: in transaction mode, on a free port. The distribution's, or a newer
+//! one that `cargo xtask test` has built.
 
 use std::fs;
 use std::iter;

@@ -34,7 +34,7 @@ impl Postgres {
         Self::start_with(&[]).await
     }
 
-    /// The same with other settings, `name=value`.
+    /// Starts the server with other settings, `name=value`.
     pub async fn start_with(settings: &[&str]) -> Self {
         let programs = find_programs();
         let home = tempfile::tempdir().expect("a folder for the server");
@@ -123,8 +123,8 @@ fn find_programs() -> PathBuf {
     })
 }
 
-/// Makes the files of an empty database: by `initdb` for the first test in a target folder, which takes half a second, and by
-/// a copy of those for every other, which takes a tenth of that.
+/// Makes the files of an empty database: by `initdb` for the first test in a target folder, which takes half
+/// a second, and by a copy of those for every other, which takes a tenth of that.
 fn new_data(programs: &Path, data: &Path) {
     // Another server, or another owner of its files, has another template.
     let name = format!("{}-{}", programs.display(), other_user().unwrap_or_default()).replace('/', "-");
@@ -152,7 +152,8 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.status.success(), "cp failed: {}", String::from_utf8_lossy(&copied.stderr));
 }
 
-/// Whom to be instead of root, as whom PostgreSQL and poolers refuse to run: `postgres` if there is one, else nobody.
+/// Whom to be instead of root, as whom PostgreSQL and poolers refuse to run: `postgres` if there is one, else
+/// nobody.
 pub(crate) fn other_user() -> Option<u32> {
     const NOBODY: u32 = 65_534;
     if !geteuid().is_root() {

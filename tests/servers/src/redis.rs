@@ -1,5 +1,5 @@
-//! A Redis server of our own, or a Valkey server where there is one. With `REDIS_SERVER=valkey-server` every test that
-//! wants Redis gets a Valkey.
+//! A Redis server of our own, or a Valkey server where there is one. With `REDIS_SERVER=valkey-server` every
+//! test that wants Redis gets a Valkey.
 
 use std::env;
 use std::fs;
@@ -33,7 +33,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// An empty Valkey. Nothing, and a word about it, when no `valkey-server` is in `PATH`: not every distribution has one.
+    /// An empty Valkey. Nothing, and a word about it, when no `valkey-server` is in `PATH`: not every
+    /// distribution has one.
     #[expect(clippy::print_stderr, reason = "whoever reads the tests' output should know")]
     pub async fn start_valkey() -> Option<Self> {
         let version = Command::new("valkey-server").arg("--version").stdin(Stdio::null()).output();
@@ -47,7 +48,7 @@ impl Redis {
     /// A replica of another one, when it has all that the other has.
     pub async fn start_replica_of(master: &Self) -> Self {
         let port = master.address.port().to_string();
-        // It would wait for more replicas.
+        // The master would wait for more replicas.
         ask(master.address, &["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
         let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port]).await;
         eventually("a replica to be in step", async || {
@@ -63,7 +64,7 @@ impl Redis {
         Self::start_with(&[]).await
     }
 
-    /// The same with other settings: `--name`, value.
+    /// Starts the server with other settings: `--name`, value.
     pub async fn start_with(options: &[&str]) -> Self {
         Self::start_program(redis_program(), options).await
     }

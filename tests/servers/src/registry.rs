@@ -15,7 +15,7 @@ use crate::waiting::eventually;
 /// Who may use [`Registry::with_login`], and with which password.
 pub const REGISTRY_LOGIN: (&str, &str) = ("publisher", "hunter2");
 
-/// The same as `htpasswd -nbB -C 4 publisher hunter2` writes it.
+/// [`REGISTRY_LOGIN`] as `htpasswd -nbB -C 4 publisher hunter2` writes it.
 const HTPASSWD: &str = "publisher:$2b$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuOHHWkwRXVm\n";
 
 /// A server, running or stopped. Dropping it stops it for good.

@@ -28,8 +28,8 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Watch over that master, which has so many replicas. They promote one when two of them have missed the master for a
-    /// second.
+    /// Watch over that master, which has so many replicas. They promote one when two of them have missed the
+    /// master for a second.
     pub async fn over(master: &Redis, replicas: usize) -> Self {
         let addresses: Vec<_> = (0..NUMBER).map(|_| free_address()).collect();
         let homes: Vec<_> = addresses.iter().map(|address| prepare(*address, master.address())).collect();

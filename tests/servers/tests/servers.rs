@@ -1,4 +1,5 @@
-//! The servers do what their guards tell them. Each is asked in its own protocol for the shortest answer it has.
+//! The servers do what their guards tell them. Each is asked in its own protocol for the shortest answer it
+//! has.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::ErrorKind;

@@ -1,4 +1,5 @@
-//! Who asks: questions that are new, questions that are known, jobs. Each answer is held against what was asked.
+//! Who asks: questions that are new, questions that are known, jobs. Each answer is held against what was
+//! asked.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,8 @@ const MOST_PAUSE_MS: u64 = 60;
 /// How many questions are asked again and again.
 const KNOWN: u64 = 20;
 
-/// How long after an outage jobs may still be refused: breakers and connections take some seconds to come back.
+/// How long after an outage jobs may still be refused: breakers and connections take some seconds to come
+/// back.
 const AFTER_OUTAGE: Duration = Duration::from_secs(15);
 
 /// How long a job may take, outages included.

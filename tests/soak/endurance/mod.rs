@@ -1,5 +1,5 @@
-//! Two replicas under requests, jobs, swaps of tools and outages of their stores, all at once and for as long as asked for: every
-//! answer is checked, and memory, descriptors and stores are measured meanwhile.
+//! Two replicas under requests, jobs, swaps of tools and outages of their stores, all at once and for as long
+//! as asked for: every answer is checked, and memory, descriptors and stores are measured meanwhile.
 //!
 //! - `clients.rs`: who asks, and which answers are right.
 //! - `trouble.rs`: outages and swaps, by chance that a seed decides.
@@ -43,7 +43,6 @@ pub(crate) struct Outcome {
     swaps: usize,
 }
 
-/// Endures it.
 pub(crate) async fn endure(order: Order) -> Outcome {
     let (redis, postgres) = tokio::join!(Redis::start(), Postgres::start());
     let (mut redis_proxy, mut postgres_proxy) =

@@ -1,4 +1,5 @@
-//! A picture of what was measured: a panel for each figure, one below the other, with the outages as grey bars.
+//! A picture of what was measured: a panel for each figure, one below the other, with the outages as grey
+//! bars.
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,11 @@
 //! How fast something grows.
 
-/// The part of the time, at its beginning, that says nothing of growth: caches fill and pools open connections.
+/// The part of the time, at its beginning, that says nothing of growth: caches fill and pools open
+/// connections.
 const WARM_UP: f64 = 0.2;
 
-/// The slope of the line with the least squares, per hour, of points in seconds, those of the warm-up left out. None when fewer
-/// than two are left or all are of one moment.
+/// The slope of the line with the least squares, per hour, of points in seconds, those of the warm-up left
+/// out. None when fewer than two are left or all are of one moment.
 pub(super) fn per_hour(points: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (points.first()?.0, points.last()?.0);
     let warm = first + (last - first) * WARM_UP;

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use super::clients::Findings;
 
-/// Longest pause between two outages, and between two swaps. Shorter where little time is to be endured. A replica keeps the last 16
-/// versions of tools loaded: at this pace it has them after three minutes.
+/// Longest pause between two outages, and between two swaps. Shorter where little time is to be endured. A
+/// replica keeps the last 16 versions of tools loaded: at this pace it has them after three minutes.
 const BETWEEN_OUTAGES: Duration = Duration::from_secs(60);
 const BETWEEN_SWAPS: Duration = Duration::from_secs(10);
 

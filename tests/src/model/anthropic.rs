@@ -31,7 +31,7 @@ pub(super) fn reply<'a>(
     reply
 }
 
-/// The same reply as events: those of its beginning, and those of its end.
+/// Splits the reply into events: those of its beginning, and those of its end.
 pub(super) fn stream(mut reply: Value) -> (String, String) {
     let read = reply["usage"]["input_tokens"].clone();
     let start = json!({ "type": "message_start", "message": { "id": "msg_1", "usage": { "input_tokens": read, "output_tokens": 1 } } });

@@ -37,7 +37,7 @@ pub(super) fn reply<'a>(
     reply
 }
 
-/// The same reply as events: those of its beginning, and those of its end.
+/// The reply as events: those of its beginning, and those of its end.
 pub(super) fn stream(mut reply: Value) -> (String, String) {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });

@@ -21,11 +21,11 @@ pub enum Play {
     },
     /// Any response.
     Whole {
-        /// Its status.
+        /// Status of the response.
         status: u16,
-        /// Its headers.
+        /// Headers of the response.
         headers: Vec<(&'static str, String)>,
-        /// Its body.
+        /// Body of the response.
         body: String,
     },
     /// A reply whose words are streamed at once and whose end follows once a gate is open.

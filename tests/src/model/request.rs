@@ -13,7 +13,6 @@ pub struct Request {
     pub protocol: Protocol,
     /// Method and path.
     pub line: String,
-    /// All headers.
     pub headers: HeaderMap,
     /// The body; null when it was not JSON.
     pub body: Value,

@@ -80,8 +80,8 @@ impl Violations {
         }
     }
 
-    /// Every property says what it is: llama.cpp refuses one that does not, and OpenAI an array without items. The
-    /// whole table of what servers refuse is tested where schemas are normalised.
+    /// Every property says what it is: llama.cpp refuses one that does not, and OpenAI an array without
+    /// items. The whole table of what servers refuse is tested where schemas are normalised.
     fn properties(&mut self, schema: &Value) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let says = ["type", "enum", "anyOf"].iter().any(|key| property.get(key).is_some());

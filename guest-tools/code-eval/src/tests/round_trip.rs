@@ -33,8 +33,8 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JavaScript writes whole numbers below 10^21 without a fraction or an exponent, and -0 as 0. Those that it cannot tell
-/// from their neighbours are left out.
+/// JavaScript writes whole numbers below 10^21 without a fraction or an exponent, and -0 as 0. Those that it
+/// cannot tell from their neighbours are left out.
 fn whole_as_integer(number: f64) -> Value {
     const SAFE: f64 = 9_007_199_254_740_991.0;
     match number.abs() {

@@ -167,8 +167,8 @@ impl Parser<'_> {
         Ok(list)
     }
 
-    /// An expression, in which the names and numbers of the answer's columns may stand alone. In HAVING they may stand
-    /// before an operator too.
+    /// An expression, in which the names and numbers of the answer's columns may stand alone. In HAVING they
+    /// may stand before an operator too.
     fn aliased_expression(&mut self, items: &[Item]) -> Result<Expression, Refusal> {
         if let Token::Number(number) = self.peek()
             && matches!(self.peek_at(1), Token::Symbol(",") | Token::End | Token::Word(_))

@@ -10,13 +10,13 @@ use crate::Failure;
 /// A request as a tool sent it.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its method.
+    /// Method of the request.
     pub method: Method,
     /// The whole URL.
     pub url: String,
     /// As the tool wrote them.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// Body of the request.
     pub body: Vec<u8>,
 }
 
@@ -31,8 +31,8 @@ pub fn answer(server: impl Fn(&Request) -> Response + 'static) {
     respond(move |request| Ok(server(request)));
 }
 
-/// Has requests answered or refused from now on: a failure is what the host says of a request that it does not send, or
-/// that fails on the way.
+/// Has requests answered or refused from now on: a failure is what the host says of a request that it does
+/// not send, or that fails on the way.
 pub fn respond(server: impl Fn(&Request) -> Result<Response, Failure> + 'static) {
     SERVER.with_borrow_mut(|present| *present = Some(Rc::new(server)));
 }

@@ -46,8 +46,8 @@ impl Response {
     /// The response when its status is 2xx.
     ///
     /// # Errors
-    /// What else a status means: `denied` (401, 403), `not-found` (404, 410), `unavailable` (408, 425, 429, 5xx; with
-    /// `retry-after-ms` when the server says when), or `http-status`.
+    /// What else a status means: `denied` (401, 403), `not-found` (404, 410), `unavailable` (408, 425, 429,
+    /// 5xx; with `retry-after-ms` when the server says when), or `http-status`.
     pub fn check(self) -> Result<Self, Failure> {
         let message = format!("the server answered HTTP {}", self.status);
         Err(match self.status {

@@ -1,8 +1,8 @@
-//! HTTP for tools that the operator's policy lets send requests (`wasi:http` 0.2). Credentials are no business of a tool:
-//! the host adds them. Redirects are responses like any other.
+//! HTTP for tools that the operator's policy lets send requests (`wasi:http` 0.2). Credentials are no
+//! business of a tool: the host adds them. Redirects are responses like any other.
 //!
-//! [`get_json`] and [`post_json`] are a request, its status and its JSON in one; [`get`] and [`send`] are for all else.
-//! Native tests have [`double::answer`].
+//! [`get_json`] and [`post_json`] are a request, its status and its JSON in one; [`get`] and [`send`] are for
+//! all else. Native tests have [`double::answer`].
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod double;
@@ -28,8 +28,8 @@ pub struct Head(host::Incoming);
 /// Sends a `GET`.
 ///
 /// # Errors
-/// `invalid-arguments` for what is no URL, `denied` for what the policy does not grant, `unavailable` for what failed on
-/// the way.
+/// `invalid-arguments` for what is no URL, `denied` for what the policy does not grant, `unavailable` for
+/// what failed on the way.
 pub fn get(url: &str) -> Result<Head, Failure> {
     send(&Method::Get, url, &[], &[])
 }

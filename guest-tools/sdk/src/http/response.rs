@@ -1,6 +1,5 @@
 //! What a server answered.
 
-/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// HTTP status.
@@ -20,7 +19,7 @@ impl Response {
         Self { status, headers: Vec::new(), body: body.into(), truncated: false }
     }
 
-    /// The same response with one more header; its name in lower case.
+    /// Adds one more header to the response; its name in lower case.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));

@@ -15,9 +15,10 @@ pub(crate) const LEAST_REPLY_TOKENS: u64 = 16;
 /// Tokens that providers add around every message.
 const TOKENS_PER_MESSAGE: u64 = 4;
 
-/// What an image is taken to cost, whatever its size: about the most that it does, since providers make larger ones smaller. Anthropic
-/// counts a token for 750 pixels of at most 1.15 million; OpenAI one for each of at most 1,536 patches, or 85 and 170 for each
-/// of at most eight tiles (both guides to vision). Not its base64, of which no model reads a letter.
+/// What an image is taken to cost, whatever its size: about the most that it does, since providers make
+/// larger ones smaller. Anthropic counts a token for 750 pixels of at most 1.15 million; OpenAI one for each
+/// of at most 1,536 patches, or 85 and 170 for each of at most eight tiles (both guides to vision). Not its
+/// base64, of which no model reads a letter.
 const TOKENS_PER_IMAGE: u64 = 1_600;
 
 /// The most tokens the next reply may have, or nothing when the call does not fit into the budget.
@@ -44,11 +45,13 @@ pub(crate) fn is_last(budget: u64, used: u64, input: u64) -> bool {
 /// How many tokens the question may have beside the largest catalog: two or three sentences.
 const QUESTION_TOKENS: u64 = 128;
 
-/// Most tokens the tools may add to every model call: half of the budget less what the question and the closing replies need.
+/// Most tokens the tools may add to every model call: half of the budget less what the question and the
+/// closing replies need.
 ///
-/// With exactly half of it the first call would always be the last affordable one, which is made without tools: that call
-/// and the next one both read the catalog, and each keeps room for a closing reply. So nobody could ever call a tool, and
-/// to refuse the tools that do not fit by name is better than to offer all of them in vain.
+/// With exactly half of it the first call would always be the last affordable one, which is made without
+/// tools: that call and the next one both read the catalog, and each keeps room for a closing reply. So
+/// nobody could ever call a tool, and to refuse the tools that do not fit by name is better than to offer all
+/// of them in vain.
 pub fn most_catalog_tokens(budget: u64) -> u64 {
     (budget.saturating_sub(3 * CLOSING_REPLY_TOKENS) / 2).saturating_sub(QUESTION_TOKENS)
 }

@@ -1,14 +1,17 @@
-//! What stands before a run's first reply: the deployment's instructions, the caller's, the history, and the caller's text.
+//! What stands before a run's first reply: the deployment's instructions, the caller's, the history, and the
+//! caller's text.
 //!
-//! A history that the token budget has no room for is shortened once, before the run begins, and the task holds what was
-//! kept ([`kept_history`]). So a journal folds to the same conversation with whatever tools are loaded when it is read.
+//! A history that the token budget has no room for is shortened once, before the run begins, and the task
+//! holds what was kept ([`kept_history`]). So a journal folds to the same conversation with whatever tools
+//! are loaded when it is read.
 
 use super::budget;
 use crate::words::{Catalog, Limits, Message, Task};
 
 /// The first messages of a run, and how many of them stood there before it.
 ///
-/// All instructions come first, those of the deployment before the caller's: providers differ in where else they may stand.
+/// All instructions come first, those of the deployment before the caller's: providers differ in where else
+/// they may stand.
 pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let own = task.instructions.iter().map(|content| Message::System { content: content.clone() });
     let history = &task.options.history;
@@ -23,10 +26,10 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     (messages, before)
 }
 
-/// The history that a run is begun with. While its first model call would be its last affordable one, the oldest turn is
-/// left out: a message of the user with all that follows up to the user's next one, so that no tool call is parted from its
-/// answer. Instructions stay, and so does the newest message of the user, which is `input` or, without one, the last in the
-/// history.
+/// The history that a run is begun with. While its first model call would be its last affordable one, the
+/// oldest turn is left out: a message of the user with all that follows up to the user's next one, so that no
+/// tool call is parted from its answer. Instructions stay, and so does the newest message of the user, which
+/// is `input` or, without one, the last in the history.
 pub fn kept_history(
     history: Vec<Message>,
     instructions: Option<&str>,

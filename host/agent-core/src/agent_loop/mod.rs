@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The rules of a run live here and nowhere else: how many model calls it may make, what it may spend, and
-//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::loop_driver`]'s business.
+//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::loop_driver`]'s
+//! business.
 //!
 //! What happened is taken from the events alone, and the rules are asked only for what comes next. So a
 //! journal folds to the same history with whatever tools are loaded when it is read.
@@ -48,7 +49,8 @@ pub enum Step {
     Done(Box<AgentResult>),
 }
 
-/// How the model is to be asked. What is not in the conversation by itself goes into the journal with the reply.
+/// How the model is to be asked. What is not in the conversation by itself goes into the journal with the
+/// reply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelCall {
     /// Most tokens the reply may have.
@@ -57,8 +59,8 @@ pub struct ModelCall {
     pub temperature: f64,
     /// About how many tokens the model will read.
     pub input_tokens: u64,
-    /// The limit that makes this the last call, which is to end the run in words: the model is to call no tools, and
-    /// calls in its reply are not made.
+    /// The limit that makes this the last call, which is to end the run in words: the model is to call no
+    /// tools, and calls in its reply are not made.
     pub last_by: Option<Limit>,
 }
 
@@ -72,17 +74,17 @@ impl ModelCall {
 /// A tool call that waits for its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenCall {
-    /// Its place in the reply, counted from 0.
+    /// Index of the call in the reply, counted from 0.
     pub index: usize,
     /// Names the call within all runs: `run_….<model call>.<index>`. The same whenever the run is taken up.
     pub id: String,
     /// What the model asked for.
     pub call: Arc<ToolCall>,
-    /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not a
-    /// JSON object, there are too many calls, or it would be the third time in a row for nothing.
+    /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not
+    /// a JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
-    /// Whether the call may be made again when its answer is lost. Of one that may not, [`Event::ToolsStarted`] has
-    /// to be journaled before it is made.
+    /// Whether the call may be made again when its answer is lost. Of one that may not,
+    /// [`Event::ToolsStarted`] has to be journaled before it is made.
     pub is_repeatable: bool,
     /// Whether the call may destroy something. Those that may are made one after another, in the order of the
     /// reply; all others at once (host/docs/interface/decisions-runs.md#how-a-run-ends).
@@ -120,7 +122,7 @@ pub struct Run {
     resumes: u32,
     /// Calls of the last reply that were begun and must not be begun twice, by index.
     started: BTreeSet<usize>,
-    /// Those of them whose worker died: whether they had an effect is not known.
+    /// Calls in `started` whose worker died: whether they had an effect is not known.
     interrupted: BTreeSet<usize>,
     /// How many calls its tools have made of other tools, in the whole run.
     nested_calls: u32,
@@ -140,7 +142,7 @@ enum Waiting {
     Tools(Calls),
     /// For somebody to take its result.
     Nothing(StopReason),
-    /// It has ended and its result was given away.
+    /// The run has ended and its result was given away.
     Over,
 }
 
@@ -312,8 +314,8 @@ impl Run {
         });
         self.usage = self.usage.plus(usage);
         if is_asked_again {
-            // Not part of the conversation: the model is asked the same once more, and providers refuse messages
-            // without content.
+            // Not part of the conversation: the model is asked the same once more, and providers refuse
+            // messages without content.
             self.last = Some((Usage { output_tokens: 0, ..usage }, self.messages.len()));
             return Waiting::Model;
         }
@@ -338,8 +340,8 @@ impl Run {
             (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
                 ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
             }
-            // No model call is left that could read what the tools say. Calls have been made without saying that they
-            // are the last by older versions, and are where there are no tools.
+            // No model call is left that could read what the tools say. Calls have been made without saying
+            // that they are the last by older versions, and are where there are no tools.
             (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
                 ("the run reached its limit of model calls", StopReason::MaxIterations)
             }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Run, Step, UnexpectedEvent, Waiting};
 use crate::words::{AgentResult, Catalog, Event, StopReason};
 
-/// The result of a run that has ended, folded from its journal. Not every end is an event: one that a limit brought about
-/// stands in the run's record alone, as `recorded`. Without that there is a result only if the journal says by itself that
-/// the run has ended.
+/// The result of a run that has ended, folded from its journal. Not every end is an event: one that a limit
+/// brought about stands in the run's record alone, as `recorded`. Without that there is a result only if the
+/// journal says by itself that the run has ended.
 pub fn recorded_end(
     events: Vec<Event>,
     recorded: Option<StopReason>,

@@ -1,11 +1,11 @@
-//! Answers to calls that no tool is asked for, and to those whose tool said too much. The texts are the model's to
-//! read: each one says what to do instead.
+//! Answers to calls that no tool is asked for, and to those whose tool said too much. The texts are the
+//! model's to read: each one says what to do instead.
 
 use super::budget;
 use crate::words::{Catalog, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 
-/// Most calls of one reply that are made. Nobody asks for more in earnest; a model that writes the same call over
-/// and over does, and each of them costs a sandbox, a line in the journal and tokens to read its answer.
+/// Most calls of one reply that are made. Nobody asks for more in earnest; a model that writes the same call
+/// over and over does, and each of them costs a sandbox, a line in the journal and tokens to read its answer.
 pub(super) const MOST_CALLS: usize = 32;
 
 /// What every open call keeps of the room for answers while others are answered: enough for a short one.
@@ -72,8 +72,8 @@ fn without_running(call: &ToolCall, content: String, outcome: ToolOutcome) -> To
     ToolReturn { content, receipt: ToolReceipt::new(&call.name, outcome) }
 }
 
-/// What the model is told of an answer when there is `room` tokens for it and all that are still open, which are
-/// `others`.
+/// What the model is told of an answer when there is `room` tokens for it and all that are still open, which
+/// are `others`.
 pub(super) fn fit(call: &ToolCall, answer: ToolReturn, room: u64, others: usize) -> ToolReturn {
     let tokens = budget::estimate_answer(&call.name, &answer.content);
     let room = room.saturating_sub(SHORT_ANSWER_TOKENS.saturating_mul(others as u64));

@@ -1,5 +1,5 @@
-//! What a run may still spend: whether the model is asked again, for how much, and how long the answers of tools may
-//! be. The arithmetic is `budget`'s.
+//! What a run may still spend: whether the model is asked again, for how much, and how long the answers of
+//! tools may be. The arithmetic is `budget`'s.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use super::{ModelCall, Run, Step, Waiting, budget, refusal};
 use crate::words::{Limit, Limits, StopReason, ToolCall, ToolReturn};
 
 impl Run {
-    /// What the model is told of a tool's answer to an open call: itself, or how much shorter it has to be for the
-    /// run to go on. To be journaled as it comes from here, so that it is decided once, in the order in which the
-    /// answers of a reply come.
+    /// What the model is told of a tool's answer to an open call: itself, or how much shorter it has to be
+    /// for the run to go on. To be journaled as it comes from here, so that it is decided once, in the order
+    /// in which the answers of a reply come.
     pub fn fit(&self, index: usize, answer: ToolReturn) -> ToolReturn {
         let Waiting::Tools(calls) = &self.waiting else { return answer };
         let Some((call, None)) = calls.get(index) else { return answer };
@@ -36,8 +36,8 @@ impl Run {
         Step::AskModel(ModelCall { max_tokens, temperature, input_tokens, last_by })
     }
 
-    /// The limit that allows for no further call after one that reads so many tokens. A run without tools ends with
-    /// its first reply in any case, and by no limit.
+    /// The limit that allows for no further call after one that reads so many tokens. A run without tools
+    /// ends with its first reply in any case, and by no limit.
     fn last_by(&self, input_tokens: u64) -> Option<Limit> {
         let Limits { iterations, tokens } = self.task.limits;
         if self.catalog.tools().is_empty() {
@@ -53,8 +53,8 @@ impl Run {
         budget::reply_allowance(self.task.limits.tokens, self.usage.total(), input_tokens, wanted)
     }
 
-    /// Whether another model call fits into the budget, however short the answers of the tools. It is asked before
-    /// any of them is called and does not depend on what they say.
+    /// Whether another model call fits into the budget, however short the answers of the tools. It is asked
+    /// before any of them is called and does not depend on what they say.
     pub(super) fn can_read_answers(&self) -> bool {
         self.reply_allowance(self.next_input(), None).is_some()
     }

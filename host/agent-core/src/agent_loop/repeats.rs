@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::words::{ToolCall, ToolOutcome, ToolReturn};
 
-/// The calls of the last reply, each with what equal calls were answered in the replies right before it. A reply
-/// without a call ends that call's row.
+/// The calls of the last reply, each with what equal calls were answered in the replies right before it. A
+/// reply without a call ends that call's row.
 #[derive(Debug, Default)]
 pub(super) struct Repeats(Vec<Row>);
 
@@ -57,8 +57,8 @@ fn is_equal(one: &ToolCall, other: &ToolCall) -> bool {
     one.name == other.name && one.arguments == other.arguments
 }
 
-/// Equal for equal answers. What was too long was never read, so that all such answers are one; the text that the
-/// model got instead says how much room there was and differs.
+/// Equal for equal answers. What was too long was never read, so that all such answers are one; the text that
+/// the model got instead says how much room there was and differs.
 fn fingerprint(answer: &ToolReturn) -> u64 {
     let outcome = answer.receipt.outcome;
     let mut hasher = DefaultHasher::new();

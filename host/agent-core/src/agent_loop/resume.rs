@@ -1,4 +1,5 @@
-//! Resuming a run from its journal: the events are folded, and what follows from the last of them is what the run does next.
+//! Resuming a run from its journal: the events are folded, and what follows from the last of them is what the
+//! run does next.
 
 use std::sync::Arc;
 

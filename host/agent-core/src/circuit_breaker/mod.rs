@@ -32,8 +32,8 @@ const TRIAL_UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// Counts calls and their failures in a rolling window, and turns calls away after too many of them.
 ///
-/// As in the reference, a call counts when it begins and its failure when it ends: calls that take 30 s to fail
-/// open the circuit only while others keep coming.
+/// As in the reference, a call counts when it begins and its failure when it ends: calls that take 30 s to
+/// fail open the circuit only while others keep coming.
 #[derive(Debug)]
 pub struct Circuit {
     min_volume: u64,
@@ -83,7 +83,7 @@ pub struct Ticket {
 pub enum Verdict {
     /// What is behind the circuit works.
     Success,
-    /// It does not.
+    /// The service behind the circuit does not work.
     Failure,
     /// The call says nothing about it, and is not counted.
     Neither,
@@ -92,9 +92,9 @@ pub enum Verdict {
 /// What a call's end did to a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transition {
-    /// It opened.
+    /// The circuit opened.
     Opened,
-    /// It closed.
+    /// The circuit closed.
     Closed,
 }
 

@@ -14,7 +14,8 @@ use crate::ports::conversations::LEASE;
 use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Spawn};
 use crate::words::{ConversationKey, Turn};
 
-/// How often a claim is renewed, counted from before the store is asked. Three renewals fit into a lease, however slow they are.
+/// How often a claim is renewed, counted from before the store is asked. Three renewals fit into a lease,
+/// however slow they are.
 const RENEWAL: Duration = Duration::from_secs(5);
 
 /// How long one renewal may take: less than until the next one.
@@ -75,8 +76,8 @@ impl Held {
         &self.turns
     }
 
-    /// What was said before the turn of that id. It is there already when it was appended and its process died before
-    /// anybody knew.
+    /// What was said before the turn of that id. It is there already when it was appended and its process
+    /// died before anybody knew.
     pub fn turns_before(&self, turn_id: &str) -> &[Turn] {
         let end = self.turns.iter().position(|turn| turn.id == turn_id).unwrap_or(self.turns.len());
         self.turns.get(..end).unwrap_or_default()
@@ -157,7 +158,8 @@ impl Held {
         settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
     }
 
-    /// Claims a conversation once more whose first run this is: what has no turns is removed once its lease has ended.
+    /// Claims a conversation once more whose first run this is: what has no turns is removed once its lease
+    /// has ended.
     async fn begin_again(&self, claim: &Claim) -> Result<(), ConversationRefusal> {
         match self.store.claim(claim.key(), &claim.owner, ClaimTerms::default()).await? {
             ConversationClaim::Claimed(turns) if turns.is_empty() => Ok(()),

@@ -7,13 +7,13 @@
 //! held.append(turn) / held.release()         the run ended well / it did not
 //! ```
 //!
-//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. Its owner is one attempt: a later attempt at
-//! the same job takes it over, and the one that was replaced changes nothing from then on. A turn is appended once, by its id: the run
-//! of a job that was taken up after its worker died finds its own turn if that was appended already. How a turn changes a
-//! conversation is in `turns.rs`, without I/O.
+//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. Its owner is one attempt:
+//! a later attempt at the same job takes it over, and the one that was replaced changes nothing from then on.
+//! A turn is appended once, by its id: the run of a job that was taken up after its worker died finds its own
+//! turn if that was appended already. How a turn changes a conversation is in `turns.rs`, without I/O.
 //!
-//! An id belongs to its user's namespace: users choose ids, so that of somebody else says nothing and hides nothing, and the
-//! first request with an id begins the conversation.
+//! An id belongs to its user's namespace: users choose ids, so that of somebody else says nothing and hides
+//! nothing, and the first request with an id begins the conversation.
 
 mod held;
 mod refusal;
@@ -32,12 +32,12 @@ use crate::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESP
 /// The conversation that a run is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InConversation {
-    /// Its id, in the namespace of the run's user.
+    /// Id of the conversation, in the namespace of the run's user.
     pub id: String,
     /// Names the turn that the run makes; absent: the run's id does.
     pub turn_id: Option<String>,
-    /// The last turn that the caller has seen, if the caller has looked: the run is refused when there is another one by now.
-    /// The inner absence is a conversation without turns.
+    /// The last turn that the caller has seen, if the caller has looked: the run is refused when there is
+    /// another one by now. The inner absence is a conversation without turns.
     pub seen: Option<Option<String>>,
 }
 
@@ -57,12 +57,12 @@ pub struct Conversations {
 }
 
 impl Conversations {
-    /// Those of that store.
     pub fn new(store: Arc<dyn ConversationStore>, spawn: Arc<dyn Spawn>) -> Self {
         Self { store, spawn }
     }
 
-    /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is none.
+    /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is
+    /// none.
     pub async fn hold(&self, user_id: &str, id: &str, owner: &str) -> Result<Held, ConversationRefusal> {
         let key = ConversationKey::conversation(user_id, id);
         // Before the store is asked: a future that is dropped then may have claimed it.
@@ -89,7 +89,8 @@ impl Conversations {
         self.store.read(ConversationKey::conversation(user_id, id)).await
     }
 
-    /// That user's conversations, the one first that was last appended to. `after` is the last one of the page before.
+    /// Conversations of that user, the one first that was last appended to. `after` is the last one of the
+    /// page before.
     pub async fn list(
         &self,
         user_id: &str,

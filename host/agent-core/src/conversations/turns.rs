@@ -5,7 +5,8 @@ use crate::words::{MOST_CONVERSATION_BYTES, MOST_TURNS, Message, StopReason, Tur
 /// What a model is told of a call whose answer nobody gave: providers refuse a call without one.
 const UNANSWERED: &str = "{\"error\":\"the caller gave no answer to this call\"}";
 
-/// Whether a run that ended for that reason becomes a turn. What was cancelled, refused or empty would only be in the way.
+/// Whether a run that ended for that reason becomes a turn. What was cancelled, refused or empty would only
+/// be in the way.
 pub fn is_kept(reason: StopReason) -> bool {
     match reason {
         StopReason::Completed
@@ -23,9 +24,9 @@ pub fn said(by_caller: &[Message], transcript: &[Message]) -> Vec<Message> {
     by_caller.iter().chain(transcript).filter(is_said).cloned().collect()
 }
 
-/// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest turns; and of a turn
-/// that is too large by itself its images, then everything but the beginning of its first message and of its last reply. Where an
-/// image was, its name stays.
+/// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest
+/// turns; and of a turn that is too large by itself its images, then everything but the beginning of its
+/// first message and of its last reply. Where an image was, its name stays.
 pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
     const MOST: usize = MOST_CONVERSATION_BYTES / 2;
     let turn = if bytes(&turn) > MOST { without_images(turn) } else { turn };
@@ -47,8 +48,8 @@ pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
     turns
 }
 
-/// Puts names in the place of the oldest images while the turns are too large. Words are kept for longer: they are smaller. The
-/// newest turn keeps its own.
+/// Puts names in the place of the oldest images while the turns are too large. Words are kept for longer:
+/// they are smaller. The newest turn keeps its own.
 fn leave_out_images(turns: &mut [Turn]) {
     if !turns.iter().any(has_images) {
         return;
@@ -115,8 +116,8 @@ fn beginning(text: &str, most: usize) -> String {
     beginning
 }
 
-/// What a run is begun with whose caller says `own`: what was said in the turns, what the caller says, and the caller's
-/// instructions, which are those of this run alone.
+/// What a run is begun with whose caller says `own`: what was said in the turns, what the caller says, and
+/// the caller's instructions, which are those of this run alone.
 pub fn in_front(turns: &[Turn], own: &[Message]) -> Vec<Message> {
     let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
     let mut history = history_of(turns, own);
@@ -124,8 +125,8 @@ pub fn in_front(turns: &[Turn], own: &[Message]) -> Vec<Message> {
     history
 }
 
-/// What was said in these turns, as a history in front of a run. Calls that nobody answered are answered, unless `own`, which
-/// the caller says now, begins with the answers.
+/// What was said in these turns, as a history in front of a run. Calls that nobody answered are answered,
+/// unless `own`, which the caller says now, begins with the answers.
 fn history_of(turns: &[Turn], own: &[Message]) -> Vec<Message> {
     let mut history: Vec<Message> = Vec::new();
     let mut open: Vec<(String, String)> = Vec::new();

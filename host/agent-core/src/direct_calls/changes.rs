@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::ports::Toolbox;
 use crate::words::Principal;
 
-/// How often it is looked whether a caller's tools have changed. A look is cheap, and whoever waits for a swap is a program
-/// that asks for the list again.
+/// How often it is looked whether a caller's tools have changed. A look is cheap, and whoever waits for a
+/// swap is a program that asks for the list again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The changes of one caller's tools.
@@ -36,8 +36,8 @@ impl ToolChanges {
         &self.digest
     }
 
-    /// Waits for the next change. Several within a second are one. Nothing when the service is going away. Cancellation-safe:
-    /// a change that was not waited for to the end is found by the next call.
+    /// Waits for the next change. Several within a second are one. Nothing when the service is going away.
+    /// Cancellation-safe: a change that was not waited for to the end is found by the next call.
     pub async fn next(&mut self) -> Option<&str> {
         let look = async {
             loop {

@@ -1,8 +1,10 @@
-//! Calls of tools that belong to no run: a client's own program decides about them, as one that speaks MCP does.
+//! Calls of tools that belong to no run: a client's own program decides about them, as one that speaks MCP
+//! does.
 //!
-//! They go the way of a run's calls: the tools are those that the caller may use, a tool's own limits, permits and grants
-//! hold, what it may call itself is bounded (`nested.rs`), and each call has its span and its log line. What a run adds is
-//! not there: no journal, so nothing is resumed, and no budget of tokens. Dropping a call interrupts the tool.
+//! They go the way of a run's calls: the tools are those that the caller may use, a tool's own limits,
+//! permits and grants hold, what it may call itself is bounded (`nested.rs`), and each call has its span and
+//! its log line. What a run adds is not there: no journal, so nothing is resumed, and no budget of tokens.
+//! Dropping a call interrupts the tool.
 
 mod changes;
 mod nested;
@@ -51,10 +53,10 @@ pub struct DirectCall<'a> {
     pub caller: &'a Principal,
     /// The tool's name, as the caller wrote it.
     pub name: &'a str,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: &'a Map<String, Value>,
-    /// Where the tool's progress goes: at most a report in [`progress::PAUSE`](crate::progress::PAUSE). Absent where nobody
-    /// reads it.
+    /// Where the tool's progress goes: at most a report in [`progress::PAUSE`](crate::progress::PAUSE).
+    /// Absent where nobody reads it.
     pub progress: Option<&'a dyn ProgressSink>,
 }
 
@@ -72,13 +74,13 @@ impl DirectCalls {
         }
     }
 
-    /// The same; callers wait for the tools to be prepared as `prepared` has it.
+    /// Makes callers wait for the tools to be prepared as `prepared` has it.
     #[must_use]
     pub fn waiting_for(self, prepared: PreparedTools) -> Self {
         Self { prepared, ..self }
     }
 
-    /// The same; when `stopping` is cancelled, nobody is told of changes any more. Calls under way go on.
+    /// Stops telling anybody of changes when `stopping` is cancelled. Calls under way go on.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
@@ -103,7 +105,8 @@ impl DirectCalls {
         ToolChanges::since(digest, caller.clone(), (self.toolbox.clone(), self.stopping.clone()))
     }
 
-    /// Makes a call. Whatever goes wrong is an answer. A tool that is tried serves a share of the calls, as it does of runs.
+    /// Makes a call. Whatever goes wrong is an answer. A tool that is tried serves a share of the calls, as
+    /// it does of runs.
     pub async fn call(&self, wanted: DirectCall<'_>) -> ToolReturn {
         let id = format!("call_{}", Uuid::now_v7().simple());
         let tools = self.toolbox.for_run(wanted.caller, &id);
@@ -162,8 +165,8 @@ impl DirectCalls {
     }
 }
 
-/// The log line of a call, also of one that is dropped. Runs have theirs in the journal; here it is all that is left.
-/// Neither arguments nor answers are in it; the request is the span's to name.
+/// The log line of a call, also of one that is dropped. Runs have theirs in the journal; here it is all that
+/// is left. Neither arguments nor answers are in it; the request is the span's to name.
 struct CallLine<'a> {
     wanted: &'a DirectCall<'a>,
     call: &'a ToolCall,

@@ -1,5 +1,5 @@
-//! The calls that a tool makes of the caller's other tools when it is called outside of runs: bounded as in a run, not
-//! journaled, and never nested deeper than one.
+//! The calls that a tool makes of the caller's other tools when it is called outside of runs: bounded as in a
+//! run, not journaled, and never nested deeper than one.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 

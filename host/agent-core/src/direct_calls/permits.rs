@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::words::Principal;
 
-/// Twice what a run makes at once: enough for a program that has several models working, and few enough that one caller
-/// does not fill the tools' own queues.
+/// Twice what a run makes at once: enough for a program that has several models working, and few enough that
+/// one caller does not fill the tools' own queues.
 pub const MOST_AT_ONCE: usize = 32;
 
 /// The calls under way of each caller; callers without an id are one. Clones count together.

@@ -1,8 +1,8 @@
 //! A probe whose answer is kept for a while: for checks that cost money.
 //!
-//! The check is made by a task of its own, [`Checks::run`], and callers only wait for it. So one that hangs up early
-//! neither stops the check nor ages it, and a prober with less patience than the provider needs finds its answer
-//! when it asks again.
+//! The check is made by a task of its own, [`Checks::run`], and callers only wait for it. So one that hangs
+//! up early neither stops the check nor ages it, and a prober with less patience than the provider needs
+//! finds its answer when it asks again.
 
 use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
@@ -18,12 +18,12 @@ use crate::ports::{Probe, ProbeError};
 
 type Outcome = Result<Option<Duration>, ProbeError>;
 
-/// A failure is kept no longer than this: it costs little to look again, and a service that could be ready is not to
-/// be kept out for its successes' time to live.
+/// A failure is kept no longer than this: it costs little to look again, and a service that could be ready is
+/// not to be kept out for its successes' time to live.
 const FAILURE_KEPT: Duration = Duration::from_secs(5);
 
-/// How long a caller waits for a check when the last one was good, before it is told so. Less than the second after
-/// which the usual prober hangs up.
+/// How long a caller waits for a check when the last one was good, before it is told so. Less than the second
+/// after which the usual prober hangs up.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Asks the probe behind it at most once per time to live, and never twice at once. Clones are the same.
@@ -58,15 +58,15 @@ struct State {
 
 /// What a caller can be told at once.
 enum KnownAnswer {
-    /// This.
     Fresh(Outcome),
-    /// Nothing before the check under way has ended, unless that takes long: then the last answer, if it was good.
+    /// Nothing before the check under way has ended, unless that takes long: then the last answer, if it was
+    /// good.
     Pending(Option<Outcome>),
 }
 
 impl CachedProbe {
-    /// Keeps good answers for `time_to_live`; zero means that only callers of the same moment share a check. A check
-    /// that takes longer than `limit` has failed. Nothing is checked unless the task runs.
+    /// Keeps good answers for `time_to_live`; zero means that only callers of the same moment share a check.
+    /// A check that takes longer than `limit` has failed. Nothing is checked unless the task runs.
     ///
     /// While a check takes long, callers are told the last answer if it was good.
     pub fn new<P: Probe>(probe: P, time_to_live: Duration, limit: Duration) -> (Self, Checks<P>) {

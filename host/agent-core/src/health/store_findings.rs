@@ -1,5 +1,5 @@
-//! What the checks of the stores' settings found last, for readiness reports. Each finding is logged once, when it is
-//! new, and once when it is gone.
+//! What the checks of the stores' settings found last, for readiness reports. Each finding is logged once,
+//! when it is new, and once when it is gone.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

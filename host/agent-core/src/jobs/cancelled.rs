@@ -1,5 +1,5 @@
-//! Ends the runs of jobs that are cancelled while they wait for another attempt: nothing drives them any more, so nobody
-//! else would write down that they ended and what they cost.
+//! Ends the runs of jobs that are cancelled while they wait for another attempt: nothing drives them any
+//! more, so nobody else would write down that they ended and what they cost.
 //!
 //! What does not belong here: cancelling a run under way, which its worker does.
 
@@ -18,16 +18,16 @@ use crate::words::{Job, Principal};
 
 /// Takes a run up to cancel it at once.
 pub struct CancelledRuns {
-    /// Runs the agent on behalf of jobs and records its runs. It is asked for no step, so it needs no permit and is not
-    /// counted.
+    /// Runs the agent on behalf of jobs and records its runs. It is asked for no step, so it needs no permit
+    /// and is not counted.
     pub agent: Arc<dyn Invoke>,
     /// The journals of these runs.
     pub journal: Arc<dyn Journal>,
 }
 
 impl CancelledRuns {
-    /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled whatever
-    /// becomes of this, so it takes a bounded time and fails with a line in the log only.
+    /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled
+    /// whatever becomes of this, so it takes a bounded time and fails with a line in the log only.
     pub(super) async fn end(&self, job: &Job) {
         if job.started_at.is_none() {
             return;

@@ -12,15 +12,15 @@ use crate::backoff::Backoff;
 use crate::outage::Outage;
 use crate::ports::ChangedJobs;
 
-/// How long somebody has to wait before the queue is followed for it. Most callers ask again about a job that is just ending:
-/// following it would cost more than their one look. Shorter than [`FIRST_POLL`](super::FIRST_POLL), by which they look
-/// until then.
+/// How long somebody has to wait before the queue is followed for it. Most callers ask again about a job that
+/// is just ending: following it would cost more than their one look. Shorter than
+/// [`FIRST_POLL`](super::FIRST_POLL), by which they look until then.
 const WORTH_FOLLOWING: Duration = Duration::from_millis(20);
 
 impl Jobs {
-    /// Follows the queue for as long as somebody waits for a job that is not worked on here; ends when this queue
-    /// cannot be followed. Called once for all callers of the process. While it does not run or the queue fails,
-    /// callers poll.
+    /// Follows the queue for as long as somebody waits for a job that is not worked on here; ends when this
+    /// queue cannot be followed. Called once for all callers of the process. While it does not run or the
+    /// queue fails, callers poll.
     pub async fn follow_changes(&self) {
         let (mut pause, outage) = (Backoff::new(LAST_POLL, LAST_POLL * 10), Outage::default());
         let mut cursor: Option<String> = None;

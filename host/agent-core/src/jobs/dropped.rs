@@ -11,7 +11,8 @@ use crate::agent_loop::{Run, Step};
 use crate::ports::{JournalError, RunStore};
 use crate::words::{Catalog, Job, JobStatus, RunOutcome, RunRecord, StopReason};
 
-/// What the owner is told about a job that failed. The record's own text is the operator's: it names providers.
+/// What the owner is told about a job that failed. The record's own text is the operator's: it names
+/// providers.
 const FAILED: &str = "The job failed; the queue does not keep its error any more.";
 
 /// A job of that user as the record of its last run shows it; nothing when there is no such record.
@@ -52,7 +53,8 @@ fn status_of(record: &RunRecord) -> JobStatus {
     }
 }
 
-/// The result that the journal folds to. A journal that is not whole has none: the record was written without it.
+/// The result that the journal folds to. A journal that is not whole has none: the record was written without
+/// it.
 async fn result_of(runs: &dyn RunStore, run_id: &str) -> Result<Option<Box<RawValue>>, JournalError> {
     let events = runs.read(run_id, 0).await?;
     Ok(match Run::resume(events, Arc::new(Catalog::default())) {

@@ -31,20 +31,21 @@ use crate::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
 /// How many jobs a process works on at once (host/docs/interface/errors-and-limits.md#limits).
 pub const WORKERS: usize = 5;
 
-/// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case that another
-/// process works on it: soon at first, then less and less often.
+/// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case
+/// that another process works on it: soon at first, then less and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
 const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// How often it is polled while the queue does say so. Not everything that removes a job says so.
 const RARE_POLL: Duration = Duration::from_secs(20);
 
-/// How long a caller who begins to wait for a job that is worked on here is held back before it looks at the job for the first
-/// time: most have ended by then, and one look is enough. No longer, so that a store which fails at the end of a long wait
-/// does not leave it without an answer.
+/// How long a caller who begins to wait for a job that is worked on here is held back before it looks at the
+/// job for the first time: most have ended by then, and one look is enough. No longer, so that a store which
+/// fails at the end of a long wait does not leave it without an answer.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
-/// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this process.
+/// What callers do with jobs. A user sees and touches their own jobs only. Clones share the wake-ups of this
+/// process.
 #[derive(Clone)]
 pub struct Jobs {
     queue: Arc<dyn JobQueue>,
@@ -67,25 +68,25 @@ impl Jobs {
         Self { queue, signals, stopping, cancelled: None, recorded: None, live }
     }
 
-    /// The same jobs; when `stopping` is cancelled, callers that wait are told how their job stands.
+    /// Sets that callers who wait are told how their job stands when `stopping` is cancelled.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
     }
 
-    /// The same jobs, and the run of one that is cancelled while it waits for another attempt ends as well.
+    /// Ends the run of a job that is cancelled while it waits for another attempt, too.
     #[must_use]
     pub fn ending(self, runs: CancelledRuns) -> Self {
         Self { cancelled: Some(Arc::new(runs)), ..self }
     }
 
-    /// The same jobs, and those that the queue has dropped are answered from the records of their runs.
+    /// Answers for jobs that the queue has dropped from the records of their runs.
     #[must_use]
     pub fn recorded_in(self, runs: Arc<dyn RunStore>) -> Self {
         Self { recorded: Some(runs), ..self }
     }
 
-    /// The same jobs, whose runs can be watched there.
+    /// Lets the runs of the jobs be watched in `live`.
     #[must_use]
     pub fn watched_in(self, live: LiveRuns) -> Self {
         Self { live, ..self }
@@ -113,7 +114,7 @@ impl Jobs {
         let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         let mut is_known = true;
         while !job.status.has_ended() {
-            // Its end wakes those who wait without the queue.
+            // The job's end wakes those who wait without the queue.
             let is_here = self.signals.is_at_work(job_id, user_id);
             if !is_here {
                 watcher.follow();
@@ -179,8 +180,8 @@ impl Jobs {
         Ok(cancelling)
     }
 
-    /// A job of this user that the queue does not have, or that now goes by the id of one: a queue that was emptied may
-    /// give its ids again.
+    /// A job of this user that the queue does not have, or that now goes by the id of one: a queue that was
+    /// emptied may give its ids again.
     async fn read_dropped(&self, user_id: &str, job_id: &str) -> Result<Option<Job>, QueueError> {
         let Some(runs) = &self.recorded else { return Ok(None) };
         let read = dropped::read(&**runs, user_id, job_id).await;

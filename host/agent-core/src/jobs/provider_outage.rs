@@ -1,5 +1,5 @@
-//! Keeps jobs from being spent on a model provider that is down: while it is, nothing is claimed but one job at a
-//! time, to see whether it answers again, and what it failed goes back to the queue without an attempt.
+//! Keeps jobs from being spent on a model provider that is down: while it is, nothing is claimed but one job
+//! at a time, to see whether it answers again, and what it failed goes back to the queue without an attempt.
 //!
 //! The circuit that requests pass through is asked as well, but does not suffice: it counts calls within ten
 //! seconds, and five slots whose calls take thirty seconds to fail never open it.
@@ -18,21 +18,22 @@ use tracing::{info, warn};
 use crate::backoff::Backoff;
 use crate::circuit_breaker::{CircuitState, RESET_TIMEOUT, SharedCircuit};
 
-/// How long nothing is claimed after a failure, at first and at most. One trial costs a run with all its retries.
+/// How long nothing is claimed after a failure, at first and at most. One trial costs a run with all its
+/// retries.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = RESET_TIMEOUT;
 
 /// The longest pause that a provider may ask for with its `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// A call that ended well during a run, and within this time before its failure, shows that the provider works: then
-/// the failure may be the job's own, such as a prompt that takes longer than any call may. So does one that ended well
-/// since the job was last handed back.
+/// A call that ended well during a run, and within this time before its failure, shows that the provider
+/// works: then the failure may be the job's own, such as a prompt that takes longer than any call may. So
+/// does one that ended well since the job was last handed back.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// How often in a row, without any progress of its run, a job is handed back for the provider's sake. Then its
-/// failures count: a job that alone is in the queue and times out whenever it is tried must not live for ever. With
-/// the delays of [`delay`] that is more than half an hour.
+/// How often in a row, without any progress of its run, a job is handed back for the provider's sake. Then
+/// its failures count: a job that alone is in the queue and times out whenever it is tried must not live for
+/// ever. With the delays of [`delay`] that is more than half an hour.
 pub(super) const MOST_HAND_BACKS: u32 = 20;
 
 /// How many runs that were handed back are remembered; forgetting them costs no job an attempt.
@@ -46,10 +47,11 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2 * 60);
 pub(super) enum Fault {
     /// No connection, or it broke: never about a job.
     Unreachable,
-    /// Too many calls or tokens; never about a job. How long the provider wants to be left alone, if it says so.
+    /// Too many calls or tokens; never about a job. How long the provider wants to be left alone, if it says
+    /// so.
     RateLimited(Option<Duration>),
-    /// It answered with a failure of its own, or not in time. With a provider that works for others it is the
-    /// job's own fault.
+    /// The provider answered with a failure of its own, or not in time. With a provider that works for others
+    /// it is the job's own fault.
     Unwell(Option<Duration>),
 }
 
@@ -222,8 +224,8 @@ impl Fault {
     }
 }
 
-/// How long a job waits that was handed back so many times before: longer each time, so that the next trial is
-/// another job's if there is one, and one job that cannot be answered does not keep the others waiting.
+/// How long a job waits that was handed back so many times before: longer each time, so that the next trial
+/// is another job's if there is one, and one job that cannot be answered does not keep the others waiting.
 pub(super) fn delay(remaining: Duration, hand_backs: u32) -> Duration {
     (remaining.max(FIRST_PAUSE) * (hand_backs + 1)).min(LONGEST_DELAY.max(remaining))
 }

@@ -19,7 +19,7 @@ pub(super) enum End {
     Ran(Result<Answer, InvokeError>),
     /// The job cannot be worked on, and why: its payload is none, or the queue says that it has failed.
     Unreadable(String),
-    /// Its owner did not want it any more, and the run was dropped.
+    /// The job's owner did not want it any more, and the run was dropped.
     Cancelled,
     /// The process ends and the run did not come to the end of its step in time.
     OutOfTime,
@@ -35,7 +35,7 @@ pub(super) struct Disposition {
     pub(super) outcome: AttemptOutcome,
     /// The run may be taken up again although it made no progress: that was not its own fault.
     pub(super) is_excused: bool,
-    /// It was not about this job: the next one would not fare better.
+    /// The attempt's end was not about this job: the next one would not fare better.
     pub(super) pause: bool,
     /// What the attempt says about the model provider.
     pub(super) provider: Provider,
@@ -44,9 +44,10 @@ pub(super) struct Disposition {
 /// What an attempt says about the model provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provider {
-    /// It answered.
+    /// The provider answered.
     Answered,
-    /// It failed. While it fails everybody the job is handed back instead, see [`Disposition::handed_back`].
+    /// The provider failed. While it fails everybody the job is handed back instead, see
+    /// [`Disposition::handed_back`].
     Failed(Fault),
     /// Nothing.
     Unknown,
@@ -63,7 +64,8 @@ impl Provider {
 }
 
 impl Disposition {
-    /// Gives the job back without an attempt, for the provider's sake. The run let go of in good order stays noted.
+    /// Gives the job back without an attempt, for the provider's sake. The run let go of in good order stays
+    /// noted.
     pub(super) fn handed_back(self, delay: Duration) -> Self {
         Self {
             end: Some(AttemptEnd::HandedBack { delay }),
@@ -146,7 +148,7 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Model(ModelError::Unavailable { retry_after, .. }) => {
                 provider_failed(Fault::Unwell(*retry_after))
             }
-            // The same request would come to the same end.
+            // A repetition of the request would come to the same end.
             RunError::Model(
                 ModelError::Refused { .. }
                 | ModelError::RefusedFunctions { .. }
@@ -161,8 +163,8 @@ fn failed(error: &InvokeError) -> Disposition {
                 Disposition { is_excused: false, pause: true, ..handed_back() }
             }
             RunError::Journal(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => lost(),
-            // Nothing is wrong with the job: a newer process reads what this one cannot. The delay leaves it time to
-            // claim the job before this one does again.
+            // Nothing is wrong with the job: a newer process reads what this one cannot. The delay leaves it
+            // time to claim the job before this one does again.
             RunError::Journal(JournalError::Newer { .. }) => Disposition {
                 end: Some(AttemptEnd::HandedBack { delay: NEWER_JOURNAL_DELAY }),
                 is_excused: false,

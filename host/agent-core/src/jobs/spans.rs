@@ -1,4 +1,5 @@
-//! Jobs in traces: the spans of adding and of working off, named as OpenTelemetry's conventions for messaging say.
+//! Jobs in traces: the spans of adding and of working off, named as OpenTelemetry's conventions for messaging
+//! say.
 
 use tracing::field::Empty;
 use tracing::{Span, debug_span};

@@ -23,7 +23,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Whether [`JobSignals::notify`] is called for every job that ends, also for those that other processes work on.
+    /// Whether [`JobSignals::notify`] is called for every job that ends, also for those that other processes
+    /// work on.
     is_followed: bool,
     running: HashMap<String, Attempt>,
     watched: HashMap<String, watch::Sender<()>>,
@@ -32,7 +33,8 @@ struct Entries {
 }
 
 impl Entries {
-    /// Not for a job that is worked on here meanwhile: whoever waits for it looks again when the attempt has ended.
+    /// Not for a job that is worked on here meanwhile: whoever waits for it looks again when the attempt has
+    /// ended.
     fn is_wanted(&self) -> bool {
         self.followers.keys().any(|job_id| !self.running.contains_key(job_id))
     }
@@ -45,7 +47,8 @@ struct Attempt {
     cancel: CancellationToken,
 }
 
-/// A job that is being worked on here, until this is dropped: its end is told to the queue, and not yet to those who wait.
+/// A job that is being worked on here, until this is dropped: its end is told to the queue, and not yet to
+/// those who wait.
 #[derive(Debug)]
 pub(super) struct Running {
     signals: JobSignals,
@@ -63,7 +66,8 @@ pub(super) struct Watcher {
 }
 
 impl JobSignals {
-    /// An attempt at a job of that user begins. Dropping what this returns ends it and wakes those who wait for the job.
+    /// An attempt at a job of that user begins. Dropping what this returns ends it and wakes those who wait
+    /// for the job.
     pub(super) fn begin(&self, job_id: &str, user_id: &str) -> Running {
         let cancel = CancellationToken::new();
         let attempt = Attempt { user_id: user_id.to_owned(), cancel: cancel.clone() };
@@ -71,8 +75,8 @@ impl JobSignals {
         Running { signals: self.clone(), job_id: job_id.to_owned(), cancel }
     }
 
-    /// Whether an attempt at a job of that user is under way here. Whoever watched the job before asking is woken when it has
-    /// ended.
+    /// Whether an attempt at a job of that user is under way here. Whoever watched the job before asking is
+    /// woken when it has ended.
     pub(super) fn is_at_work(&self, job_id: &str, user_id: &str) -> bool {
         self.0.entries.lock().running.get(job_id).is_some_and(|attempt| attempt.user_id == user_id)
     }
@@ -176,7 +180,7 @@ impl Drop for Watcher {
                 entries.followers.remove(&self.job_id);
             }
         }
-        // This one is still subscribed.
+        // The receiver being dropped is still subscribed, so a count of one means that no other is left.
         if entries.watched.get(&self.job_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             entries.watched.remove(&self.job_id);
         }

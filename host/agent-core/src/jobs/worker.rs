@@ -1,4 +1,5 @@
-//! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how that ended.
+//! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how
+//! that ended.
 //!
 //! What does not belong here: what an end means for the job (`retry_or_fail.rs`), and how a run is resumed
 //! (`loop_driver/`).
@@ -36,18 +37,19 @@ use crate::words::{Event, JobData};
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
-/// learns that its job was cancelled elsewhere. All leases of a process are renewed at the same moments, so that its queue can
-/// make one command of them.
+/// learns that its job was cancelled elsewhere. All leases of a process are renewed at the same moments, so
+/// that its queue can make one command of them.
 const RENEWAL: Duration = Duration::from_secs(1);
 
-/// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a moment, and
-/// no other worker may drive the run meanwhile.
+/// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a
+/// moment, and no other worker may drive the run meanwhile.
 const STOP_BEFORE: Duration = Duration::from_millis(250);
 
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
-/// How long the queue and the journal may take for their last words when the process ends or a job is cancelled.
+/// How long the queue and the journal may take for their last words when the process ends or a job is
+/// cancelled.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
@@ -106,8 +108,8 @@ impl Worker {
         Self { queue, signals, live, context, provider, outage: Outage::default(), began: Instant::now() }
     }
 
-    /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or is
-    /// dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
+    /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
+    /// is dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
     pub async fn work(&self, stopping: CancellationToken) {
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         let mut next = None;
@@ -147,8 +149,9 @@ impl Worker {
 
     /// Waits until a job may be claimed; `None` when the worker stops instead.
     ///
-    /// Wait for a permit before claiming: a job claimed without one would sit here under our lease while another worker is
-    /// idle. The permit is given back at once, so the run itself may still have to wait for one.
+    /// Wait for a permit before claiming: a job claimed without one would sit here under our lease while
+    /// another worker is idle. The permit is given back at once, so the run itself may still have to wait for
+    /// one.
     async fn permit(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
         let may_claim = async {
             let permit = self.provider.claim_permit().await;
@@ -161,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// The same without waiting. Not while the provider fails: then one job at a time is a trial.
+    /// A permit without waiting. None while the provider fails: then one job at a time is a trial.
     fn permit_now(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
         let may_run = !stopping.is_cancelled() && self.context.admission.is_available();
         if may_run { self.provider.claim_permit_now() } else { None }
@@ -169,8 +172,8 @@ impl Worker {
 
     /// Claims the next job, if there is one soon.
     ///
-    /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the lease expires.
-    /// So shutdown lets it finish.
+    /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the
+    /// lease expires. So shutdown lets it finish.
     async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
             claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,
@@ -255,8 +258,8 @@ impl Worker {
             () = after(stopping, STEP_GRACE) => End::OutOfTime,
         };
         if matches!(end, End::Cancelled) {
-            // Model and tools are dropped at once. What is left is for the run to write down what it had cost, well
-            // within the lease.
+            // Model and tools are dropped at once. What is left is for the run to write down what it had
+            // cost, well within the lease.
             cancel.cancel();
             let _ = timeout(LAST_WORDS, run).await;
         }
@@ -281,7 +284,8 @@ impl Worker {
             principal: data.principal(),
             epoch: claim.epoch,
             earlier: claim.earlier,
-            // The turn of a conversation is appended before the queue is told, which may fail and hand the job back.
+            // The turn of a conversation is appended before the queue is told, which may fail and hand the
+            // job back.
             last_may_wait: data.conversation_id.is_none(),
             job_id: Some(claim.job_id.clone()),
             stop: Some(stopping.clone()),
@@ -295,13 +299,13 @@ impl Worker {
 
     /// Renews the lease until the job is not ours any more.
     async fn hold(&self, claim: &Claim) -> End {
-        // Both count from before the store was asked: a store that takes its time shortens neither the lease that we may
-        // rely on nor the time until it is renewed.
+        // Both count from before the store was asked: a store that takes its time shortens neither the lease
+        // that we may rely on nor the time until it is renewed.
         let mut asked = claim.leased_at;
         let mut held_until = asked + LEASE - STOP_BEFORE;
         loop {
-            // Looked at by itself: a store that is known to be down fails every renewal at once, so that a limit of
-            // the renewal alone would never be reached.
+            // Looked at by itself: a store that is known to be down fails every renewal at once, so that a
+            // limit of the renewal alone would never be reached.
             tokio::select! {
                 biased;
                 () = sleep_until(held_until) => return End::Lost,
@@ -323,8 +327,8 @@ impl Worker {
     }
 
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
-    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the third one. Says
-    /// how often that was noted before without any progress since.
+    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
+    /// third one. Says how often that was noted before without any progress since.
     async fn excuse(&self, claim: &Claim) -> u32 {
         let note = async {
             let events = self.context.journal.read(&claim.run_id, 0).await?;
@@ -342,8 +346,9 @@ impl Worker {
         0
     }
 
-    /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if the worker
-    /// `wants_next` and the queue can. `None` when another worker has the job by now, or when the process ends.
+    /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
+    /// the worker `wants_next` and the queue can. `None` when another worker has the job by now, or when the
+    /// process ends.
     async fn finish(
         &self,
         claim: &Claim,
@@ -391,8 +396,8 @@ impl Worker {
     }
 }
 
-/// When a lease is renewed next that was asked for at `asked`: at the next whole number of [`RENEWAL`]s after `began`. Rather
-/// soon than more than a [`RENEWAL`] later: that is how late a cancellation is learned of.
+/// When a lease is renewed next that was asked for at `asked`: at the next whole number of [`RENEWAL`]s after
+/// `began`. Rather soon than more than a [`RENEWAL`] later: that is how late a cancellation is learned of.
 fn next_renewal(began: Instant, asked: Instant) -> Instant {
     let into = asked.saturating_duration_since(began).as_nanos() % RENEWAL.as_nanos();
     let left = RENEWAL.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)));

@@ -5,8 +5,9 @@
 //! {"event": "tool_started", "v": 2, …}
 //! ```
 //!
-//! An event carries the lowest version that knows its kind, so a rolling update to a newer program stops older
-//! processes only at runs that really hold something new. What is not understood for any other reason is damaged.
+//! An event carries the lowest version that knows its kind, so a rolling update to a newer program stops
+//! older processes only at runs that really hold something new. What is not understood for any other reason
+//! is damaged.
 
 use serde::{Deserialize, Serialize};
 

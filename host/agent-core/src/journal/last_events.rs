@@ -1,5 +1,5 @@
-//! The journal of jobs' runs: each event is stored before the next step, apart from the last ones, which are written behind
-//! together with the run's record, while the queue is told of the end.
+//! The journal of jobs' runs: each event is stored before the next step, apart from the last ones, which are
+//! written behind together with the run's record, while the queue is told of the end.
 //!
 //! What that means for a worker that is killed is said in `loop_driver/journaled.rs`.
 

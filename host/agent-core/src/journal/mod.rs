@@ -2,7 +2,8 @@
 //!
 //! - [`encode`], [`decode`]: the stored form of an event, with its version.
 //! - [`NotifyingJournal`]: wakes the readers of a run when this process appends to it.
-//! - [`WriteBehind`]: takes everything at once and writes it later. For the runs of requests, which end with them.
+//! - [`WriteBehind`]: takes everything at once and writes it later. For the runs of requests, which end with
+//!   them.
 //! - [`RetryingJournal`]: writes before it answers, and again when the store fails. For the runs of jobs.
 //! - [`LastEventsBehind`]: the same, but for the events that end a job's run, which go with its record.
 

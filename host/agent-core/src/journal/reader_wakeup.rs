@@ -56,7 +56,7 @@ impl Tailed {
 impl Drop for Tailing {
     fn drop(&mut self) {
         let mut runs = self.tailed.0.lock();
-        // This one is still subscribed.
+        // The receiver being dropped is still subscribed, so a count of one means that no other is left.
         if runs.get(&self.run_id).is_some_and(|sender| sender.receiver_count() <= 1) {
             runs.remove(&self.run_id);
         }

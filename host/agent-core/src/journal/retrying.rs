@@ -30,8 +30,8 @@ impl RetryingJournal {
         Self { journal, outage: Outage::default() }
     }
 
-    /// Tries until it works, time is up or trying again would not help. An append that seemed to fail may have been
-    /// carried out; repeated, it is known for the same one.
+    /// Tries until it works, time is up or trying again would not help. An append that seemed to fail may
+    /// have been carried out; repeated, it is known for the same one.
     async fn persist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, JournalError>
     where
         F: Future<Output = Result<T, JournalError>>,

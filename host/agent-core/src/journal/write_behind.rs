@@ -1,4 +1,5 @@
-//! Write-behind: the journals and records of requests are written after their answers, from a bounded backlog.
+//! Write-behind: the journals and records of requests are written after their answers, from a bounded
+//! backlog.
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +27,11 @@ use crate::words::{Event, RunOutcome, RunRecord};
 /// Runs that are written at once, so that a store which groups its commits has something to group.
 const AT_ONCE: usize = 64;
 
-/// How long runs of requests gather after some were taken, before the flusher takes more. A store commits what it is
-/// given at once together: without this, requests that come one after the other pay for a commit each, which costs more
-/// than the request (`cargo xtask bench lone`). The first run after a pause is taken at once. No answer waits for these
-/// runs. Their events are read from here until they are written; their records are found that much later.
+/// How long runs of requests gather after some were taken, before the flusher takes more. A store commits
+/// what it is given at once together: without this, requests that come one after the other pay for a commit
+/// each, which costs more than the request (`cargo xtask bench lone`). The first run after a pause is taken
+/// at once. No answer waits for these runs. Their events are read from here until they are written; their
+/// records are found that much later.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// How long a store may fail before a run is given up, and how long one call of it may take.
@@ -54,12 +56,12 @@ impl Default for Backlog {
     }
 }
 
-/// Takes the journals and records of runs, and writes them to the store later. Never waits and never fails: what does
-/// not fit into the backlog is dropped and counted. Clones share the backlog.
+/// Takes the journals and records of runs, and writes them to the store later. Never waits and never fails:
+/// what does not fit into the backlog is dropped and counted. Clones share the backlog.
 ///
-/// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what does not
-/// fit costs whole journals. A run whose journal was dropped keeps its record, which says what it cost. Either way
-/// the run is counted as lost, and once.
+/// A run's events are kept together until [`Self::end`], so that a journal in the store has no gaps: what
+/// does not fit costs whole journals. A run whose journal was dropped keeps its record, which says what it
+/// cost. Either way the run is counted as lost, and once.
 #[derive(Clone)]
 pub struct WriteBehind(Arc<Queue>);
 
@@ -86,9 +88,9 @@ struct Queue {
 struct PendingJournals {
     open: HashMap<String, OpenRun>,
     ended: VecDeque<Arc<EndedRun>>,
-    /// Those that have ended and are not in the store yet, for their readers.
+    /// Runs that have ended and are not in the store yet, for their readers.
     unwritten: HashMap<String, Arc<EndedRun>>,
-    /// Those that the flusher has taken and not finished.
+    /// Runs that the flusher has taken and not finished.
     writing: usize,
     bytes: usize,
     /// The flusher lets runs gather and need not hear of each.
@@ -106,7 +108,7 @@ struct OpenRun {
     first: u64,
     events: Vec<Event>,
     bytes: usize,
-    /// Its events did not fit and are not kept.
+    /// The run's events did not fit and are not kept.
     spilled: bool,
 }
 
@@ -116,7 +118,7 @@ struct EndedRun {
     first: u64,
     events: Vec<Event>,
     bytes: usize,
-    /// Its journal was dropped, and it is counted as lost already.
+    /// The journal of this run was dropped, and the run is counted as lost already.
     spilled: bool,
 }
 
@@ -164,8 +166,8 @@ impl WriteBehind {
         }
     }
 
-    /// Takes the last events of a job's run, whose others are in the store, to be written with its record. False when there is
-    /// no room: then they have to be written at once.
+    /// Takes the last events of a job's run, whose others are in the store, to be written with its record.
+    /// False when there is no room: then they have to be written at once.
     pub(super) fn take_last(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> bool {
         let bytes = events.iter().map(size::of).sum::<usize>();
         let mut held = self.0.held.lock();
@@ -188,8 +190,8 @@ impl WriteBehind {
         waiting.map(|(first, events)| (first, events.clone()))
     }
 
-    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an answer,
-    /// the answer waits for it. Dropping it changes nothing.
+    /// Resolves when every run that has ended was written or given up: where the process is frozen behind an
+    /// answer, the answer waits for it. Dropping it changes nothing.
     pub async fn written(&self) {
         let _awaited = Awaited::begin(&self.0);
         loop {
@@ -278,11 +280,11 @@ impl Journal for WriteBehind {
     }
 }
 
-/// The events of a run from number `from` on: those that a store gave, and of `waiting`, the first of which has the number
-/// `first`, those that come behind them.
+/// The events of a run from number `from` on: those that a store gave, and of `waiting`, the first of which
+/// has the number `first`, those that come behind them.
 pub(super) fn followed_by(mut stored: Vec<Event>, from: u64, first: u64, waiting: Vec<Event>) -> Vec<Event> {
     let next = from + stored.len() as u64;
-    // Those that were written meanwhile are among the stored ones. A journal with a gap ends before it.
+    // Events that were written meanwhile are among the stored ones. A journal with a gap ends before it.
     if let Some(written) = next.checked_sub(first) {
         let written = usize::try_from(written).unwrap_or(usize::MAX);
         stored.extend(waiting.into_iter().skip(written));
@@ -303,7 +305,7 @@ impl Flusher {
         tokio::select! {
             () = self.write_all(&stopping) => {}
             unwritten = flush_limit => {
-                // Those that were being written were dropped with the other branch, which counts them.
+                // Runs that were being written were dropped with the other branch, which counts them.
                 let lost = self.0.held.lock().ended.iter().filter(|run| !run.spilled).count();
                 warn!(runs = unwritten, "runs were not recorded before the process ended");
                 self.0.observer.records_lost(lost as u64);
@@ -356,11 +358,13 @@ impl Flusher {
             if found.is_some_and(|found| matches!(found.outcome, RunOutcome::Ended { .. })) {
                 return Ok(());
             }
-            // The record comes last, so that a run which has one has its whole journal, or none of it when it spilled.
+            // The record comes last, so that a run which has one has its whole journal, or none of it when it
+            // spilled.
             store.append_and_save(run.epoch, run.first, &run.events, record).await
         };
         match (self.persist(write).await, run.epoch) {
-            // Nobody else writes the run of a request: what is there already came from a call that seemed to fail.
+            // Nobody else writes the run of a request: what is there already came from a call that seemed to
+            // fail.
             (Err(JournalError::Conflict { .. }), Epoch::UNCLAIMED) => {
                 self.persist(|| store.save(record)).await
             }
@@ -419,7 +423,8 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no more.
+/// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no
+/// more.
 struct Writing<'a> {
     queue: &'a Queue,
     run: &'a Arc<EndedRun>,

@@ -31,7 +31,7 @@ pub struct Permit {
 }
 
 impl Admission {
-    /// That many permits; at least one.
+    /// An admission with that many permits; at least one.
     pub fn new(permits: usize) -> Self {
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self { free: Arc::new(Semaphore::new(permits)), waiting: Arc::default(), permits }
@@ -52,8 +52,8 @@ impl Admission {
         Permit { _permit: self.free.clone().acquire_owned().await.ok() }
     }
 
-    /// Waits until a permit would be given, in order behind those that wait for one, and gives it back at once. Not
-    /// counted in [`Self::waiting`].
+    /// Waits until a permit would be given, in order behind those that wait for one, and gives it back at
+    /// once. Not counted in [`Self::waiting`].
     pub async fn available(&self) {
         let _permit = self.free.acquire().await;
     }

@@ -16,11 +16,12 @@ use crate::words::{Catalog, Event, Limits, Options, Task};
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
 
-/// How often the run of a job is taken up again, under one claim, because its journal has an event that was not there when it
-/// was read: the last one of a worker that was replaced, or what stands behind a gap.
+/// How often the run of a job is taken up again, under one claim, because its journal has an event that was
+/// not there when it was read: the last one of a worker that was replaced, or what stands behind a gap.
 const MOST_TAKEN_UP_AGAIN: usize = 3;
 
-/// Runs the agent, with the tools that its caller may use and chose. The run of a job goes on where its journal ends.
+/// Runs the agent, with the tools that its caller may use and chose. The run of a job goes on where its
+/// journal ends.
 pub struct Agent {
     /// Who is asked.
     pub model: Arc<dyn Model>,
@@ -36,8 +37,9 @@ pub struct Agent {
 
 #[async_trait]
 impl Invoke for Agent {
-    /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is in its way came from
-    /// a worker before it: it goes on behind that. Once it has written an event of its own, earlier ones are fenced off.
+    /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is
+    /// in its way came from a worker before it: it goes on behind that. Once it has written an event of its
+    /// own, earlier ones are fenced off.
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
         if ask.job_id.is_none() {
             return self.run(ask).await;
@@ -60,17 +62,17 @@ impl Invoke for Agent {
 impl Agent {
     /// Drives a run from its beginning, or from where its journal ends.
     async fn run(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for a job that
-        // nobody can have begun.
+        // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for
+        // a job that nobody can have begun.
         let journaled = match &ask.job_id {
             Some(_) if ask.earlier.are_none => Vec::new(),
             Some(_) => self.journal.read(&ask.run_id, 0).await.map_err(RunError::Journal)?,
             None => Vec::new(),
         };
         let tools = match journaled.first() {
-            // A run that is taken up is on behalf of whom it was begun for, and has the tools that this caller may use by
-            // now, in the versions that it began with. What was chosen and is not there any more is missing then, which
-            // ends no run.
+            // A run that is taken up is on behalf of whom it was begun for, and has the tools that this
+            // caller may use by now, in the versions that it began with. What was chosen and is not there any
+            // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
                 let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
                 choose(tools, &task.options)

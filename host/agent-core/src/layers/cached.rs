@@ -1,8 +1,10 @@
-//! The result cache, with single flight: equal questions get one answer for a while, and those in flight share a run.
+//! The result cache, with single flight: equal questions get one answer for a while, and those in flight
+//! share a run.
 //!
-//! Two questions are equal only if their callers may use the same tools under the same grants: the digest of the caller's
-//! tool set is in the key. A result is shared between users only when no call of its run went to a component that can tell
-//! users apart ([`AgentResult::is_per_user`](crate::words::AgentResult::is_per_user)). Any other result is never stored,
+//! Two questions are equal only if their callers may use the same tools under the same grants: the digest of
+//! the caller's tool set is in the key. A result is shared between users only when no call of its run went to
+//! a component that can tell users apart
+//! ([`AgentResult::is_per_user`](crate::words::AgentResult::is_per_user)). Any other result is never stored,
 //! not for its own user either: what such a component keeps changes from one call to the next.
 
 mod key;
@@ -35,25 +37,28 @@ pub use unwritten::WriteBehindCache;
 /// For how long a result is kept (host/docs/interface/errors-and-limits.md#limits).
 pub const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
-/// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run. Longer
-/// than its store waits for an answer by itself (500 ms on Redis): a query that is dropped before tells it nothing, and
-/// each one after it would be held up as long.
+/// How long an answer may be held up by a cache that does not react. Callers would rather have the agent run.
+/// Longer than its store waits for an answer by itself (500 ms on Redis): a query that is dropped before
+/// tells it nothing, and each one after it would be held up as long.
 const PATIENCE: Duration = Duration::from_millis(600);
 
 /// Answers from the cache, or runs the agent and keeps its result if that completed.
 ///
 /// Identical questions in flight at once are one: the cache is looked at and the agent is run on behalf of
-/// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped. Deadline,
-/// admission and circuit belong inside, because they have to act on the one run and not on each of its callers.
+/// all who wait. When one of them goes away the others go on waiting; when all do, the run is dropped.
+/// Deadline, admission and circuit belong inside, because they have to act on the one run and not on each of
+/// its callers.
 ///
-/// Whoever passes the result on as JSON gets the bytes that are kept, as far as writing the result anew would make the
-/// same of them ([`CanonicalResult`]). Anything else that is kept is parsed, and what cannot be is a miss.
+/// Whoever passes the result on as JSON gets the bytes that are kept, as far as writing the result anew would
+/// make the same of them ([`CanonicalResult`]). Anything else that is kept is parsed, and what cannot be is a
+/// miss.
 ///
-/// A result is kept after its answer was given: nobody waits for that, and until it is written this process answers from
-/// what it remembers.
+/// A result is kept after its answer was given: nobody waits for that, and until it is written this process
+/// answers from what it remembers.
 ///
-/// A follower whose leader's result is not for it runs for itself: once more together with the equal questions of the same
-/// user, and then alone, so that no question waits for more than two runs besides its own.
+/// A follower whose leader's result is not for it runs for itself: once more together with the equal
+/// questions of the same user, and then alone, so that no question waits for more than two runs besides its
+/// own.
 #[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
@@ -83,8 +88,8 @@ struct Parts<I> {
 type Outcome = Result<JsonAnswer, InvokeError>;
 
 impl<I: Invoke + 'static> Cached<I> {
-    /// Keeps in `cache` what `inner` answers. `answerer` and the tools of `toolbox` are those that runs are made with: other
-    /// ones give other answers.
+    /// Keeps in `cache` what `inner` answers. `answerer` and the tools of `toolbox` are those that runs are
+    /// made with: other ones give other answers.
     pub fn new(
         inner: I,
         cache: WriteBehindCache,
@@ -117,8 +122,8 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
     }
 }
 
-/// The same cache for runs that share none with others: those that are streamed, each of which has a life and readers of
-/// its own. What is kept is looked at before such a run, and its result is kept.
+/// [`Cached`] for runs that share none with others: those that are streamed, each of which has a life and
+/// readers of its own. What is kept is looked at before such a run, and its result is kept.
 #[derive(Debug)]
 pub struct Unshared<I>(Arc<Parts<I>>);
 
@@ -158,7 +163,8 @@ fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
 }
 
 impl<I: Invoke + 'static> Cached<I> {
-    /// Joins the flight of that name, or begins it. Goes on with the ask when what comes of the flight is not for its caller.
+    /// Joins the flight of that name, or begins it. Goes on with the ask when what comes of the flight is not
+    /// for its caller.
     async fn share(&self, ask: Ask, name: impl FnOnce(&Question) -> String) -> ControlFlow<Outcome, Ask> {
         let question = match self.shared.question(&ask) {
             Ok(question) => question,
@@ -196,10 +202,11 @@ impl Landed {
     /// Whether a follower with tools of this digest may have it.
     fn is_for(&self, caller: &Principal, tools: &str) -> bool {
         match &self.outcome {
-            // The digests were equal when both came. If they are not any more, the policy was changed meanwhile and the run
-            // may have been made with tools that this caller may not use.
+            // The digests were equal when both came. If they are not any more, the policy was changed
+            // meanwhile and the run may have been made with tools that this caller may not use.
             Ok(answer) => self.tools == tools && (!is_per_user(answer) || self.leader.is_same_user(caller)),
-            // The places are those of the leader's list, which may have another order, and the limits the leader's.
+            // The places are those of the leader's list, which may have another order, and the limits the
+            // leader's.
             Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit) => false,
             Err(_) => true,
         }
@@ -236,7 +243,7 @@ impl<I: Invoke + 'static> Parts<I> {
         chosen_tools::digest(self.toolbox.current_for(caller).catalog(), chosen)
     }
 
-    /// The same of the tools that a run of the caller has.
+    /// Digest of the tools that a run of the caller has, of those that were chosen.
     fn tools_of_run(&self, caller: &Principal, run_id: &str, chosen: Option<&[String]>) -> String {
         chosen_tools::digest(self.toolbox.for_run(caller, run_id).catalog(), chosen)
     }
@@ -265,8 +272,8 @@ impl<I: Invoke + 'static> Parts<I> {
         let began_with = self.tools_of_run(&caller, &run_id, chosen.as_deref());
         let Answer { result, .. } = self.inner.invoke(ask).await?;
         let is_for_all = result.stop_reason == StopReason::Completed && !result.is_per_user();
-        // Tools that were swapped meanwhile may be those that ran, and the key names the ones before. A run that tried a new
-        // version of a component had tools of another digest too.
+        // Tools that were swapped meanwhile may be those that ran, and the key names the ones before. A run
+        // that tried a new version of a component had tools of another digest too.
         let ended_with = || self.tools_of_run(&caller, &run_id, chosen.as_deref());
         if is_for_all && began_with == *tools && ended_with() == *tools {
             self.keep(key.clone(), result.clone()).await;
@@ -313,7 +320,8 @@ impl<I: Invoke + 'static> Parts<I> {
     }
 }
 
-/// What was kept. What cannot be read, by an older version of this program or by nobody, is as good as absent.
+/// What was kept. What cannot be read, by an older version of this program or by nobody, is as good as
+/// absent.
 fn read(key: &str, json: Bytes) -> Option<JsonAnswer> {
     let json = match CanonicalResult::check(json) {
         Ok(canonical) => return Some(JsonAnswer::Written(canonical)),

@@ -1,7 +1,7 @@
 //! The tools that a caller chose for a run (`options.tools`), among those that the caller may use.
 //!
-//! [`check`] and [`restricted`] are two steps: a choice is refused before its run begins, and a run that is taken up goes on
-//! with what there still is of it.
+//! [`check`] and [`restricted`] are two steps: a choice is refused before its run begins, and a run that is
+//! taken up goes on with what there still is of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::InvokeError;
 use crate::ports::{ToolRequest, ToolSet, Versions};
 use crate::words::{Catalog, ToolReturn};
 
-/// Whether every tool that was chosen is in the catalog, which is the caller's. That there is no such tool and that the
-/// caller may not use it are the same error, because the catalog does not say either.
+/// Whether every tool that was chosen is in the catalog, which is the caller's. That there is no such tool
+/// and that the caller may not use it are the same error, because the catalog does not say either.
 pub(super) fn check(catalog: &Catalog, chosen: Option<&[String]>) -> Result<(), InvokeError> {
     let chosen = chosen.unwrap_or_default().iter().enumerate();
     let indexes: Vec<_> =
@@ -30,8 +30,9 @@ pub(super) fn digest(catalog: &Catalog, chosen: Option<&[String]>) -> String {
     }
 }
 
-/// The same tools without those that were not chosen. Names that are not among them are ignored. The digest is derived from
-/// that of `tools` and the names that are left, so that the set is as much the caller's own as `tools` was.
+/// Leaves out the tools that were not chosen. Names that are not among `tools` are ignored. The digest is
+/// derived from that of `tools` and the names that are left, so that the set is as much the caller's own as
+/// `tools` was.
 pub fn restricted(tools: Arc<dyn ToolSet>, chosen: &[String]) -> Arc<dyn ToolSet> {
     let catalog = tools.catalog();
     let kept = kept(catalog, chosen);

@@ -1,7 +1,7 @@
 //! Functions that a caller carries out (`Options::functions`), offered to the model beside the tools.
 //!
-//! The run ends when the model calls one ([`StopReason::ToolCalls`](crate::words::StopReason)): the caller goes on with another
-//! run whose history has the call and its answer.
+//! The run ends when the model calls one ([`StopReason::ToolCalls`](crate::words::StopReason)): the caller
+//! goes on with another run whose history has the call and its answer.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::ports::{ToolRequest, ToolSet, Versions};
 use crate::words::{Catalog, ClientFunction, ToolHints, ToolReturn, ToolSpec};
 
-/// The tools, and the functions as tools that are never called here. A function with the name of a tool is left out.
+/// The tools, and the functions as tools that are never called here. A function with the name of a tool is
+/// left out.
 pub(super) fn offered(tools: Arc<dyn ToolSet>, functions: &[ClientFunction]) -> Arc<dyn ToolSet> {
     if functions.is_empty() {
         return tools;

@@ -1,5 +1,5 @@
-//! Runs that are part of a kept conversation: what was said before stands in front of them, and what they come to is
-//! appended.
+//! Runs that are part of a kept conversation: what was said before stands in front of them, and what they
+//! come to is appended.
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,11 @@ use crate::words::Turn;
 /// How long appending a turn may take beyond the time that its run could have taken.
 const APPEND_GRACE: Duration = Duration::from_secs(5);
 
-/// Puts what was said before in front of a run that is part of a conversation, and appends its turn when it ends well.
+/// Puts what was said before in front of a run that is part of a conversation, and appends its turn when it
+/// ends well.
 ///
-/// It stands outside of the cache, whose key has the history in it, and outside of what is shared with others: a result from
-/// the cache is a turn as well. A run that is part of none passes by.
+/// It stands outside of the cache, whose key has the history in it, and outside of what is shared with
+/// others: a result from the cache is a turn as well. A run that is part of none passes by.
 #[derive(Debug)]
 pub struct Conversed<I> {
     inner: I,
@@ -106,8 +107,8 @@ async fn in_time(
     appended.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into()).into()))
 }
 
-/// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither give away nor write
-/// what its successor holds.
+/// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither
+/// give away nor write what its successor holds.
 fn owner(ask: &Ask) -> String {
     match ask.job_id {
         Some(_) => owner_of_attempt(&ask.run_id, ask.epoch),

@@ -31,7 +31,8 @@ impl<I: Invoke> Invoke for Deadline<I> {
         let until = Instant::now() + self.limit;
         let late = || Err(InvokeError::TimedOut { limit: self.limit, retry_after: None });
         // The run knows its deadline as well: a retry that could not end before it is not begun. It is told a
-        // little more, or a model call that gives up at that very moment would pass for the provider's failure.
+        // little more, or a model call that gives up at that very moment would pass for the provider's
+        // failure.
         ask.deadline = Some((until + MARGIN).into_std());
         match timeout_at(until, self.inner.invoke(ask)).await {
             // The provider's own time limit may end in the same tick of the clock, and the run is looked at

@@ -1,5 +1,5 @@
-//! The heartbeat of a run that is streamed: a record which says that it is under way, written again and again. Readers on
-//! other replicas take a run for dead whose record does not change any more.
+//! The heartbeat of a run that is streamed: a record which says that it is under way, written again and
+//! again. Readers on other replicas take a run for dead whose record does not change any more.
 //!
 //! The runs of jobs have no such record: their lease is their heartbeat.
 
@@ -23,8 +23,8 @@ pub const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long one call of the store may take.
 const CALL_LIMIT: Duration = Duration::from_secs(2);
 
-/// Writes the record of each run while it is under way, and ends the run when somebody else has cancelled it in its
-/// journal. It stands inside of [`Recorded`](super::Recorded), which writes the last record.
+/// Writes the record of each run while it is under way, and ends the run when somebody else has cancelled it
+/// in its journal. It stands inside of [`Recorded`](super::Recorded), which writes the last record.
 pub struct Heartbeat<I> {
     inner: I,
     store: Arc<dyn RunStore>,

@@ -52,8 +52,8 @@ pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
 
-    /// The same for a caller who passes the result on as JSON and reads nothing of it: a result from the cache is not
-    /// parsed for it.
+    /// Runs the agent for a caller who passes the result on as JSON and reads nothing of it: a result from
+    /// the cache is not parsed for it.
     async fn invoke_for_json(&self, ask: Ask) -> Result<JsonAnswer, InvokeError> {
         self.invoke(ask).await.map(JsonAnswer::Parsed)
     }
@@ -95,14 +95,16 @@ pub struct Ask {
     pub epoch: Epoch,
     /// What the queue knows of the claims before it; nothing for a request.
     pub earlier: EarlierClaims,
-    /// Whether the last reply may be written while the queue is told of the end: nothing else follows from it.
+    /// Whether the last reply may be written while the queue is told of the end: nothing else follows from
+    /// it.
     pub last_may_wait: bool,
     /// Tells the run to stop before its next step; absent where it never will be.
     pub stop: Option<CancellationToken>,
-    /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost. Absent where it never will be; a request's run is dropped instead.
+    /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost.
+    /// Absent where it never will be; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
-    /// The check of the caller's rate limits that is still under way. Nothing is begun before it has passed; absent where it
-    /// has passed already.
+    /// The check of the caller's rate limits that is still under way. Nothing is begun before it has passed;
+    /// absent where it has passed already.
     pub rate_check: Option<RateCheck>,
     /// What the run has cost so far, also when it ends without a result.
     pub meter: UsageMeter,
@@ -201,8 +203,8 @@ pub enum InvokeError {
     /// The conversation that the run was to be part of cannot be gone on with.
     #[error(transparent)]
     Conversation(#[from] ConversationRefusal),
-    /// The caller chose tools that there are not, or that the caller may not use. Which of the two is not said, so that
-    /// nobody learns which tools others have.
+    /// The caller chose tools that there are not, or that the caller may not use. Which of the two is not
+    /// said, so that nobody learns which tools others have.
     #[error("tools were chosen that the caller does not have")]
     UnknownTools {
         /// Where they stand in [`Options::tools`], counted from 0.

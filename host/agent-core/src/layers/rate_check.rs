@@ -6,7 +6,8 @@ use super::{Answer, Ask, Invoke, InvokeError};
 use crate::shared_future::SharedFuture;
 use async_trait::async_trait;
 
-/// A check of the rate limits that is under way. Clones are the same check: it is made once, whoever waits for it.
+/// A check of the rate limits that is under way. Clones are the same check: it is made once, whoever waits
+/// for it.
 #[derive(Clone)]
 pub struct RateCheck(SharedFuture<bool>);
 
@@ -28,8 +29,8 @@ impl fmt::Debug for RateCheck {
     }
 }
 
-/// Begins nothing for a caller before it is known to be within its limits. An ask without a check passes: whoever made it
-/// has waited before.
+/// Begins nothing for a caller before it is known to be within its limits. An ask without a check passes:
+/// whoever made it has waited before.
 #[derive(Debug)]
 pub struct RateChecked<I>(I);
 

@@ -90,8 +90,8 @@ fn kind(error: &InvokeError) -> FailureKind {
     }
 }
 
-/// A record that is being made. Dropped before its end, it says so: then the request went away, or the run was
-/// cancelled and did not come to its end in time. Any other job goes on in another attempt.
+/// A record that is being made. Dropped before its end, it says so: then the request went away, or the run
+/// was cancelled and did not come to its end in time. Any other job goes on in another attempt.
 struct Entry {
     record: Option<RunRecord>,
     cancel: Option<CancellationToken>,
@@ -236,7 +236,8 @@ mod tests {
         }
     }
 
-    /// The second model call fails, or the run is late or given up while a tool hangs: the first call is paid for.
+    /// The second model call fails, or the run is late or given up while a tool hangs: the first call is paid
+    /// for.
     #[tokio::test(start_paused = true)]
     async fn a_run_without_a_result_is_recorded_with_what_it_cost() {
         let refused = || ModelError::Refused { provider: "p".into(), detail: "401".into() };

@@ -1,7 +1,8 @@
 //! A journal whose runs have a record from their first event on.
 //!
-//! The heartbeat of a streamed run writes its record too, but beside the run: an owner that is killed at once could leave a journal
-//! without a record, and readers on other replicas take that for the run of a job, whose record comes when an attempt has ended.
+//! The heartbeat of a streamed run writes its record too, but beside the run: an owner that is killed at once
+//! could leave a journal without a record, and readers on other replicas take that for the run of a job,
+//! whose record comes when an attempt has ended.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::shared_future::SharedFuture;
 
-/// The executions under way, by key. Each is polled by those that wait for it, the leader that began it and the
-/// followers that joined: it goes on as long as one of them waits, and is dropped with the last.
+/// The executions under way, by key. Each is polled by those that wait for it, the leader that began it and
+/// the followers that joined: it goes on as long as one of them waits, and is dropped with the last.
 #[derive(Debug)]
 pub(super) struct SingleFlight<T: Clone>(Arc<Mutex<Registry<T>>>);
 
@@ -36,7 +36,8 @@ impl<T: Clone> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Joins what is under way for that key, or begins it with `seed`. Gives the seed back when it was joined.
+    /// Joins what is under way for that key, or begins it with `seed`. Gives the seed back when it was
+    /// joined.
     pub(super) fn join_or_begin<S>(
         &self,
         key: &str,
@@ -49,8 +50,8 @@ impl<T: Clone> SingleFlight<T> {
             flight.waiters += 1;
             (flight.number, flight.work.clone(), Some(seed))
         } else {
-            // An execution that has ended may still be listed, because a waiter has not read it yet. A later caller must
-            // not get its answer: it was asked for before that caller came.
+            // An execution that has ended may still be listed, because a waiter has not read it yet. A later
+            // caller must not get its answer: it was asked for before that caller came.
             let work = SharedFuture::boxed(begin(seed));
             registry.begun += 1;
             let number = registry.begun;

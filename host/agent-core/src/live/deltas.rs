@@ -16,8 +16,8 @@ pub struct ReplyDeltas<'a> {
 }
 
 impl LiveRun {
-    /// Where a reply goes while it is written, if anybody watches; `number` is the one that its event will have. The text that it
-    /// is told is the beginning of the reply's.
+    /// Where a reply goes while it is written, if anybody watches; `number` is the one that its event will
+    /// have. The text that it is told is the beginning of the reply's.
     pub fn deltas(&self, number: u64) -> Option<ReplyDeltas<'_>> {
         let is_watched = self.runs.is_watched(&self.run_id);
         is_watched.then(|| ReplyDeltas { run: self, number, told: AtomicUsize::new(0) })

@@ -1,5 +1,6 @@
-//! Runs under way, as the readers of this process watch them: what was appended to their journals, at once and without
-//! asking the store, and what no journal has: the words of a reply while the model writes them, and the progress of calls.
+//! Runs under way, as the readers of this process watch them: what was appended to their journals, at once
+//! and without asking the store, and what no journal has: the words of a reply while the model writes them,
+//! and the progress of calls.
 //!
 //! ```text
 //! LiveJournal ────┬─> LiveRuns ──broadcast──> any number of Watchers per run
@@ -8,8 +9,9 @@
 //! driver ─reports─┴────────────latest of each call─────┘   (`progress.rs`)
 //! ```
 //!
-//! A run that nobody watches costs one look-up per append. A watcher that does not keep up with the events is told so
-//! ([`broadcast::error::RecvError::Lagged`]) and reads the journal instead. Runs of other processes are not seen here.
+//! A run that nobody watches costs one look-up per append. A watcher that does not keep up with the events is
+//! told so ([`broadcast::error::RecvError::Lagged`]) and reads the journal instead. Runs of other processes
+//! are not seen here.
 
 mod deltas;
 mod journal;
@@ -52,7 +54,7 @@ struct Watched {
 pub struct Stored {
     /// The number of the first.
     pub first: u64,
-    /// They themselves.
+    /// Stored events themselves.
     pub events: Arc<[Event]>,
 }
 
@@ -72,8 +74,8 @@ pub enum Live {
 pub enum Delta {
     /// More text.
     Text(Arc<str>),
-    /// The text of this reply so far does not count: the call failed and is made again, or this reader came in the middle
-    /// of it and all of it follows.
+    /// The text of this reply so far does not count: the call failed and is made again, or this reader came
+    /// in the middle of it and all of it follows.
     Reset,
 }
 
@@ -115,7 +117,7 @@ impl LiveRuns {
 
     fn tell(&self, run_id: &str, stored: impl FnOnce() -> Stored) {
         if let Some(watched) = self.0.lock().get(run_id) {
-            // It fails when nobody watches any more.
+            // Sending fails when nobody watches any more.
             let _ = watched.stored.send(stored());
         }
     }
@@ -126,8 +128,9 @@ impl LiveRuns {
 }
 
 impl Watcher {
-    /// The next message. Cancellation-safe. An error when this watcher did not keep up. Words and progress come after every
-    /// event that was told before them, so that their reader knows the calls that are under way.
+    /// The next message. Cancellation-safe. An error when this watcher did not keep up. Words and progress
+    /// come after every event that was told before them, so that their reader knows the calls that are under
+    /// way.
     pub async fn next(&mut self) -> Result<Live, broadcast::error::RecvError> {
         tokio::select! {
             biased;
@@ -137,8 +140,8 @@ impl Watcher {
         }
     }
 
-    /// What this watcher was not told of the reply whose event has that number, now that its whole text is known: to be given
-    /// before the event. Nothing of a reply that was not written while this watched.
+    /// What this watcher was not told of the reply whose event has that number, now that its whole text is
+    /// known: to be given before the event. Nothing of a reply that was not written while this watched.
     pub fn rest_of_reply(&mut self, number: u64, content: &str) -> Option<NewText> {
         self.reply.rest(number, content)
     }
@@ -147,7 +150,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut watched = self.runs.0.lock();
-        // This one is still subscribed.
+        // The receiver being dropped is still subscribed, so a count of one means that no other is left.
         if watched.get(&self.run_id).is_some_and(|run| run.stored.receiver_count() <= 1) {
             watched.remove(&self.run_id);
         }

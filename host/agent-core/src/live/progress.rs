@@ -1,5 +1,5 @@
-//! The latest progress of the calls that a watched run has under way. It goes beside the queue of events: who does not
-//! keep up misses reports and no event, and reads the latest when it is back.
+//! The latest progress of the calls that a watched run has under way. It goes beside the queue of events: who
+//! does not keep up misses reports and no event, and reads the latest when it is back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl ReportsReader {
         Self { board, seen: 0 }
     }
 
-    /// What was reported since this was asked last, the latest of each call. Cancellation-safe. Never resolves when nobody
-    /// writes any more.
+    /// What was reported since this was asked last, the latest of each call. Cancellation-safe. Never
+    /// resolves when nobody writes any more.
     pub(super) async fn next(&mut self) -> Vec<Arc<CallProgress>> {
         loop {
             if self.board.changed().await.is_err() {

@@ -1,5 +1,6 @@
-//! The reply that the model of a watched run is writing. It stands in one place for all readers, and each takes what is new to
-//! it, all at once: who comes late reads fewer and longer pieces and misses nothing, however quickly the model writes.
+//! The reply that the model of a watched run is writing. It stands in one place for all readers, and each
+//! takes what is new to it, all at once: who comes late reads fewer and longer pieces and misses nothing,
+//! however quickly the model writes.
 
 use std::sync::Arc;
 
@@ -77,7 +78,8 @@ impl ReplyReader {
         Self { reply, number, attempt, taken: 0, is_whole, is_anew }
     }
 
-    /// What was written since this was asked last. Cancellation-safe. Never resolves when nobody writes any more.
+    /// What was written since this was asked last. Cancellation-safe. Never resolves when nobody writes any
+    /// more.
     pub(super) async fn next(&mut self) -> NewText {
         loop {
             if self.reply.changed().await.is_err() {
@@ -108,8 +110,8 @@ impl ReplyReader {
         Some(NewText { number: reply.number, is_anew: std::mem::take(&mut self.is_anew), text: new.into() })
     }
 
-    /// What was not taken of the reply with that number, whose whole text is known now. Nothing of one that was not written
-    /// while this watched.
+    /// What was not taken of the reply with that number, whose whole text is known now. Nothing of one that
+    /// was not written while this watched.
     pub(super) fn rest(&mut self, number: u64, content: &str) -> Option<NewText> {
         let (latest, before) = {
             let reply = self.reply.borrow();
@@ -120,7 +122,7 @@ impl ReplyReader {
         }
         // The next reply stands in its place.
         let is_begun = self.number == number && self.taken > 0 && !self.is_anew;
-        // It was begun anew since this was asked last: what was taken is none of it.
+        // The reply was begun anew since this was asked last: what was taken is none of it.
         if is_begun && before != Some((number, self.attempt)) {
             return Some(NewText { number, is_anew: true, text: content.into() });
         }

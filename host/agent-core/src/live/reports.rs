@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::LiveRun;
 use crate::words::CallProgress;
 
-/// The progress of one call, as it is told. Taken back when this is dropped, with the call: nobody reads of a call under way
-/// that has returned.
+/// The progress of one call, as it is told. Taken back when this is dropped, with the call: nobody reads of a
+/// call under way that has returned.
 #[derive(Debug)]
 pub struct CallReports<'a> {
     run: &'a LiveRun,

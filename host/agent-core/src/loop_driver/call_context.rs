@@ -1,5 +1,5 @@
-//! What the calls of one reply have in common: how each is made, on whose behalf, and where it leaves what is to be
-//! journaled.
+//! What the calls of one reply have in common: how each is made, on whose behalf, and where it leaves what is
+//! to be journaled.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use crate::ports::{NestedTools, ToolRequest};
 use crate::progress::LatestProgress;
 use crate::words::{CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn};
 
-/// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that all runs have
-/// together. Calls that tools make have as many permits of their own: a tool never waits for one that it holds itself.
+/// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that
+/// all runs have together. Calls that tools make have as many permits of their own: a tool never waits for
+/// one that it holds itself.
 pub(crate) const CALLS_AT_ONCE: usize = 16;
 
 /// What the calls of one reply have in common.
@@ -43,8 +44,8 @@ pub(super) struct MadeCall<'a> {
     pub(super) span: Span,
 }
 
-/// What tools are told about the run. A copy, because the run itself takes note of answers while other calls are under
-/// way.
+/// What tools are told about the run. A copy, because the run itself takes note of answers while other calls
+/// are under way.
 struct OnBehalf {
     run_id: String,
     principal: Principal,
@@ -122,7 +123,8 @@ impl Notes {
         let _ = self.0.send(note);
     }
 
-    /// Resolves when the event is in the journal, and never when it cannot be. Dropped, it may be journaled all the same.
+    /// Resolves when the event is in the journal, and never when it cannot be. Dropped, it may be journaled
+    /// all the same.
     pub(super) async fn journaled(&self, event: Event) {
         let (is_journaled, journaled) = oneshot::channel();
         self.leave(Note::Awaited { event, is_journaled });

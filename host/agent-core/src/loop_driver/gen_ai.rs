@@ -1,8 +1,9 @@
-//! The spans of a run, named as OpenTelemetry's semantic conventions for generative AI say: `invoke_agent`, `chat` for a
-//! model call, `execute_tool`. They are of level `debug`, so that they cost nothing unless traces are recorded.
+//! The spans of a run, named as OpenTelemetry's semantic conventions for generative AI say: `invoke_agent`,
+//! `chat` for a model call, `execute_tool`. They are of level `debug`, so that they cost nothing unless
+//! traces are recorded.
 //!
-//! What happens within a span is an event of it: the first words of a streamed reply, a tool's progress. Only traces have
-//! these, not the log (the field `otel.event`).
+//! What happens within a span is an event of it: the first words of a streamed reply, a tool's progress. Only
+//! traces have these, not the log (the field `otel.event`).
 //!
 //! They hold names, numbers and outcomes. What users, models and tools say is in them only where
 //! [`trace::captures_content`].

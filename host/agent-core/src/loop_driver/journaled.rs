@@ -1,18 +1,20 @@
 //! A run beside its journal: what is written when, and what may wait to be written with what comes next.
 //!
-//! Every event is in the journal before what follows from it is begun, with two exceptions, both of the runs of jobs. They
-//! are what lets a job of one model call write nothing to the journal on its way:
+//! Every event is in the journal before what follows from it is begun, with two exceptions, both of the runs
+//! of jobs. They are what lets a job of one model call write nothing to the journal on its way:
 //!
-//! - **The start waits** when the queue is sure that nobody has claimed the job before ([`EarlierClaims::are_none`]) and nobody
-//!   follows the run yet: nobody can have begun it, so there is nothing to read and nobody to be told. It is written with the first event that has to
-//!   be there before the next step, or by itself, beside the model call, when the model takes longer than [`START_WITHIN`].
-//!   A run that ends without a result writes it as well, so that a hand-back can be noted after it.
-//! - **The last reply goes with the end** ([`Journal::append_last`]): what follows from it is that the worker tells the queue.
-//!   The job's journal writes it while the queue is told, so it is safe as soon as either of the two has it. The last reply in a
-//!   conversation is written before ([`Driver::last_may_wait`]): the turn is appended first, which may fail and hand the job back.
+//! - **The start waits** when the queue is sure that nobody has claimed the job before
+//!   ([`EarlierClaims::are_none`]) and nobody follows the run yet: nobody can have begun it, so there is
+//!   nothing to read and nobody to be told. It is written with the first event that has to be there before
+//!   the next step, or by itself, beside the model call, when the model takes longer than [`START_WITHIN`]. A
+//!   run that ends without a result writes it as well, so that a hand-back can be noted after it.
+//! - **The last reply goes with the end** ([`Journal::append_last`]): what follows from it is that the worker
+//!   tells the queue. The job's journal writes it while the queue is told, so it is safe as soon as either of
+//!   the two has it. The last reply in a conversation is written before ([`Driver::last_may_wait`]): the turn
+//!   is appended first, which may fail and hand the job back.
 //!
-//! What a kill costs, by what is stored when it hits. "Asked again" is a model call whose reply nothing had recorded: at most
-//! one for each kill, as ever. What is recorded is never asked for again.
+//! What a kill costs, by what is stored when it hits. "Asked again" is a model call whose reply nothing had
+//! recorded: at most one for each kill, as ever. What is recorded is never asked for again.
 //!
 //! | the worker dies | the journal has | the queue has | whoever claims the job next |
 //! |---|---|---|---|
@@ -31,11 +33,12 @@
 //! | when the run was handed back | the start and the hand-back | a release | takes the run up; nothing is counted |
 //! | when it was handed back before it began | nothing | a release | reads and begins the run; nothing is counted |
 //!
-//! Whoever begins a run after an earlier claim writes the start before the model is asked. A worker that was only slow is
-//! refused from then on: its events have a lower epoch. If its events were there first, the later one is refused instead,
-//! reads them and goes on behind them (`layers/agent.rs`). So of all starts of a run one at most can be missing in the
-//! journal, that of the first claim. A lost claim counts as that one (`Started` and `TakenUp` are written together), and a
-//! job that kills its workers has failed after the third, whenever they die.
+//! Whoever begins a run after an earlier claim writes the start before the model is asked. A worker that was
+//! only slow is refused from then on: its events have a lower epoch. If its events were there first, the
+//! later one is refused instead, reads them and goes on behind them (`layers/agent.rs`). So of all starts of
+//! a run one at most can be missing in the journal, that of the first claim. A lost claim counts as that one
+//! (`Started` and `TakenUp` are written together), and a job that kills its workers has failed after the
+//! third, whenever they die.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -50,8 +53,8 @@ use crate::agent_loop::{ModelCall, Run, Step};
 use crate::ports::{EarlierClaims, Journal};
 use crate::words::Event;
 
-/// How long a start may wait for something that it can be written with. Longer than a cached or demo model takes, and soon
-/// enough for readers on other replicas, who see the start when the journal has it.
+/// How long a start may wait for something that it can be written with. Longer than a cached or demo model
+/// takes, and soon enough for readers on other replicas, who see the start when the journal has it.
 const START_WITHIN: Duration = Duration::from_millis(250);
 
 impl Journaled {
@@ -78,8 +81,8 @@ impl Driver<'_> {
         self.take_note(run, events.swap_remove(last))
     }
 
-    /// Lets the run take note of a reply, and journals it before anything follows from that. The last one waits for
-    /// [`Self::write_last`].
+    /// Lets the run take note of a reply, and journals it before anything follows from that. The last one
+    /// waits for [`Self::write_last`].
     pub(super) async fn note_reply(&self, run: &mut Journaled, reply: Event) -> Result<Step, RunError> {
         let step = self.take_note(run, reply.clone())?;
         run.unwritten.push(reply);
@@ -109,8 +112,8 @@ impl Driver<'_> {
             unwritten.clear();
             Ok::<_, RunError>(())
         };
-        // A run that somebody else has begun is left at once. When the model fails first, the append may have been carried
-        // out or not: it is made again, and known for the same one.
+        // A run that somebody else has begun is left at once. When the model fails first, the append may have
+        // been carried out or not: it is made again, and known for the same one.
         let (event, ()) = try_join(asking, writing).await?;
         Ok(event)
     }
@@ -140,8 +143,8 @@ impl Driver<'_> {
         append.await.map(|_appended| ()).map_err(RunError::Journal)
     }
 
-    /// Writes the start of a run that ends without a result, as far as possible: whoever takes it up then knows how often it
-    /// was begun.
+    /// Writes the start of a run that ends without a result, as far as possible: whoever takes it up then
+    /// knows how often it was begun.
     pub(super) async fn write_start(&self, run: &mut Journaled) {
         if let Err(error) = self.write(run).await {
             debug!(run_id = run.run.id(), %error, "the journal does not say that the run was begun");

@@ -1,7 +1,8 @@
 //! Carries a run's steps out: asks the model, calls the tools, and journals every event before the next step.
 //!
-//! What of it may wait for what comes next, and what that means for a worker that is killed, is said in `journaled.rs`.
-//! `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make, `gen_ai.rs` has the spans.
+//! What of it may wait for what comes next, and what that means for a worker that is killed, is said in
+//! `journaled.rs`. `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make,
+//! `gen_ai.rs` has the spans.
 
 mod call_context;
 mod error;
@@ -46,12 +47,13 @@ pub struct Driver<'a> {
     pub epoch: Epoch,
     /// What is known of the claims before it. That there were none allows the start to wait.
     pub earlier: EarlierClaims,
-    /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written beside that.
+    /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written
+    /// beside that.
     pub last_may_wait: bool,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
-    /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says that it
-    /// was cancelled. Absent where nobody ever will.
+    /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says
+    /// that it was cancelled. Absent where nobody ever will.
     pub cancel: Option<&'a CancellationToken>,
     /// Is kept at what the run has cost.
     pub meter: &'a UsageMeter,
@@ -100,7 +102,7 @@ impl Driver<'_> {
         let ended = self.go_on(&mut run, step).await;
         match &ended {
             Ok(_result) => self.write_last(&mut run).await?,
-            // It takes nothing, or is somebody else's by now.
+            // The journal takes nothing, or the run is somebody else's by now.
             Err(RunError::Journal(_)) => {}
             Err(_let_go) => self.write_start(&mut run).await,
         }
@@ -133,8 +135,8 @@ impl Driver<'_> {
         self.cancel.is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append, which may be
-    /// carried out although it is dropped.
+    /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append,
+    /// which may be carried out although it is dropped.
     async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         match self.cancel {
             Some(cancel) => cancel.run_until_cancelled(work).await,

@@ -1,8 +1,9 @@
-//! The calls that a tool makes of the run's other tools: numbered, bounded, journaled, and never nested deeper than one.
+//! The calls that a tool makes of the run's other tools: numbered, bounded, journaled, and never nested
+//! deeper than one.
 //!
-//! A call is numbered and counted first, whatever becomes of it. Before one that must not be made twice its beginning is
-//! journaled; every answer is journaled before the calling tool gets it. Calls beyond the limits are refused without
-//! another word: a tool that asks for ever costs no line of the journal.
+//! A call is numbered and counted first, whatever becomes of it. Before one that must not be made twice its
+//! beginning is journaled; every answer is journaled before the calling tool gets it. Calls beyond the limits
+//! are refused without another word: a tool that asks for ever costs no line of the journal.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -17,8 +18,8 @@ use crate::agent_loop::{OpenCall, refusal};
 use crate::ports::NestedTools;
 use crate::words::{Event, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
 
-/// Most of them in one run. A run's journal is read at once wherever it is resumed, so it has to stay small: these are
-/// about as many lines as the model's own calls may add (32 in each of nine replies).
+/// Most of them in one run. A run's journal is read at once wherever it is resumed, so it has to stay small:
+/// these are about as many lines as the model's own calls may add (32 in each of nine replies).
 const MOST_OF_A_RUN: u32 = 256;
 
 /// Most bytes of an error that are journaled.

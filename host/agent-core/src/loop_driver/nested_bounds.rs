@@ -1,5 +1,5 @@
-//! What bounds the calls that a tool makes of other tools, in a run and outside of runs, and the answers to those that are
-//! refused.
+//! What bounds the calls that a tool makes of other tools, in a run and outside of runs, and the answers to
+//! those that are refused.
 
 use json_schema::MemoryBudget;
 use serde_json::{Map, Value};
@@ -8,8 +8,8 @@ use crate::agent_loop::refusal;
 use crate::ports::{DENIED, LIMIT_EXCEEDED};
 use crate::words::{ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
 
-/// Most calls that one call may make of other tools: several times what a task in one script takes, and few enough that
-/// the whole journal of a call can be read by a person.
+/// Most calls that one call may make of other tools: several times what a task in one script takes, and few
+/// enough that the whole journal of a call can be read by a person.
 pub(crate) const MOST_OF_A_CALL: u32 = 64;
 
 /// Most bytes of arguments as a tool wrote them. They are read and hashed on the service's own threads.

@@ -221,8 +221,8 @@ async fn a_run_that_stopped_its_worker_three_times_without_progress_is_not_tried
     assert_eq!(tools.called().len(), 5);
 }
 
-/// A call that may not be made twice was under way when its worker was killed: whoever takes the run up tells the model
-/// so instead of making it again, and makes those that may.
+/// A call that may not be made twice was under way when its worker was killed: whoever takes the run up tells
+/// the model so instead of making it again, and makes those that may.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_may_have_had_an_effect_is_not_made_again() {
     let model = ScriptedModel::new([

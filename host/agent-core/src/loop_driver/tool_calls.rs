@@ -1,9 +1,10 @@
-//! Answers the tool calls of one reply: which are made side by side and which one after another, and what is journaled
-//! when.
+//! Answers the tool calls of one reply: which are made side by side and which one after another, and what is
+//! journaled when.
 //!
-//! Calls are made by one future and journaled by another, so that calls go on while the journal is written. Whatever is
-//! to be journaled goes through one channel: it is journaled in the order in which it happened, and an answer after
-//! everything that its call did. The calls that tools make of other tools are in `nested.rs`.
+//! Calls are made by one future and journaled by another, so that calls go on while the journal is written.
+//! Whatever is to be journaled goes through one channel: it is journaled in the order in which it happened,
+//! and an answer after everything that its call did. The calls that tools make of other tools are in
+//! `nested.rs`.
 
 use futures::future::{join, try_join};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -16,8 +17,8 @@ use crate::agent_loop::{OpenCall, Step};
 use crate::words::{Event, ToolReturn};
 
 impl Driver<'_> {
-    /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was answered
-    /// is ever made again.
+    /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was
+    /// answered is ever made again.
     pub(super) async fn call_tools(
         &self,
         run: &mut Journaled,
@@ -55,8 +56,8 @@ impl Driver<'_> {
 }
 
 impl CallContext<'_> {
-    /// Calls are made side by side. But those that may destroy something were put into an order by the model, so each of
-    /// them waits for the one before it.
+    /// Calls are made side by side. But those that may destroy something were put into an order by the model,
+    /// so each of them waits for the one before it.
     async fn answer_all(&self, calls: &[OpenCall]) {
         let beside = async {
             let mut answers = FuturesUnordered::new();
@@ -77,7 +78,6 @@ impl CallContext<'_> {
         self.driver.unless_cancelled(join(beside, in_order)).await;
     }
 
-    /// Answers a call.
     async fn answer(&self, open: &OpenCall) {
         let answer = match &open.refusal {
             Some(refusal) => refusal.clone(),

@@ -8,7 +8,8 @@ use bytes::Bytes;
 /// Keeps results, each as the bytes of its JSON, under keys.
 #[async_trait]
 pub trait ResultCache: Send + Sync {
-    /// The bytes that are kept under that key. Others may have written them: nothing is known of what they are.
+    /// The bytes that are kept under that key. Others may have written them: nothing is known of what they
+    /// are.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError>;
 
     /// Keeps the JSON of a result for that long.

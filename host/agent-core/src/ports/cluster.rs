@@ -29,7 +29,6 @@ pub struct ClusterAnswer {
     pub content_type: Option<Vec<u8>>,
     /// The `Retry-After`, if it had one.
     pub retry_after: Option<Vec<u8>>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

@@ -7,40 +7,41 @@ use async_trait::async_trait;
 use super::journal::Epoch;
 use crate::words::{Conversation, ConversationKey, ConversationSummary, MOST_CONVERSATIONS, Turn};
 
-/// How long a claim of a conversation lasts unless it is renewed. The run of a job is taken up within 8 s after its worker
-/// died, and takes over the claim of the attempt before.
+/// How long a claim of a conversation lasts unless it is renewed. The run of a job is taken up within 8 s
+/// after its worker died, and takes over the claim of the attempt before.
 pub const LEASE: Duration = Duration::from_secs(20);
 
 /// Separates the run from the epoch in the owner of an attempt at a job.
 const BEFORE_EPOCH: char = '#';
 
-/// The owner of the claim that an attempt at a job makes: `<run id>#<epoch>`. All attempts share the run, and each has an epoch
-/// of its own, which has 20 digits: such texts compare as their numbers do.
+/// The owner of the claim that an attempt at a job makes: `<run id>#<epoch>`. All attempts share the run, and
+/// each has an epoch of its own, which has 20 digits: such texts compare as their numbers do.
 pub fn owner_of_attempt(run_id: &str, epoch: Epoch) -> String {
     format!("{run_id}{BEFORE_EPOCH}{:020}", epoch.0)
 }
 
-/// What the owners of all attempts at one job begin with, up to the epoch. Of any other owner it is the whole.
+/// What the owners of all attempts at one job begin with, up to the epoch. Of any other owner it is the
+/// whole.
 pub fn attempts_of(owner: &str) -> &str {
     owner.rfind(BEFORE_EPOCH).and_then(|end| owner.get(..=end)).unwrap_or(owner)
 }
 
-/// Whether `owner` may claim what `holder` holds: as the same owner, or as a later attempt at the same job, whose earlier
-/// attempt was replaced.
+/// Whether `owner` may claim what `holder` holds: as the same owner, or as a later attempt at the same job,
+/// whose earlier attempt was replaced.
 pub fn takes_over(owner: &str, holder: &str) -> bool {
     holder.starts_with(attempts_of(owner)) && holder <= owner
 }
 
 /// Keeps conversations, for all replicas.
 ///
-/// Every operation fails within a time limit of the store when that does not answer. None is cancellation-safe: dropped,
-/// it may have been carried out or not.
+/// Every operation fails within a time limit of the store when that does not answer. None is
+/// cancellation-safe: dropped, it may have been carried out or not.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
     /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
-    /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner may claim it
-    /// again, and a later attempt [takes it over](takes_over). From then on the earlier one has lost it: everything else
-    /// compares the whole owner.
+    /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner
+    /// may claim it again, and a later attempt [takes it over](takes_over). From then on the earlier one has
+    /// lost it: everything else compares the whole owner.
     async fn claim(
         &self,
         key: ConversationKey<'_>,
@@ -56,8 +57,8 @@ pub trait ConversationStore: Send + Sync {
         lease: Duration,
     ) -> Result<bool, ConversationError>;
 
-    /// Writes the turns anew and gives the claim back, in one step. False when `owner` has lost it: then nothing is changed.
-    /// A claim that has ended but that nobody else has taken is still the owner's.
+    /// Writes the turns anew and gives the claim back, in one step. False when `owner` has lost it: then
+    /// nothing is changed. A claim that has ended but that nobody else has taken is still the owner's.
     async fn settle(
         &self,
         key: ConversationKey<'_>,
@@ -68,8 +69,8 @@ pub trait ConversationStore: Send + Sync {
     /// Gives a claim back as it was. A conversation without a turn is gone then.
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
 
-    /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is replaced. Beyond
-    /// `most` of its kind the user's oldest go.
+    /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is
+    /// replaced. Beyond `most` of its kind the user's oldest go.
     async fn put(
         &self,
         key: ConversationKey<'_>,
@@ -81,8 +82,9 @@ pub trait ConversationStore: Send + Sync {
     /// A conversation with its turns, which may be none while its first run is under way.
     async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError>;
 
-    /// A user's conversations that have turns, the one first that was last appended to; of those of one time, by their
-    /// [digest](ConversationKey::digest). `after` is the last one of the page before. Responses are not among them.
+    /// A user's conversations that have turns, the one first that was last appended to; of those of one time,
+    /// by their [digest](ConversationKey::digest). `after` is the last one of the page before. Responses are
+    /// not among them.
     async fn list(
         &self,
         user_id: &str,
@@ -123,7 +125,7 @@ pub enum ConversationClaim {
 /// What became of a wish to delete a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// It is gone.
+    /// The conversation is gone.
     Done,
     /// A run holds it.
     Busy,

@@ -1,8 +1,9 @@
-//! What tools were answered over HTTP, kept beside a run's journal so that its tool calls can be made again without the
-//! network.
+//! What tools were answered over HTTP, kept beside a run's journal so that its tool calls can be made again
+//! without the network.
 //!
-//! The store does not know what is in an exchange: whoever records has left away what must not be kept. It keeps as much
-//! as the bounds below say and no more, whoever appends at once: what is beyond is left away, the first come first.
+//! The store does not know what is in an exchange: whoever records has left away what must not be kept. It
+//! keeps as much as the bounds below say and no more, whoever appends at once: what is beyond is left away,
+//! the first come first.
 
 use async_trait::async_trait;
 
@@ -27,8 +28,8 @@ pub struct HttpRecording {
 /// Keeps the exchanges of runs.
 #[async_trait]
 pub trait HttpRecordings: Send + Sync {
-    /// Appends exchanges to a run, in their order, and says how many of them were kept: fewer when the bounds are
-    /// reached.
+    /// Appends exchanges to a run, in their order, and says how many of them were kept: fewer when the bounds
+    /// are reached.
     ///
     /// Not cancellation-safe, and not to be repeated: dropped or failed, it may have been carried out or not.
     async fn append(&self, run_id: &str, recordings: &[HttpRecording]) -> Result<usize, HttpRecordingsError>;

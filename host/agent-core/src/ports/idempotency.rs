@@ -1,8 +1,9 @@
 //! Idempotency keys: who carries out the request of a key, and the answer that the same request gets again.
 //!
-//! A key is claimed under a lease by the process that carries its request out, and the answer is kept under it. A process
-//! that dies stops renewing, and then the key is free for the same request. What every claim of a key has in common is its
-//! [`KeyClaim::Claimed`] id: whatever is made under that id (a job) is made once, however often the key is claimed.
+//! A key is claimed under a lease by the process that carries its request out, and the answer is kept under
+//! it. A process that dies stops renewing, and then the key is free for the same request. What every claim of
+//! a key has in common is its [`KeyClaim::Claimed`] id: whatever is made under that id (a job) is made once,
+//! however often the key is claimed.
 
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ pub trait IdempotencyStore: Send + Sync {
         lease: Duration,
     ) -> Result<bool, IdempotencyError>;
 
-    /// Keeps the answer for as long as the key is kept, and ends the claim. False when the claim was lost: then nothing
-    /// is changed.
+    /// Keeps the answer for as long as the key is kept, and ends the claim. False when the claim was lost:
+    /// then nothing is changed.
     async fn answer(
         &self,
         key: IdempotencyKey<'_>,
@@ -45,16 +46,17 @@ pub trait IdempotencyStore: Send + Sync {
         answer: &[u8],
     ) -> Result<bool, IdempotencyError>;
 
-    /// Ends the claim without an answer: the same request may be tried again at once. Nothing when the claim was lost.
+    /// Ends the claim without an answer: the same request may be tried again at once. Nothing when the claim
+    /// was lost.
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError>;
 }
 
-/// A key with the request that it came with. All three are short texts without control characters, such as digests.
+/// A key with the request that it came with. All three are short texts without control characters, such as
+/// digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyKey<'a> {
     /// Whose key it is: keys of different callers are different keys.
     pub caller: &'a str,
-    /// The key.
     pub key: &'a str,
     /// What the request is: equal for equal requests only.
     pub request: &'a str,
@@ -95,12 +97,12 @@ impl Default for KeyBounds {
 pub enum KeyClaim {
     /// The caller is to carry the request out.
     Claimed {
-        /// The same for every claim of this key, as long as it is kept: the owner of the first one.
+        /// Every claim of this key gets this id, as long as the key is kept: the owner of the first claim.
         id: String,
     },
     /// Somebody carries the request out at this moment.
     InFlight,
-    /// It has been carried out.
+    /// The request has been carried out.
     Answered(Vec<u8>),
     /// The key came with another request before.
     OtherRequest,

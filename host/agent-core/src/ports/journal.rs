@@ -1,8 +1,8 @@
 //! The journal of runs: a versioned, fenced, append-only log of events per run.
 //!
-//! Versioned: events are stored as [`crate::journal::encode`] writes them, and one that this process is too old to
-//! understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer that somebody else
-//! has replaced is refused, however late its append arrives.
+//! Versioned: events are stored as [`crate::journal::encode`] writes them, and one that this process is too
+//! old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer that
+//! somebody else has replaced is refused, however late its append arrives.
 
 use std::time::Duration;
 
@@ -16,8 +16,9 @@ use crate::words::Event;
 const FIRST_POLL: Duration = Duration::from_millis(50);
 const LAST_POLL: Duration = Duration::from_millis(500);
 
-/// The fencing token of a run's writer: the number of the claim under which it writes. Given by the queue, it grows
-/// with every claim of a job for as long as the job exists, whatever becomes of the queue's counters of attempts.
+/// The fencing token of a run's writer: the number of the claim under which it writes. Given by the queue, it
+/// grows with every claim of a job for as long as the job exists, whatever becomes of the queue's counters of
+/// attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
@@ -25,15 +26,14 @@ impl Epoch {
     /// The epoch of a request's run: nobody ever claims it, so it has one writer.
     pub const UNCLAIMED: Self = Self(0);
 
-    /// The epoch of whoever ends a run that nobody can claim any more: later than every claim. The largest number that
-    /// all stores keep.
+    /// The epoch of whoever ends a run that nobody can claim any more: later than every claim. The largest
+    /// number that all stores keep.
     pub const FINAL: Self = Self(i64::MAX as u64);
 }
 
 /// Where events are that were appended as a run's last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// In the store.
     Stored,
     /// On their way there.
     Behind,
@@ -42,13 +42,13 @@ pub enum Appended {
 /// Stores the events of runs. A run is whatever its events say when they are folded.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all of them or
-    /// none. When this returns, they are as safe as the store makes them.
+    /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all
+    /// of them or none. When this returns, they are as safe as the store makes them.
     ///
     /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, and with
-    /// [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the same
-    /// number, written in the same epoch and with the same content, is the caller's own: an append whose answer was
-    /// lost may be repeated.
+    /// [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the
+    /// same number, written in the same epoch and with the same content, is the caller's own: an append whose
+    /// answer was lost may be repeated.
     ///
     /// Not cancellation-safe: dropped, it may have been carried out or not.
     async fn append(
@@ -59,9 +59,10 @@ pub trait Journal: Send + Sync {
         events: &[Event],
     ) -> Result<(), JournalError>;
 
-    /// Appends the events with which a run ends, as [`Self::append`] does. A journal may write them behind its answer, when
-    /// whoever carries the run writes its end to another store with a promise of its own. Until one of the two is stored, a
-    /// worker that dies takes them along, and whoever takes the run up makes its last step again.
+    /// Appends the events with which a run ends, as [`Self::append`] does. A journal may write them behind
+    /// its answer, when whoever carries the run writes its end to another store with a promise of its own.
+    /// Until one of the two is stored, a worker that dies takes them along, and whoever takes the run up
+    /// makes its last step again.
     ///
     /// This implementation stores them.
     async fn append_last(
@@ -86,8 +87,8 @@ pub trait Journal: Send + Sync {
         Ok(events)
     }
 
-    /// Like [`Self::read`], but waits up to `patience` for an event with number `from`, whichever replica writes it.
-    /// Cancellation-safe.
+    /// Like [`Self::read`], but waits up to `patience` for an event with number `from`, whichever replica
+    /// writes it. Cancellation-safe.
     ///
     /// This implementation polls; a store that can be told of appends does better.
     async fn tail(&self, run_id: &str, from: u64, patience: Duration) -> Result<Vec<Event>, JournalError> {
@@ -116,24 +117,19 @@ pub enum JournalError {
     /// The event with that number is already there: two workers drive one run.
     #[error("run {run_id} already has an event number {sequence}")]
     Conflict {
-        /// The run.
         run_id: String,
         /// The number both wanted.
         sequence: u64,
     },
     /// Somebody has claimed the run since: the writer was replaced.
     #[error("run {run_id} was taken over by a later claim")]
-    Fenced {
-        /// The run.
-        run_id: String,
-    },
+    Fenced { run_id: String },
     /// An event was written by a newer version of this program.
     #[error(
         "event {sequence} of run {run_id} has version {version}, and this program reads up to version {known}: \
          a newer agent-host must go on with the run"
     )]
     Newer {
-        /// The run.
         run_id: String,
         /// The event's number.
         sequence: u64,

@@ -1,11 +1,12 @@
 //! Values that tools keep between calls: a small key-value store per component, or per component and user.
 //!
-//! Keys and values are bytes to the store: two keys are one only when their bytes are, and keys are ordered by their
-//! bytes. Times to live count by the store's own clock, so that replicas whose clocks differ agree on what has expired.
-//! What has expired is as good as absent: nothing reads it, and it does not count against a quota.
+//! Keys and values are bytes to the store: two keys are one only when their bytes are, and keys are ordered
+//! by their bytes. Times to live count by the store's own clock, so that replicas whose clocks differ agree
+//! on what has expired. What has expired is as good as absent: nothing reads it, and it does not count
+//! against a quota.
 //!
-//! The quota of a space holds whoever writes at once: a store checks and writes in one step. Removing what has expired
-//! is the business of writes, in bounded batches, so that nobody waits for the garbage of others.
+//! The quota of a space holds whoever writes at once: a store checks and writes in one step. Removing what
+//! has expired is the business of writes, in bounded batches, so that nobody waits for the garbage of others.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,25 +22,25 @@ pub const MOST_VALUE_BYTES: usize = 64 << 10;
 /// Most keys of one listing.
 pub const MOST_KEYS_LISTED: u32 = 1000;
 
-/// Longest time to live; a longer one counts as this one, some 140,000 years. Redis computes with floating-point
-/// numbers, which hold whole milliseconds up to twice that.
+/// Longest time to live; a longer one counts as this one, some 140,000 years. Redis computes with
+/// floating-point numbers, which hold whole milliseconds up to twice that.
 pub const LONGEST_TIME_TO_LIVE: Duration = Duration::from_millis(1 << 52);
 
 /// Keeps values under keys, each in a space.
 ///
 /// A key has 1 to [`MOST_KEY_BYTES`] bytes and a value up to [`MOST_VALUE_BYTES`]; anything else is
-/// [`KeyValueError::TooLarge`], before the store is asked. Every operation fails within a time limit of the store when
-/// that does not answer.
+/// [`KeyValueError::TooLarge`], before the store is asked. Every operation fails within a time limit of the
+/// store when that does not answer.
 ///
-/// Writes are not cancellation-safe: dropped, or failed with [`KeyValueError::Unavailable`], one may have been carried
-/// out or not, but never in part and never twice.
+/// Writes are not cancellation-safe: dropped, or failed with [`KeyValueError::Unavailable`], one may have
+/// been carried out or not, but never in part and never twice.
 #[async_trait]
 pub trait KeyValueStore: Send + Sync {
     /// The value under a key.
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError>;
 
-    /// Puts a value under a key, whatever was there: for that long, or for good. After a time to live of zero nothing is
-    /// there.
+    /// Puts a value under a key, whatever was there: for that long, or for good. After a time to live of zero
+    /// nothing is there.
     async fn set(
         &self,
         space: Space<'_>,
@@ -48,8 +49,8 @@ pub trait KeyValueStore: Send + Sync {
         time_to_live: Option<Duration>,
     ) -> Result<(), KeyValueError>;
 
-    /// Puts a value under a key, for good, if what is there is `expected`, where `None` means that nothing is. False, and
-    /// nothing changed, if it is something else.
+    /// Puts a value under a key, for good, if what is there is `expected`, where `None` means that nothing
+    /// is. False, and nothing changed, if it is something else.
     async fn swap(
         &self,
         space: Space<'_>,
@@ -58,16 +59,17 @@ pub trait KeyValueStore: Send + Sync {
         value: &[u8],
     ) -> Result<bool, KeyValueError>;
 
-    /// Adds to the number under a key and says the sum, which is kept as text that [`parse_number`] reads. What is not
-    /// there counts as 0 and stays for good; what is there keeps its time to live.
-    /// [`KeyValueError::NotANumber`], and nothing changed, if the value is no such text or the sum does not fit.
+    /// Adds to the number under a key and says the sum, which is kept as text that [`parse_number`] reads.
+    /// What is not there counts as 0 and stays for good; what is there keeps its time to live.
+    /// [`KeyValueError::NotANumber`], and nothing changed, if the value is no such text or the sum does not
+    /// fit.
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError>;
 
     /// Removes a key. False if nothing was there.
     async fn delete(&self, space: Space<'_>, key: &str) -> Result<bool, KeyValueError>;
 
-    /// Keys that begin with `prefix` and come after `after`, in the order of their bytes: at most `most`, and at most
-    /// [`MOST_KEYS_LISTED`]. Neither text has to be a key.
+    /// Keys that begin with `prefix` and come after `after`, in the order of their bytes: at most `most`, and
+    /// at most [`MOST_KEYS_LISTED`]. Neither text has to be a key.
     async fn list_keys(
         &self,
         space: Space<'_>,
@@ -84,9 +86,10 @@ pub struct Space<'a> {
     pub component: &'a str,
     /// The user whose they are; without one, all callers of the component share them.
     pub user: Option<&'a str>,
-    /// How many bytes the keys and values of the space may have together. It is no part of the space's name and is not
-    /// stored: a write obeys the quota that comes with it, and one that leaves the space no larger is never refused, so
-    /// that a space whose quota was narrowed can be tidied up. Reading and deleting do not look at it.
+    /// How many bytes the keys and values of the space may have together. It is no part of the space's name
+    /// and is not stored: a write obeys the quota that comes with it, and one that leaves the space no larger
+    /// is never refused, so that a space whose quota was narrowed can be tidied up. Reading and deleting do
+    /// not look at it.
     pub quota: u64,
 }
 
@@ -113,7 +116,8 @@ pub enum KeyValueError {
         /// Most bytes of the space.
         quota: u64,
     },
-    /// There is something else than a number under the key, or the sum is none that 64 bits hold. Nothing was written.
+    /// There is something else than a number under the key, or the sum is none that 64 bits hold. Nothing was
+    /// written.
     #[error("the value is not a whole number as text, or the sum does not fit in 64 bits")]
     NotANumber,
     /// The store failed or did not answer in time. Whether a write was done is not known.
@@ -139,7 +143,8 @@ fn check(part: &'static str, least: usize, most: usize, bytes: usize) -> Result<
     }
 }
 
-/// The number that a value is: decimal text as `i64` is written, without a plus sign, a blank or a zero too many.
+/// The number that a value is: decimal text as `i64` is written, without a plus sign, a blank or a zero too
+/// many.
 pub fn parse_number(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
     text.parse().ok().filter(|number: &i64| number.to_string() == text)

@@ -27,7 +27,8 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
     }
 }
 
-/// Takes the words of a reply while the model writes them. Readers of a run see them; nothing else depends on them.
+/// Takes the words of a reply while the model writes them. Readers of a run see them; nothing else depends on
+/// them.
 pub trait Deltas: Send + Sync {
     /// More text of the reply.
     fn text(&self, text: &str);
@@ -59,20 +60,20 @@ pub struct ModelRequest<'a> {
     pub temperature: f64,
     /// When the caller stops waiting. Retries are not started if they could not end before it.
     pub deadline: Instant,
-    /// Where the text of the reply goes while it is written; absent when nobody reads along. A model that cannot say it
-    /// piece by piece says nothing there.
+    /// Where the text of the reply goes while it is written; absent when nobody reads along. A model that
+    /// cannot say it piece by piece says nothing there.
     pub deltas: Option<&'a dyn Deltas>,
 }
 
 /// Whether a model may call tools in its next reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// It calls tools or answers, as it sees fit.
+    /// The model calls tools or answers, as it sees fit.
     #[default]
     Auto,
-    /// It has to answer in words. The tools still go with the request, because earlier calls of the conversation
-    /// refer to them; they are left out only for servers that refuse `tool_choice: none`. A model may ignore
-    /// this, so whoever sends it ignores calls in the reply.
+    /// The model has to answer in words. The tools still go with the request, because earlier calls of the
+    /// conversation refer to them; they are left out only for servers that refuse `tool_choice: none`. A
+    /// model may ignore this, so whoever sends it ignores calls in the reply.
     None,
 }
 

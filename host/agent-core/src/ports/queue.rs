@@ -1,7 +1,8 @@
 //! The queue of jobs: agent runs that nobody waits for on a connection.
 //!
-//! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it stops renewing,
-//! because it died or lost the store, the job is given to another one, which goes on where the journal ends.
+//! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it
+//! stops renewing, because it died or lost the store, the job is given to another one, which goes on where
+//! the journal ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +25,9 @@ pub const JOB: &str = "invoke";
 /// How often a job is tried before it counts as failed.
 pub const ATTEMPTS: u32 = 3;
 
-/// How long a job waits after its first failed attempt; each further one doubles it. Both waits together are longer
-/// than the 5 s that a provider may be away without a job being lost, however quickly its attempts fail.
+/// How long a job waits after its first failed attempt; each further one doubles it. Both waits together are
+/// longer than the 5 s that a provider may be away without a job being lost, however quickly its attempts
+/// fail.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 
 /// How long a lease lasts without being renewed. A job of a killed worker has to be taken up again within 10
@@ -48,8 +50,9 @@ pub fn address_of(worker: &str) -> &str {
 /// A queue of jobs, from both sides.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Adds a job. When this returns, the job is as safe as the store makes it. The [current trace](crate::trace::current)
-    /// is stored with it. A job under an id that there is already is that job: nothing is added.
+    /// Adds a job. When this returns, the job is as safe as the store makes it. The [current
+    /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job:
+    /// nothing is added.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// One job, whoever's it is.
@@ -62,31 +65,34 @@ pub trait JobQueue: Send + Sync {
     /// [`Self::renew`] says so.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
-    /// Puts a job that failed for good back to the queue, for one more attempt: a run of its own. Attempts that were made
-    /// stay counted.
+    /// Puts a job that failed for good back to the queue, for one more attempt: a run of its own. Attempts
+    /// that were made stay counted.
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError>;
 
     /// How many jobs there are.
     async fn depth(&self) -> Result<Depth, QueueError>;
 
-    /// Claims the next job under a lease, waiting up to `patience` for one. Jobs whose lease has expired are among them.
-    /// `worker` names this process, `address#incarnation`: where it runs, and something that no other process has.
+    /// Claims the next job under a lease, waiting up to `patience` for one. Jobs whose lease has expired are
+    /// among them. `worker` names this process, `address#incarnation`: where it runs, and something that no
+    /// other process has.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
-    /// Gives back what other workers at the address of `worker` held and have not renewed for [`stalled_after`]:
-    /// its predecessor, which was killed. One that lives renews more often, so that it keeps its jobs also when it
-    /// is still ending, or when two machines go by one name. Says how many jobs there were.
+    /// Gives back what other workers at the address of `worker` held and have not renewed for
+    /// [`stalled_after`]: its predecessor, which was killed. One that lives renews more often, so that it
+    /// keeps its jobs also when it is still ending, or when two machines go by one name. Says how many jobs
+    /// there were.
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError>;
 
     /// Makes the lease last [`LEASE`] from now.
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError>;
 
-    /// Ends an attempt and the lease with it. [`QueueError::LeaseLost`] when somebody else has the job by now:
-    /// then nothing is changed.
+    /// Ends an attempt and the lease with it. [`QueueError::LeaseLost`] when somebody else has the job by
+    /// now: then nothing is changed.
     async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError>;
 
-    /// Ends an attempt as [`Self::finish`] does, and claims the next job for `worker` in the same step if the store can do
-    /// that. `None` does not say that there is no job. Like [`Self::claim`] it is not cancellation-safe.
+    /// Ends an attempt as [`Self::finish`] does, and claims the next job for `worker` in the same step if the
+    /// store can do that. `None` does not say that there is no job. Like [`Self::claim`] it is not
+    /// cancellation-safe.
     async fn finish_and_claim(
         &self,
         claim: &Claim,
@@ -96,9 +102,9 @@ pub trait JobQueue: Send + Sync {
         self.finish(claim, end).await.map(|()| None)
     }
 
-    /// Waits a few seconds at most for jobs that end or are removed, whoever does that, and says which did after `after`:
-    /// the cursor of an earlier answer. Without one the answer comes at once, with the cursor from which to go on. `None`
-    /// when this queue cannot tell: then those who wait for a job have to poll.
+    /// Waits a few seconds at most for jobs that end or are removed, whoever does that, and says which did
+    /// after `after`: the cursor of an earlier answer. Without one the answer comes at once, with the cursor
+    /// from which to go on. `None` when this queue cannot tell: then those who wait for a job have to poll.
     async fn changes(&self, _after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
         Ok(None)
     }
@@ -112,7 +118,6 @@ pub trait JobQueue: Send + Sync {
 pub struct JobChanges {
     /// Where to go on.
     pub cursor: String,
-    /// The jobs.
     pub jobs: ChangedJobs,
 }
 
@@ -121,26 +126,26 @@ pub struct JobChanges {
 pub enum ChangedJobs {
     /// The jobs of these ids, and no others.
     These(Vec<String>),
-    /// It may be any.
+    /// Any job may have changed.
     Any,
 }
 
 /// A job that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Id of the job.
     pub job_id: String,
     /// Proves to the queue that the job is held; differs for every claim.
     pub token: String,
-    /// Number of this claim: higher than that of any earlier claim of the job, also when attempts are counted anew.
+    /// Number of this claim: higher than that of any earlier claim of the job, also when attempts are counted
+    /// anew.
     pub epoch: Epoch,
     /// What the queue knows of the claims before it.
     pub earlier: EarlierClaims,
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
-    /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It becomes the
-    /// job's error.
+    /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It
+    /// becomes the job's error.
     pub data: Result<JobData, String>,
     /// Attempts that ended before this one.
     pub attempts_made: u32,
@@ -157,8 +162,9 @@ pub struct Claim {
 /// What a queue knows of the claims of a job before one. The default is that it knows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EarlierClaims {
-    /// There certainly was none: nobody can have begun the job's run, so its journal need not be read. A queue that may have
-    /// lost what it knew, such as one whose server was replaced by its replica, does not say so.
+    /// There certainly was none: nobody can have begun the job's run, so its journal need not be read. A
+    /// queue that may have lost what it knew, such as one whose server was replaced by its replica, does not
+    /// say so.
     pub are_none: bool,
     /// How many of those for the run of this claim were lost: their workers died, or did not renew them.
     pub lost: u32,
@@ -169,7 +175,7 @@ pub struct EarlierClaims {
 pub enum Renewal {
     /// Go on.
     Held,
-    /// Its owner does not want it any more: stop, then end it with [`AttemptEnd::Cancelled`].
+    /// The job's owner does not want it any more: stop, then end it with [`AttemptEnd::Cancelled`].
     Cancelled,
     /// Somebody else has it: stop and leave it alone.
     Lost,
@@ -180,7 +186,6 @@ impl AttemptEnd {
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone)]
 pub enum AttemptEnd {
     /// With a result: the agent's, as JSON.
@@ -195,8 +200,8 @@ pub enum AttemptEnd {
     },
     /// The work was stopped on its owner's wish.
     Cancelled,
-    /// It was not about the job: no attempt is counted, and the job goes back to the front of the queue, or with a
-    /// delay behind those that wait by then.
+    /// The attempt's end was not about the job: no attempt is counted, and the job goes back to the front of
+    /// the queue, or with a delay behind those that wait by then.
     HandedBack {
         /// How long nobody may claim it; zero when anybody may at once.
         delay: Duration,
@@ -214,10 +219,7 @@ pub enum QueueError {
     },
     /// The lease of a claim has run out and somebody else has the job.
     #[error("the lease of job {job_id} was lost")]
-    LeaseLost {
-        /// The job.
-        job_id: String,
-    },
+    LeaseLost { job_id: String },
     /// A cursor that this queue did not give.
     #[error("this is no cursor of a list of jobs")]
     BadCursor,

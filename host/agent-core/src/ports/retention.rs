@@ -1,7 +1,8 @@
 //! Retention: finding and removing what has ended and is older than it is to be kept.
 //!
-//! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once is decided in
-//! [`crate::retention`]; the store knows what has ended. Nothing that has not ended is ever answered or removed here.
+//! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once
+//! is decided in [`crate::retention`]; the store knows what has ended. Nothing that has not ended is ever
+//! answered or removed here.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -50,7 +51,7 @@ impl fmt::Display for RetainedKind {
 /// Something that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedItem {
-    /// Its id within its kind.
+    /// Id of the item within its kind.
     pub id: String,
     /// Of a run: the job it belongs to, which may not have ended although the run's last attempt did.
     pub job_id: Option<String>,
@@ -85,8 +86,9 @@ pub enum SweepTime {
 
 /// Keeps things of one kind.
 ///
-/// Every operation fails within a time limit of the store when that does not answer. None is cancellation-safe: dropped,
-/// it may have been carried out or not. Removing again what was removed is no error.
+/// Every operation fails within a time limit of the store when that does not answer. None is
+/// cancellation-safe: dropped, it may have been carried out or not. Removing again what was removed is no
+/// error.
 #[async_trait]
 pub trait Retention: Send + Sync {
     /// What it keeps.
@@ -95,8 +97,8 @@ pub trait Retention: Send + Sync {
     /// The time by the store's clock, so that a process whose own clock is wrong removes nothing too early.
     async fn now(&self) -> Result<SystemTime, RetentionError>;
 
-    /// Takes the lock under which a store is swept, for `lease` from now. False when somebody else has it, or when it is
-    /// not yet time. `sweeper` names this process and no other.
+    /// Takes the lock under which a store is swept, for `lease` from now. False when somebody else has it, or
+    /// when it is not yet time. `sweeper` names this process and no other.
     async fn begin_sweep(
         &self,
         sweeper: &str,
@@ -110,14 +112,14 @@ pub trait Retention: Send + Sync {
     /// Gives the lock back. The next sweep is due after `next`, whoever makes it.
     async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError>;
 
-    /// From when on at least `count` things ended, those that end last first; absent when there are fewer. `count` is at
-    /// least 1.
+    /// From when on at least `count` things ended, those that end last first; absent when there are fewer.
+    /// `count` is at least 1.
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
 
-    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one step, from
-    /// [`DropStep::next`] of the step before on. What stays then is found by [`Self::ended_before`]. Only where the
-    /// store has partitions, and only under its lock. The first step may take minutes, when partitions are made of a
-    /// large store.
+    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one
+    /// step, from [`DropStep::next`] of the step before on. What stays then is found by
+    /// [`Self::ended_before`]. Only where the store has partitions, and only under its lock. The first step
+    /// may take minutes, when partitions are made of a large store.
     async fn drop_partitions(
         &self,
         _before: SystemTime,
@@ -126,7 +128,8 @@ pub trait Retention: Send + Sync {
         Ok(DropStep::default())
     }
 
-    /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page before on.
+    /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page
+    /// before on.
     async fn ended_before(
         &self,
         before: SystemTime,
@@ -134,8 +137,8 @@ pub trait Retention: Send + Sync {
         most: u32,
     ) -> Result<EndedPage, RetentionError>;
 
-    /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to find, so what
-    /// is looked through for one is bounded, and it may be empty.
+    /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to
+    /// find, so what is looked through for one is bounded, and it may be empty.
     async fn ended_of(
         &self,
         user_id: &str,

@@ -11,9 +11,10 @@ pub trait RunStore: Journal {
     /// Writes a record, or writes it anew when the run has one already.
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError>;
 
-    /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing is written of
-    /// the record when the events are refused. Repeated, it comes to the same. The end of a run that nobody claims
-    /// ([`Epoch::UNCLAIMED`]) is written behind its answer: a store need not flush it before this returns.
+    /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing
+    /// is written of the record when the events are refused. Repeated, it comes to the same. The end of a run
+    /// that nobody claims ([`Epoch::UNCLAIMED`]) is written behind its answer: a store need not flush it
+    /// before this returns.
     ///
     /// This implementation does one after the other; a store that commits both together does better.
     async fn append_and_save(
@@ -35,7 +36,7 @@ pub trait RunStore: Journal {
     /// Records, the one that ended last first; of those that ended at one time, the one with the highest id.
     async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError>;
 
-    /// The record of the run of that job of that user which ended last. A queue that was emptied may count its ids from 1
-    /// again, so jobs of several users may have had that id.
+    /// The record of the run of that job of that user which ended last. A queue that was emptied may count
+    /// its ids from 1 again, so jobs of several users may have had that id.
     async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError>;
 }

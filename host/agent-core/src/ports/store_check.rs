@@ -10,13 +10,13 @@ pub trait StoreCheck: Send + Sync {
     /// The store's name in readiness reports.
     fn store(&self) -> &'static str;
 
-    /// What weakens the service's promises, none if nothing does. A setting that the server does not tell is a warning
-    /// as well.
+    /// What weakens the service's promises, none if nothing does. A setting that the server does not tell is
+    /// a warning as well.
     async fn check(&self) -> Result<Vec<StoreWarning>, StoreCheckError>;
 }
 
-/// A setting under which the service works and promises less. It is shown in readiness reports, so it holds no secret
-/// and no address.
+/// A setting under which the service works and promises less. It is shown in readiness reports, so it holds
+/// no secret and no address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct StoreWarning {
     /// The store's name.

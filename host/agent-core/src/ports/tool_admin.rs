@@ -8,27 +8,26 @@ use crate::words::{
     AuditLine, ComponentRecord, FoundDescription, Thresholds, TrialCounts, TrialKind, VersionDiff,
 };
 
-/// Shows and changes which versions of components serve. A change is made as a whole or not at all, also when its future
-/// is dropped.
+/// Shows and changes which versions of components serve. A change is made as a whole or not at all, also when
+/// its future is dropped.
 #[async_trait]
 pub trait ToolAdmin: Send + Sync {
     /// Every component, by name; deleted ones are left out.
     async fn list(&self) -> Result<Vec<ComponentView>, AdminError>;
 
-    /// One component.
     async fn get(&self, name: &str) -> Result<ComponentView, AdminError>;
 
     /// What differs between two of its versions, by default between the one that serves and the newest
-    /// proposal. An approved version that is compared with itself is loaded: the difference is between what was
-    /// approved of it and how it describes itself now.
+    /// proposal. An approved version that is compared with itself is loaded: the difference is between what
+    /// was approved of it and how it describes itself now.
     async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>)
     -> Result<VersionDiff, AdminError>;
 
     /// Who did what, newest first.
     async fn audit(&self, name: &str) -> Result<Vec<AuditLine>, AdminError>;
 
-    /// Proposes a version: it is loaded, described and compared, and kept if it can serve. Whether it serves now or waits
-    /// for an approval stands in the answer.
+    /// Proposes a version: it is loaded, described and compared, and kept if it can serve. Whether it serves
+    /// now or waits for an approval stands in the answer.
     async fn upload(
         &self,
         name: &str,
@@ -66,8 +65,8 @@ pub struct Upload {
     pub signature: Option<Bytes>,
 }
 
-/// What can be done with a component. A digest that is left out is the obvious one: that of the newest proposal, of the
-/// version that served before, of the version that is tried.
+/// What can be done with a component. A digest that is left out is the obvious one: that of the newest
+/// proposal, of the version that served before, of the version that is tried.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AdminAction {
     /// Lets a version serve that waits.
@@ -111,7 +110,6 @@ pub struct TrialOptions {
 pub struct TrialRequest {
     /// The version.
     pub digest: Option<String>,
-    /// How.
     pub options: TrialOptions,
 }
 
@@ -119,7 +117,7 @@ pub struct TrialRequest {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentView {
-    /// Its name.
+    /// Name of the component.
     pub name: String,
     /// Rises with every change.
     pub revision: u64,
@@ -153,7 +151,7 @@ pub enum AdminError {
     /// There is no component of that name.
     #[error("there is no component of that name")]
     UnknownComponent,
-    /// It has no such version, or the bytes of that version are gone.
+    /// The component has no such version, or the bytes of that version are gone.
     #[error("{0}")]
     UnknownVersion(String),
     /// Something in the request cannot be: the name, the digest, a threshold.
@@ -162,15 +160,13 @@ pub enum AdminError {
     /// The component cannot serve: the text says what is wrong and what to do.
     #[error("{0}")]
     Refused(String),
-    /// It cannot be done in the state that the component is in, or somebody else changed it at the same time.
+    /// The change cannot be made in the state that the component is in, or somebody else changed it at the
+    /// same time.
     #[error("{0}")]
     Conflict(String),
     /// The component is at another revision than the change was meant for.
     #[error("The component is at revision {revision}: read it again and decide anew")]
-    Changed {
-        /// Which it is at.
-        revision: u64,
-    },
+    Changed { revision: u64 },
     /// There is no store for versions.
     #[error(
         "this service has no database to keep versions of tools in: set DATABASE_URL, or work with the tools folder"

@@ -1,8 +1,8 @@
 //! The versions of components: what every replica agrees on.
 //!
-//! A record is one document that is changed by compare-and-swap: whoever changes it reads it, decides, and writes it with
-//! the revision that was read; of two at once the second is told so and decides again. Components are kept beside it
-//! under the digests of their bytes.
+//! A record is one document that is changed by compare-and-swap: whoever changes it reads it, decides, and
+//! writes it with the revision that was read; of two at once the second is told so and decides again.
+//! Components are kept beside it under the digests of their bytes.
 
 pub mod stored;
 
@@ -35,31 +35,33 @@ pub const MOST_SIGNATURE_BYTES: usize = 64 << 10;
 /// Most lines of one reading of an audit trail.
 pub const MOST_AUDIT_LINES: u32 = 1000;
 
-/// Keeps what every replica agrees on about components. Every operation fails within a time limit of the store when that
-/// does not answer.
+/// Keeps what every replica agrees on about components. Every operation fails within a time limit of the
+/// store when that does not answer.
 ///
 /// Names, digests and ids are plain text to a store. What is longer than the constants of this file is
 /// [`VersionsError::TooLarge`] where it would be written, and was never there where it is read.
 ///
-/// Writes are not cancellation-safe: dropped, or failed with [`VersionsError::Unavailable`], one may have been carried
-/// out or not, but never in part and never twice.
+/// Writes are not cancellation-safe: dropped, or failed with [`VersionsError::Unavailable`], one may have
+/// been carried out or not, but never in part and never twice.
 #[async_trait]
 pub trait ToolVersions: Send + Sync {
-    /// A number that rises with every write of a record: whoever knows the records of this number has nothing to read.
+    /// A number that rises with every write of a record: whoever knows the records of this number has nothing
+    /// to read.
     async fn revision(&self) -> Result<u64, VersionsError>;
 
-    /// Every record, by component, each with its own revision, and the number that [`revision`](Self::revision) had
-    /// then or before. A record that cannot be read is left out and logged as a warning, so that one damaged record does
-    /// not take the others away; [`record`](Self::record) fails for it, and it still counts for [`write`](Self::write)
-    /// and [`prune`](Self::prune).
+    /// Every record, by component, each with its own revision, and the number that
+    /// [`revision`](Self::revision) had then or before. A record that cannot be read is left out and logged
+    /// as a warning, so that one damaged record does not take the others away; [`record`](Self::record) fails
+    /// for it, and it still counts for [`write`](Self::write) and [`prune`](Self::prune).
     async fn records(&self) -> Result<Records, VersionsError>;
 
     /// One record. `None` when there never was one.
     async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError>;
 
-    /// Writes a record and the line that says who changed what, both or neither, if its revision is `expected`, where 0
-    /// means that there is none. Returns its new revision. [`VersionsError::Conflict`] if it is another one: nothing was
-    /// written then. A record that could not be read back is refused as [`VersionsError::Unreadable`].
+    /// Writes a record and the line that says who changed what, both or neither, if its revision is
+    /// `expected`, where 0 means that there is none. Returns its new revision. [`VersionsError::Conflict`] if
+    /// it is another one: nothing was written then. A record that could not be read back is refused as
+    /// [`VersionsError::Unreadable`].
     async fn write(
         &self,
         name: &str,
@@ -80,17 +82,18 @@ pub trait ToolVersions: Send + Sync {
     /// How many bytes all components have that are kept, whether or not a record names them.
     async fn kept_bytes(&self) -> Result<u64, VersionsError>;
 
-    /// Removes components that no record names among its versions or as the one that serves, and that were last kept
-    /// `grace` ago or longer. Says how many. Removes counts of trials that no record has, too. Whoever keeps a component
-    /// and writes the record that names it within `grace` never loses it, whoever prunes at the same time.
+    /// Removes components that no record names among its versions or as the one that serves, and that were
+    /// last kept `grace` ago or longer. Says how many. Removes counts of trials that no record has, too.
+    /// Whoever keeps a component and writes the record that names it within `grace` never loses it, whoever
+    /// prunes at the same time.
     async fn prune(&self, grace: Duration) -> Result<u64, VersionsError>;
 
-    /// Adds what one replica counted to the counts of a trial, and says the sums. Counts of a trial whose id no record
-    /// has may be removed at any time.
+    /// Adds what one replica counted to the counts of a trial, and says the sums. Counts of a trial whose id
+    /// no record has may be removed at any time.
     async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError>;
 
-    /// The last lines about a component, newest first: at most `most`, and at most [`MOST_AUDIT_LINES`]. A line that
-    /// cannot be read is left out and logged.
+    /// The last lines about a component, newest first: at most `most`, and at most [`MOST_AUDIT_LINES`]. A
+    /// line that cannot be read is left out and logged.
     async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError>;
 
     /// Whether records that other processes write are announced here, so that [`announced`](Self::announced)
@@ -147,7 +150,8 @@ pub enum VersionsError {
     /// The name, the record, the audit line or the bytes are longer than the store takes.
     #[error("{0}")]
     TooLarge(String),
-    /// The store cannot be reached or did not answer. The operation may have been carried out or not, never in part.
+    /// The store cannot be reached or did not answer. The operation may have been carried out or not, never
+    /// in part.
     #[error("the store of tool versions is not available: {0}")]
     Unavailable(String),
     /// What is kept cannot be read: it is damaged, or a newer version of the service wrote it.

@@ -13,29 +13,31 @@ use crate::words::{Catalog, Grants, Principal, ToolCall, ToolProgress, ToolRetur
 /// Where a run gets its tools from.
 #[async_trait]
 pub trait Toolbox: Send + Sync {
-    /// The tools that this caller may use, as they are at this moment. A run keeps the set it started with, whatever is
-    /// swapped meanwhile. Callers who may use the same tools under the same grants get sets of the same digest, and others
-    /// get others: answers are shared by it.
+    /// The tools that this caller may use, as they are at this moment. A run keeps the set it started with,
+    /// whatever is swapped meanwhile. Callers who may use the same tools under the same grants get sets of
+    /// the same digest, and others get others: answers are shared by it.
     ///
     /// It is asked several times for a request, so it should cost no more than a look-up.
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet>;
 
-    /// The tools of one run of this caller: [`current_for`](Self::current_for), but for a share of the runs while new
-    /// versions of components are tried. Then the digest is another one. The same run has the same tools on every
-    /// replica that knows the same versions.
+    /// The tools of one run of this caller: [`current_for`](Self::current_for), but for a share of the runs
+    /// while new versions of components are tried. Then the digest is another one. The same run has the same
+    /// tools on every replica that knows the same versions.
     fn for_run(&self, caller: &Principal, run_id: &str) -> Arc<dyn ToolSet> {
         let _ = run_id;
         self.current_for(caller)
     }
 
-    /// The tools of a run that is taken up: those that its caller may use by now, in the versions that it began with as far
-    /// as they can still be had. Loading one may take as long as reading it, and compiling it if that is not done yet.
+    /// The tools of a run that is taken up: those that its caller may use by now, in the versions that it
+    /// began with as far as they can still be had. Loading one may take as long as reading it, and compiling
+    /// it if that is not done yet.
     async fn pinned(&self, caller: &Principal, run_id: &str, versions: &Versions) -> Arc<dyn ToolSet> {
         let _ = versions;
         self.for_run(caller, run_id)
     }
 
-    /// Every tool that serves, whoever may use it: for whoever looks after the service. No caller's run is made with it.
+    /// Every tool that serves, whoever may use it: for whoever looks after the service. No caller's run is
+    /// made with it.
     fn everything(&self) -> Arc<dyn ToolSet>;
 
     /// The components that could not be loaded, and why. The others serve.
@@ -82,8 +84,8 @@ pub struct ToolRequest<'a> {
     pub request_id: &'a str,
     /// The run that makes it, `run_…`.
     pub run_id: &'a str,
-    /// Names this call of this run, and stays the same over retries and resumes and on every replica: an idempotency
-    /// key. [`ToolCall::id`] is the model's and is unique within one reply only.
+    /// Names this call of this run, and stays the same over retries and resumes and on every replica: an
+    /// idempotency key. [`ToolCall::id`] is the model's and is unique within one reply only.
     pub call_id: &'a str,
     /// Which attempt at the run makes it, from 1.
     pub attempt: u32,
@@ -95,18 +97,19 @@ pub struct ToolRequest<'a> {
     pub call: &'a ToolCall,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
-    /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)). Absent for
-    /// calls outside of runs and for those that a tool makes: calls never nest deeper than one.
+    /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)).
+    /// Absent for calls outside of runs and for those that a tool makes: calls never nest deeper than one.
     pub nested: Option<&'a dyn NestedTools>,
-    /// Where the tool's reports of its progress go; absent where nobody reads them. Shared, because a tool may go on on
-    /// another thread.
+    /// Where the tool's reports of its progress go; absent where nobody reads them. Shared, because a tool
+    /// may go on on another thread.
     pub progress: Option<&'a Arc<dyn ProgressSink>>,
 }
 
 /// Takes what a tool reports of its progress. Nothing else depends on it.
 pub trait ProgressSink: Send + Sync {
-    /// A report, which replaces those before it that nobody has read. Called while the tool waits for it, so it costs a few
-    /// instructions and never waits. Whoever implements it bounds how often reports are handed on.
+    /// A report, which replaces those before it that nobody has read. Called while the tool waits for it, so
+    /// it costs a few instructions and never waits. Whoever implements it bounds how often reports are handed
+    /// on.
     fn report(&self, progress: ToolProgress);
 }
 
@@ -118,16 +121,17 @@ impl fmt::Debug for dyn ProgressSink + '_ {
 
 /// The run's other tools, for a tool that may call them.
 ///
-/// The calls are the run's: each is bounded in number, journaled when it was answered and given back only then. They are
-/// part of the call that makes them, which is to be polled while they are under way; dropping it drops them.
+/// The calls are the run's: each is bounded in number, journaled when it was answered and given back only
+/// then. They are part of the call that makes them, which is to be polled while they are under way; dropping
+/// it drops them.
 #[async_trait]
 pub trait NestedTools: Send + Sync {
     /// Names that can be called, sorted.
     fn names(&self) -> Vec<String>;
 
-    /// Calls one with `arguments`, which is JSON text of an object. Whatever goes wrong is an answer: that the host
-    /// refuses a call is [`ToolOutcome::NotRun`](crate::words::ToolOutcome) with the code [`DENIED`] (the tool calls
-    /// tools itself) or [`LIMIT_EXCEEDED`]. Dropping the future interrupts the tool.
+    /// Calls one with `arguments`, which is JSON text of an object. Whatever goes wrong is an answer: that
+    /// the host refuses a call is [`ToolOutcome::NotRun`](crate::words::ToolOutcome) with the code [`DENIED`]
+    /// (the tool calls tools itself) or [`LIMIT_EXCEEDED`]. Dropping the future interrupts the tool.
     async fn call(&self, name: &str, arguments: &str) -> ToolReturn;
 }
 
@@ -173,7 +177,7 @@ pub struct Preparing {
 /// A component that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolFault {
-    /// Its file's name, without the folder.
+    /// Name of the component's file, without the folder.
     pub file: String,
     /// What is wrong and what to do about it.
     pub error: String,

@@ -15,8 +15,8 @@ pub const KEPT: Duration = Duration::from_hours(7 * 24);
 /// Keeps webhooks until they are delivered or given up, and for a while after that, for all replicas.
 #[async_trait]
 pub trait WebhookOutbox: Send + Sync {
-    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it is. The
-    /// [current trace](crate::trace::current) goes with it.
+    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it
+    /// is. The [current trace](crate::trace::current) goes with it.
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
 
     /// Claims webhooks that are due, within `bounds`, those first that have been due for longest. They are
@@ -29,8 +29,8 @@ pub trait WebhookOutbox: Send + Sync {
         bounds: ClaimBounds,
     ) -> Result<Vec<Webhook>, WebhookError>;
 
-    /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False when `owner` has
-    /// lost it: then nothing is changed.
+    /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False
+    /// when `owner` has lost it: then nothing is changed.
     async fn settle(
         &self,
         owner: &str,
@@ -41,15 +41,14 @@ pub trait WebhookOutbox: Send + Sync {
     /// The webhook of a job, whoever's it is.
     async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError>;
 
-    /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its attempts before
-    /// it. False when it was neither.
+    /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its
+    /// attempts before it. False when it was neither.
     async fn replay(&self, job_id: &str) -> Result<bool, WebhookError>;
 }
 
 /// How many webhooks are claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimBounds {
-    /// At most, in all.
     pub most: u32,
     /// At most of one user, together with those of that user that are claimed already, by whomever. Claims at
     /// the same moment may exceed it by a few.
@@ -67,10 +66,10 @@ pub struct NewWebhook<'a> {
     pub url: &'a str,
 }
 
-/// Sends webhooks.
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// Whether a webhook may be sent to that address at all, as far as its text says; else why not, for the submitter.
+    /// Whether a webhook may be sent to that address at all, as far as its text says; else why not, for the
+    /// submitter.
     fn check(&self, url: &str) -> Result<(), &'static str>;
 
     /// Sends one message, once, within bounds of time and bytes. The receiver is told the
@@ -84,7 +83,7 @@ pub trait WebhookSender: Send + Sync {
 /// What is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookMessage {
-    /// The same for every attempt, so that receivers tell a repetition: at least once is what is promised.
+    /// Every attempt sends this id, so that receivers tell a repetition: at least once is what is promised.
     pub id: String,
     /// JSON.
     pub body: String,
@@ -100,7 +99,8 @@ pub struct WebhookReply {
 }
 
 impl WebhookReply {
-    /// The state after this reply: confirmed by a 2xx, given up by a 410 (Standard Webhooks), else tried again.
+    /// The state after this reply: confirmed by a 2xx, given up by a 410 (Standard Webhooks), else tried
+    /// again.
     pub fn state(&self) -> WebhookState {
         match self.outcome {
             Ok(200..=299) => WebhookState::Delivered,

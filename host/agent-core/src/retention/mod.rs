@@ -1,10 +1,10 @@
 //! Retention: what has ended is removed after so many days, or when there are more than so many newer ones.
 //!
-//! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time, under a
-//! lock of that store, about once an hour; it removes in small steps with pauses, so that others are not kept waiting,
-//! but for partitions, which are dropped as a whole. What has not ended is never removed: a run without a record, a job
-//! that waits, nor the run of a job that waits for another attempt. [`Sweeper::sweep_now`] and [`Sweeper::forget`] are
-//! for the command line.
+//! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time,
+//! under a lock of that store, about once an hour; it removes in small steps with pauses, so that others are
+//! not kept waiting, but for partitions, which are dropped as a whole. What has not ended is never removed: a
+//! run without a record, a job that waits, nor the run of a job that waits for another attempt.
+//! [`Sweeper::sweep_now`] and [`Sweeper::forget`] are for the command line.
 //!
 //! What does not belong here: what has ended, which a store knows ([`crate::ports::Retention`]).
 
@@ -47,16 +47,16 @@ const LOOKUPS: usize = 8;
 pub struct Bounds {
     /// For how long.
     pub age: Option<Duration>,
-    /// How many at least of those that ended last, however old: those beyond go although they are younger than `age`.
+    /// How many at least of those that ended last, however old: those beyond go although they are younger
+    /// than `age`.
     pub count: Option<u64>,
 }
 
 /// A store and how long things stay there.
 #[derive(Clone)]
 pub struct Rule {
-    /// The store.
     pub store: Arc<dyn Retention>,
-    /// Its bounds.
+    /// Bounds of what the store keeps.
     pub bounds: Bounds,
 }
 
@@ -97,7 +97,8 @@ impl Bounds {
 }
 
 impl Sweeper {
-    /// Sweeps by these rules. `queue` says whether the job of a run has ended; `name` is this process' and no other's.
+    /// Sweeps by these rules. `queue` says whether the job of a run has ended; `name` is this process' and no
+    /// other's.
     pub fn new(
         rules: Vec<Rule>,
         queue: Option<Arc<dyn JobQueue>>,
@@ -108,8 +109,8 @@ impl Sweeper {
         Self { rules, queue, name, observer }
     }
 
-    /// Sweeps whenever that is due. Never ends by itself and may be dropped anywhere. A store that fails is tried again a
-    /// minute later.
+    /// Sweeps whenever that is due. Never ends by itself and may be dropped anywhere. A store that fails is
+    /// tried again a minute later.
     pub async fn run(&self) {
         for (rule, _) in self.rules.iter().filter(|(rule, _)| rule.bounds.are_set()) {
             self.observer.nothing_overdue(rule.store.kind());
@@ -198,10 +199,12 @@ impl Sweeper {
         Ok(owned)
     }
 
-    /// Removes all that has ended and belongs to that user, and says how much by kind. The bounds are not looked at.
+    /// Removes all that has ended and belongs to that user, and says how much by kind. The bounds are not
+    /// looked at.
     pub async fn forget(&self, user_id: &str) -> Result<Vec<(RetainedKind, u64)>, SweepError> {
         let mut removed = Vec::new();
-        // Found before anything is removed: removing the jobs first would make their runs look like those of no job.
+        // Found before anything is removed: removing the jobs first would make their runs look like those of
+        // no job.
         let owned = self.owned_by(user_id).await?;
         for ((rule, _), (kind, ids)) in self.rules.iter().zip(owned) {
             let mut count = 0;

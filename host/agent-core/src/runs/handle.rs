@@ -19,8 +19,8 @@ pub type Outcome = Result<Answer, InvokeError>;
 /// How long one tail of the journal waits. Events wake it at once; this bounds a wake-up that was missed.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// A run under way, for one reader. Clones are readers of the same run. Dropping a handle changes nothing about the
-/// run.
+/// A run under way, for one reader. Clones are readers of the same run. Dropping a handle changes nothing
+/// about the run.
 #[derive(Clone)]
 pub struct RunHandle {
     id: Arc<str>,
@@ -29,8 +29,8 @@ pub struct RunHandle {
     journal: Arc<dyn Journal>,
 }
 
-/// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that the run was
-/// stopped.
+/// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that
+/// the run was stopped.
 pub(super) fn new(
     id: Arc<str>,
     cancel: CancellationToken,
@@ -56,8 +56,9 @@ impl RunHandle {
         }
     }
 
-    /// The events of the run from number `from` on, each with its number, until the run has ended. A reader that
-    /// comes late reads the same as one that was there from the beginning. Ends early with an error of the journal.
+    /// The events of the run from number `from` on, each with its number, until the run has ended. A reader
+    /// that comes late reads the same as one that was there from the beginning. Ends early with an error of
+    /// the journal.
     pub fn events(&self, from: u64) -> impl Stream<Item = Result<(u64, Event), JournalError>> + Send + use<> {
         let reading = Reading { run: self.clone(), next: from, ready: VecDeque::new(), is_over: false };
         unfold(reading, async |mut reading| {

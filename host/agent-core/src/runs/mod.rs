@@ -9,13 +9,14 @@
 //! handle.cancel()
 //! ```
 //!
-//! The owner runs the whole stack of policies, so that permit, deadline, record and metrics belong to the run and not
-//! to a reader of it. That a synchronous caller who leaves ends the run is decided in one place, [`Runs::invoke`]: the
-//! future is dropped and the run with it. It also saves a task for every request.
+//! The owner runs the whole stack of policies, so that permit, deadline, record and metrics belong to the run
+//! and not to a reader of it. That a synchronous caller who leaves ends the run is decided in one place,
+//! [`Runs::invoke`]: the future is dropped and the run with it. It also saves a task for every request.
 //!
 //! `timeline.rs` writes a journal out for people, `timeline_tail.rs` while the run goes on.
 //!
-//! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the lease's.
+//! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the
+//! lease's.
 
 mod handle;
 #[cfg(test)]
@@ -64,7 +65,7 @@ impl Runs {
         let (owned, handle) = self.0.list(&mut ask);
         let shared = self.0.clone();
         let work = async move { drop(shared.own(owned, ask).await) };
-        // Its log lines and spans are those of the request that began it.
+        // Log lines and spans of the run are those of the request that began it.
         self.0.spawn.spawn("run", work.in_current_span().boxed());
         handle
     }
@@ -90,8 +91,8 @@ impl Shared {
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
 
-    /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to do about
-    /// that, its guards do.
+    /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to
+    /// do about that, its guards do.
     async fn own(&self, owned: Owned, ask: Ask) -> Outcome {
         // A panic is a failure of this run, for all of its readers.
         let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
@@ -101,7 +102,8 @@ impl Shared {
     }
 }
 
-/// What the owner of a run holds. Dropped before the run has ended, it tells the readers that the run was stopped.
+/// What the owner of a run holds. Dropped before the run has ended, it tells the readers that the run was
+/// stopped.
 struct Owned {
     outcome: watch::Sender<Option<Outcome>>,
     _listed: Listed,
@@ -121,7 +123,8 @@ impl Drop for Listed {
 
 #[async_trait]
 impl Invoke for Runs {
-    /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the run.
+    /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the
+    /// run.
     async fn invoke(&self, mut ask: Ask) -> Outcome {
         let (owned, _) = self.0.list(&mut ask);
         self.0.own(owned, ask).await

@@ -1,9 +1,10 @@
-//! A run's journal as text for people: one line for every event, with what it cost beneath, and the totals at the end.
+//! A run's journal as text for people: one line for every event, with what it cost beneath, and the totals at
+//! the end.
 //!
-//! Events bear their number in the journal and stand in its order, but for calls that tools made of other tools: those
-//! stand beneath the call that made them. Journals have no times; when the run began and how long it took is its
-//! record's to say. Whatever users, models and tools wrote is cut and has its control characters escaped, so that it can
-//! play no tricks on a terminal.
+//! Events bear their number in the journal and stand in its order, but for calls that tools made of other
+//! tools: those stand beneath the call that made them. Journals have no times; when the run began and how
+//! long it took is its record's to say. Whatever users, models and tools wrote is cut and has its control
+//! characters escaped, so that it can play no tricks on a terminal.
 
 #[cfg(test)]
 mod tests;
@@ -381,7 +382,8 @@ fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
 
-/// `2026-11-21T12:00:00.000Z`. A time that no calendar has, which only a damaged store could hold, is said to be unknown.
+/// `2026-11-21T12:00:00.000Z`. A time that no calendar has, which only a damaged store could hold, is said to
+/// be unknown.
 pub fn moment(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).ok();
     let milliseconds = since.and_then(|since| i64::try_from(since.as_millis()).ok());

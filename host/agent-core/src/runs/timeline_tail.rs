@@ -15,7 +15,8 @@ impl TimelineTail {
     /// The lines of further events.
     pub fn go_on(&mut self, further: Vec<Event>) -> String {
         self.events.extend(further);
-        // A run has some dozens of events: all of them are written again, because lines depend on the events before.
+        // A run has some dozens of events: all of them are written again, because lines depend on the events
+        // before.
         let mut text = body(&self.events);
         let new = text.split_off(self.given.min(text.len()));
         self.given += new.len();

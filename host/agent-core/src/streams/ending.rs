@@ -1,4 +1,5 @@
-//! How a reader of a run learns that it has ended: from its owner in this process, from its job, or from its record.
+//! How a reader of a run learns that it has ended: from its owner in this process, from its job, or from its
+//! record.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,11 +18,11 @@ use crate::words::{FailureKind, Job, RunOutcome, RunRecord, StopReason};
 const FIRST_POLL: Duration = Duration::from_millis(50);
 const LAST_POLL: Duration = Duration::from_millis(500);
 
-/// How long the record of a run may go without a heartbeat, by the reader's clock. With the interval between two
-/// heartbeats and that of the polls the readers of a killed owner are told within 10 s.
+/// How long the record of a run may go without a heartbeat, by the reader's clock. With the interval between
+/// two heartbeats and that of the polls the readers of a killed owner are told within 10 s.
 const DEAD_AFTER: Duration = Duration::from_secs(7);
 
-/// The same by the owner's clock, which may go wrong: so old is no heartbeat of an owner that lives.
+/// [`DEAD_AFTER`] by the owner's clock, which may go wrong: so old is no heartbeat of an owner that lives.
 const LONG_DEAD_AFTER: Duration = Duration::from_mins(5);
 
 /// How long a run may have no record: one of a job has none before its first attempt has ended.
@@ -35,10 +36,12 @@ const JOB_WAIT: Duration = Duration::from_secs(5);
 pub(super) enum Ending {
     /// By the owner in this process.
     Outcome(Outcome),
-    /// By the record.
     Recorded(StopReason),
     /// By the record, of a run without a result.
-    Failed { kind: FailureKind, error: String },
+    Failed {
+        kind: FailureKind,
+        error: String,
+    },
     /// By the queue.
     Job(Box<Job>),
     /// The owner's heartbeat has stopped.

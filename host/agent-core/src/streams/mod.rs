@@ -1,4 +1,5 @@
-//! Runs that are watched: begun for a reader, followed from any event on by any number of them, on any replica.
+//! Runs that are watched: begun for a reader, followed from any event on by any number of them, on any
+//! replica.
 //!
 //! ```text
 //! streams.start(ask, reader)   -> Following     a run of its own, which goes on when its reader leaves
@@ -7,9 +8,10 @@
 //! following.next()             -> Followed      events, words of replies, the end
 //! ```
 //!
-//! The journal is the stream: an event is given to readers once it is stored, under its number. Of runs in this process
-//! the events come from [`LiveRuns`], of others from the store, which is polled. How a reader learns of the end is in
-//! `ending.rs`: from the owner, from the job, or from the record, whose heartbeat also says that the owner lives.
+//! The journal is the stream: an event is given to readers once it is stored, under its number. Of runs in
+//! this process the events come from [`LiveRuns`], of others from the store, which is polled. How a reader
+//! learns of the end is in `ending.rs`: from the owner, from the job, or from the record, whose heartbeat
+//! also says that the owner lives.
 //!
 //! A shutdown interrupts readers that can resume on another replica as soon as connections are accepted no
 //! longer. All other readers are served until requests under way are cut off.
@@ -54,9 +56,9 @@ pub struct RunStreams {
 /// Where runs are kept.
 #[derive(Clone)]
 pub struct RunStores {
-    /// Their events, which tells `live` of each append.
+    /// Journal of the runs' events, which tells `live` of each append.
     pub journal: Arc<dyn Journal>,
-    /// Their records; absent where there is no store.
+    /// Records of the runs; absent where there is no store.
     pub records: Option<Arc<dyn RunStore>>,
     /// Runs of this process, as they go on.
     pub live: LiveRuns,
@@ -85,9 +87,9 @@ pub struct FirstReader {
 /// What becomes of a run whose reader leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDisconnect {
-    /// It goes on.
+    /// The run goes on.
     Continue,
-    /// It is cancelled.
+    /// The run is cancelled.
     Cancel,
 }
 
@@ -205,8 +207,8 @@ impl RunStreams {
         Ok(has_ended && !self.has_event(run, from).await?)
     }
 
-    /// The same of the run of a job, by what the queue says of that: there is no record of a run that never began, nor of one
-    /// whose workers all died.
+    /// Whether the run of a job has ended before event number `from`, by what the queue says of the job:
+    /// there is no record of a run that never began, nor of one whose workers all died.
     pub async fn job_has_ended_before(
         &self,
         job: &Job,
@@ -215,7 +217,7 @@ impl RunStreams {
     ) -> Result<bool, JournalError> {
         match job.status {
             JobStatus::Failed | JobStatus::Cancelled => Ok(!self.has_event(run, from).await?),
-            // Its last events may still be on their way; its record comes with them.
+            // The run's last events may still be on their way; its record comes with them.
             JobStatus::Completed => self.has_ended_before(run, from).await,
             JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => Ok(false),
         }
@@ -230,8 +232,9 @@ impl RunStreams {
         matches!(job, Ok(Some(job)) if job.status.has_ended())
     }
 
-    /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once; another one's
-    /// ends within some seconds, before its next step at the latest, and its journal says at once that it was cancelled.
+    /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
+    /// another one's ends within some seconds, before its next step at the latest, and its journal says at
+    /// once that it was cancelled.
     pub async fn cancel(&self, run_id: &str) -> Result<CancelOutcome, JournalError> {
         if let Some(handle) = self.runs.attach(run_id) {
             handle.cancel();

@@ -1,4 +1,5 @@
-//! What came of a run, and how that is found when its owner does not tell it: from its journal, or from its job.
+//! What came of a run, and how that is found when its owner does not tell it: from its journal, or from its
+//! job.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub enum RunEnd {
     Failed(InvokeError),
     /// None, as its record or its job says.
     Recorded(RunFailure),
-    /// It was cancelled before it began.
+    /// The run was cancelled before it began.
     NeverBegan,
 }
 
@@ -50,7 +51,7 @@ impl RunEnd {
 /// Why a reader is told to come again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interruption {
-    /// It did not keep up.
+    /// The reader did not keep up.
     TooSlow,
     /// The service stops.
     Stopping,

@@ -18,15 +18,16 @@ use crate::ports::Journal;
 use crate::runs::RunHandle;
 use crate::words::{CallProgress, Event, JobStatus};
 
-/// How often the store is asked for events of a run that another process carries: soon at first, then less and less often.
+/// How often the store is asked for events of a run that another process carries: soon at first, then less
+/// and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
 const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// How often it is asked when this process carries the run, which tells of its events by itself.
 const SAFETY_POLL: Duration = Duration::from_secs(5);
 
-/// For how long the last events of a job are looked for that has completed. Without them the stream ends without them: the
-/// process that was to write them was killed, or another program worked on the job.
+/// For how long the last events of a job are looked for that has completed. Without them the stream ends
+/// without them: the process that was to write them was killed, or another program worked on the job.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(1);
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
@@ -35,9 +36,9 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 pub enum Followed {
     /// An event of the journal, once it is stored.
     Stored {
-        /// Its number within the run.
+        /// Number of the event within the run.
         number: u64,
-        /// It itself.
+        /// The stored event itself.
         event: Arc<Event>,
     },
     /// A part of the reply that the model is writing.
@@ -55,7 +56,8 @@ pub enum Followed {
     Interrupted(Interruption),
 }
 
-/// A reader of a run. Dropping it changes nothing about the run, unless that was asked for when the run was begun.
+/// A reader of a run. Dropping it changes nothing about the run, unless that was asked for when the run was
+/// begun.
 pub struct Following {
     run_id: Arc<str>,
     journal: Arc<dyn Journal>,
@@ -225,8 +227,8 @@ impl Following {
         }
     }
 
-    /// The next event, with what the reader has not had of a reply before it: the model may have written faster than the words
-    /// were taken, and the end of a run is seen at the same moment as its last words.
+    /// The next event, with what the reader has not had of a reply before it: the model may have written
+    /// faster than the words were taken, and the end of a run is seen at the same moment as its last words.
     fn give(&mut self, event: Event) {
         if let Event::ModelReplied { reply, .. } = &event
             && let Some(rest) = self.watcher.rest_of_reply(self.next, &reply.content)
@@ -262,8 +264,8 @@ impl Following {
         }
     }
 
-    /// Takes over the last events of a job that has completed: the queue may know of the end a moment before the journal has
-    /// them.
+    /// Takes over the last events of a job that has completed: the queue may know of the end a moment before
+    /// the journal has them.
     async fn read_last(&mut self) {
         let until = Instant::now() + LAST_EVENTS_WITHIN;
         let mut polls = Backoff::new(FIRST_LOOK, FIRST_POLL);

@@ -1,5 +1,5 @@
-//! A store of conversations that keeps everything in memory, and fails on demand. Its leases go by tokio's time, so that a
-//! test may pause and advance it.
+//! A store of conversations that keeps everything in memory, and fails on demand. Its leases go by tokio's
+//! time, so that a test may pause and advance it.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

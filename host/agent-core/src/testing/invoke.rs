@@ -103,7 +103,6 @@ impl ScriptedInvoke {
         self.0.script.lock().push_back(act);
     }
 
-    /// What it was asked.
     pub fn asked(&self) -> Vec<Ask> {
         self.0.asked.lock().clone()
     }

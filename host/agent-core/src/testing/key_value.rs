@@ -1,5 +1,5 @@
-//! A key-value store that keeps everything in memory, and fails on demand. Its time is tokio's, so that a test may pause
-//! and advance it.
+//! A key-value store that keeps everything in memory, and fails on demand. Its time is tokio's, so that a
+//! test may pause and advance it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};

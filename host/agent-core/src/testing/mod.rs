@@ -181,21 +181,21 @@ impl EchoTools {
         }
     }
 
-    /// The same tools, of which that one is for callers of that tier only.
+    /// Makes that tool one for callers of that tier only.
     #[must_use]
     pub fn only_for_tier(mut self, name: &str, tier: &str) -> Self {
         self.tiers.insert(name.into(), tier.into());
         self
     }
 
-    /// The same tools, of which that one can tell users apart.
+    /// Marks that tool as one that can tell users apart.
     #[must_use]
     pub fn telling_users_apart(mut self, name: &str) -> Self {
         self.per_user.insert(name.into());
         self
     }
 
-    /// The same tools, which report these as their progress, 150 ms after each other, before they answer.
+    /// Makes the tools report these as their progress, 150 ms after each other, before they answer.
     #[must_use]
     pub fn reporting(mut self, reports: &[(&str, Option<f64>)]) -> Self {
         let report = |(message, fraction): &(&str, Option<f64>)| ToolProgress {
@@ -206,21 +206,21 @@ impl EchoTools {
         self
     }
 
-    /// The same tools beside components that could not be loaded.
+    /// Adds components that could not be loaded.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<ToolFault>) -> Self {
         self.faults = faults;
         self
     }
 
-    /// The same tools beside components that are still being loaded.
+    /// Adds components that are still being loaded beside the tools.
     #[must_use]
     pub fn with_preparing(mut self, preparing: Preparing) -> Self {
         self.preparing = preparing;
         self
     }
 
-    /// The same tools, of which that one may not be called twice for one purpose.
+    /// Marks that tool as one that may not be called twice for one purpose.
     #[must_use]
     pub fn once_only(mut self, name: &str) -> Self {
         let once = |tool: &Arc<ToolSpec>| ToolSpec {
@@ -232,7 +232,7 @@ impl EchoTools {
         self
     }
 
-    /// The same tools, which never answer.
+    /// Makes the tools never answer.
     #[must_use]
     pub fn hanging(mut self) -> Self {
         self.hang = true;

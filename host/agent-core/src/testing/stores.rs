@@ -58,7 +58,6 @@ impl TestRuns {
         journals.get(run_id).into_iter().flatten().map(|(_, event)| event.clone()).collect()
     }
 
-    /// All records.
     pub fn records(&self) -> Vec<RunRecord> {
         self.records.lock().values().cloned().collect()
     }

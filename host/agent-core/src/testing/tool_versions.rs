@@ -1,5 +1,5 @@
-//! A store of tool versions that keeps everything in memory, and fails on demand. Its time is tokio's and can be put
-//! forward.
+//! A store of tool versions that keeps everything in memory, and fails on demand. Its time is tokio's and can
+//! be put forward.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -208,9 +208,9 @@ impl Dispatcher {
     }
 }
 
-/// Waits for `work` while the deliveries go on. A delivery that is not polled may hold what the work waits for, such as the
-/// one connection that writes to SQLite, which it was given when its turn came: both would wait until their time is over,
-/// and everybody else who writes with them.
+/// Waits for `work` while the deliveries go on. A delivery that is not polled may hold what the work waits
+/// for, such as the one connection that writes to SQLite, which it was given when its turn came: both would
+/// wait until their time is over, and everybody else who writes with them.
 async fn beside<T>(
     deliveries: &mut FuturesUnordered<impl Future<Output = ()>>,
     work: impl Future<Output = T>,

@@ -1,8 +1,8 @@
 //! Webhooks of jobs: the end of a job is sent to an address that its submitter named (Standard Webhooks).
 //!
-//! The address is put into the outbox under the job's id before the job is added. [`Dispatcher`] reads the ends from the
-//! queue, whoever worked the job, and sends them until the receiver confirms one: at least once, by one process at a time.
-//! [`Webhooks`] is what callers do.
+//! The address is put into the outbox under the job's id before the job is added. [`Dispatcher`] reads the
+//! ends from the queue, whoever worked the job, and sends them until the receiver confirms one: at least
+//! once, by one process at a time. [`Webhooks`] is what callers do.
 
 mod dispatcher;
 mod schedule;
@@ -46,7 +46,8 @@ impl Webhooks {
         Ok(self.outbox.read(job_id).await?.filter(|webhook| webhook.user_id == user_id))
     }
 
-    /// Sends the webhook of a job of this user again. None when there is none, false when it is still on its way.
+    /// Sends the webhook of a job of this user again. None when there is none, false when it is still on its
+    /// way.
     pub async fn replay(&self, user_id: &str, job_id: &str) -> Result<Option<bool>, WebhookError> {
         match self.read(user_id, job_id).await? {
             Some(_) => Ok(Some(self.outbox.replay(job_id).await?)),

@@ -1,8 +1,10 @@
-//! When a webhook is looked at again: while its job runs, and after an attempt that the receiver did not confirm.
+//! When a webhook is looked at again: while its job runs, and after an attempt that the receiver did not
+//! confirm.
 
 use std::time::Duration;
 
-/// After the attempt of that number, counted from 0. A receiver that is down for most of a day gets its webhook.
+/// After the attempt of that number, counted from 0. A receiver that is down for most of a day gets its
+/// webhook.
 const RETRIES: [Duration; 11] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -23,16 +25,16 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(8);
 const FIRST_POLL: Duration = Duration::from_secs(1);
 const LAST_POLL: Duration = Duration::from_secs(30);
 
-/// When to try again after the attempt of that number; none when it was the last. `spread`, 0 to 1, keeps many from coming
-/// back at once: up to a tenth is added.
+/// When to try again after the attempt of that number; none when it was the last. `spread`, 0 to 1, keeps
+/// many from coming back at once: up to a tenth is added.
 pub(super) fn retry(tries: u32, retry_after: Option<Duration>, spread: f64) -> Option<Duration> {
     let wait = *RETRIES.get(tries as usize)?;
     let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
     Some(wait.max(asked).mul_f64(1.0 + spread.clamp(0.0, 1.0) / 10.0))
 }
 
-/// When to look again at a job that was submitted that long ago: after a tenth of its age, so that an end is noticed soon
-/// and jobs that wait for long cost little.
+/// When to look again at a job that was submitted that long ago: after a tenth of its age, so that an end is
+/// noticed soon and jobs that wait for long cost little.
 pub(super) fn poll(age: Duration) -> Duration {
     (age / 10).clamp(FIRST_POLL, LAST_POLL)
 }

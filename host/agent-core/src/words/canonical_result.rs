@@ -1,5 +1,6 @@
-//! The JSON of a result in its canonical form: byte for byte what this program writes for it. The form is recognised in one
-//! pass that parses nothing and allocates nothing, so that a kept result can be passed on as bytes.
+//! The JSON of a result in its canonical form: byte for byte what this program writes for it. The form is
+//! recognised in one pass that parses nothing and allocates nothing, so that a kept result can be passed on
+//! as bytes.
 //!
 //! What is accepted is what the result that it parses as is written as, by [`AgentResult`] and in the
 //! interface (host/docs/interface/decisions-runs.md#the-result). What is not accepted may still be a result:
@@ -14,8 +15,8 @@ use serde_json::Number;
 
 use super::{AgentResult, ToolOutcome, Usage};
 
-/// Deepest nesting of the arguments of a tool call. serde_json reads 128 levels, those around the arguments included; what
-/// is deeper than this is left to it.
+/// Deepest nesting of the arguments of a tool call. serde_json reads 128 levels, those around the arguments
+/// included; what is deeper than this is left to it.
 const MOST_LEVELS: u32 = 64;
 
 /// Longest number that is written: a fraction of 17 digits with sign and exponent.
@@ -137,7 +138,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Names are written in their order, each once. The order of those with escapes is not that of their bytes.
+    /// Names are written in their order, each once. The order of those with escapes is not that of their
+    /// bytes.
     fn object(&mut self, levels: u32) -> Option<()> {
         self.literal("{")?;
         if self.skips("}") {
@@ -199,7 +201,8 @@ impl<'a> Scanner<'a> {
         self.string()
     }
 
-    /// The text between its quotes, as it is written: nothing is escaped that need not be, and the rest in one way only.
+    /// The text between its quotes, as it is written: nothing is escaped that need not be, and the rest in
+    /// one way only.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.literal("\"")?;
         let (text, mut length) = (self.0, 0);
@@ -225,8 +228,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes stand for themselves before one that does not. Whole chunks are looked at first: those loops have no way
-/// out, so the compiler makes vector instructions of them.
+/// How many bytes stand for themselves before one that does not. Whole chunks are looked at first: those
+/// loops have no way out, so the compiler makes vector instructions of them.
 fn plain_bytes(text: &[u8]) -> usize {
     const CHUNK: usize = 32;
     let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
@@ -236,7 +239,8 @@ fn plain_bytes(text: &[u8]) -> usize {
     chunks + rest.iter().take_while(|byte| !is_special(byte)).count()
 }
 
-/// The length of an escape as serde_json writes it, with its backslash. Control characters without a letter have four digits.
+/// The length of an escape as serde_json writes it, with its backslash. Control characters without a letter
+/// have four digits.
 fn escape_bytes(text: &[u8]) -> Option<usize> {
     match text {
         [b'\\', b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(2),

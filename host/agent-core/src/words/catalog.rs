@@ -13,20 +13,22 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments; its root is an object.
     pub input_schema: Value,
-    /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or idempotent.
+    /// Whether a call whose answer was lost may be made again: the tool says that it is read-only or
+    /// idempotent.
     pub is_repeatable: bool,
-    /// Whether a call may destroy something, as the tool says: such calls of one reply are made one after another, in its
-    /// order.
+    /// Whether a call may destroy something, as the tool says: such calls of one reply are made one after
+    /// another, in its order.
     pub is_destructive: bool,
-    /// Whether the tool may call the run's other tools. Then what a call does is what those do, whatever the tool says
-    /// of itself: it is never made again, and it waits for its turn if one of the tools that it can call is destructive.
+    /// Whether the tool may call the run's other tools. Then what a call does is what those do, whatever the
+    /// tool says of itself: it is never made again, and it waits for its turn if one of the tools that it can
+    /// call is destructive.
     pub calls_tools: bool,
     /// What the tool says of its calls, for clients that call it themselves. Models are not told.
     pub hints: ToolHints,
 }
 
-/// What a tool says of its calls, for a person or a program that decides about one. Nothing of it is enforced. Absent: the
-/// tool says nothing of it.
+/// What a tool says of its calls, for a person or a program that decides about one. Nothing of it is
+/// enforced. Absent: the tool says nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolHints {
     /// A call changes nothing.
@@ -35,8 +37,8 @@ pub struct ToolHints {
     pub destructive: Option<bool>,
     /// A second equal call changes nothing more.
     pub idempotent: Option<bool>,
-    /// A call may reach something outside of the service. This one is the host's: it follows from what the tool's component
-    /// imports.
+    /// A call may reach something outside of the service. This one is the host's: it follows from what the
+    /// tool's component imports.
     pub open_world: Option<bool>,
 }
 
@@ -93,7 +95,7 @@ impl Catalog {
         self.shared(name).map(|tool| &**tool)
     }
 
-    /// The same, to be put into another catalog.
+    /// Finds the tool of that name as [`Self::get`] does, to be put into another catalog.
     pub fn shared(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         let place = self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
         self.tools.get(place)
@@ -110,8 +112,8 @@ impl Catalog {
         self.base.as_ref().is_none_or(is_in)
     }
 
-    /// The tools that a tool which calls tools can call, sorted by name: those that call none themselves, so that calls
-    /// never nest deeper than one.
+    /// The tools that a tool which calls tools can call, sorted by name: those that call none themselves, so
+    /// that calls never nest deeper than one.
     pub fn nestable(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.iter().map(|tool| &**tool).filter(|tool| !tool.calls_tools)
     }

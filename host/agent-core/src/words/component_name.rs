@@ -3,8 +3,9 @@
 /// Most bytes of a component's name.
 const MOST_BYTES: usize = 64;
 
-/// Whether a component can have this name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, and neither `.` nor `..`. It
-/// is the name of a file without `.wasm`, and stands in policies, paths of the admin API, receipts, labels and log lines.
+/// Whether a component can have this name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, and neither `.`
+/// nor `..`. It is the name of a file without `.wasm`, and stands in policies, paths of the admin API,
+/// receipts, labels and log lines.
 pub fn is_component_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=MOST_BYTES).contains(&name.len()) && name.bytes().all(is_plain) && !matches!(name, "." | "..")

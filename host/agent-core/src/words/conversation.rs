@@ -10,22 +10,23 @@ use super::Message;
 /// Most characters of a conversation's id, which its user chooses.
 pub const LONGEST_CONVERSATION_ID: usize = 64;
 
-/// Most turns of a conversation. Of more the oldest are left out: twice as many messages are what a history may have.
+/// Most turns of a conversation. Of more the oldest are left out: twice as many messages are what a history
+/// may have.
 pub const MOST_TURNS: usize = 100;
 
 /// Most bytes of a conversation's turns as JSON. Of more the oldest turns are left out.
 pub const MOST_CONVERSATION_BYTES: usize = 256 * 1024;
 
-/// Most conversations of a user. One more is refused until the user deletes one. Each has up to [`MOST_CONVERSATION_BYTES`]: all of a
-/// user's take up to 37.5 MiB.
+/// Most conversations of a user. One more is refused until the user deletes one. Each has up to
+/// [`MOST_CONVERSATION_BYTES`]: all of a user's take up to 37.5 MiB.
 pub const MOST_CONVERSATIONS: u32 = 150;
 
-/// Most responses of a user that are kept (`/v1/responses`). With one more the oldest goes. Each has the turns of a
-/// conversation beside itself, which is up to 256 KiB: all of a user's take up to 25 MiB.
+/// Most responses of a user that are kept (`/v1/responses`). With one more the oldest goes. Each has the
+/// turns of a conversation beside itself, which is up to 256 KiB: all of a user's take up to 25 MiB.
 pub const MOST_RESPONSES: u32 = 50;
 
-/// Whether a text may be a conversation's id: letters and digits of ASCII, `.`, `_`, `-`, a letter or digit first. Such an id
-/// stands as it is in paths, logs and columns.
+/// Whether a text may be a conversation's id: letters and digits of ASCII, `.`, `_`, `-`, a letter or digit
+/// first. Such an id stands as it is in paths, logs and columns.
 pub fn is_conversation_id(id: &str) -> bool {
     let mut bytes = id.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
@@ -55,21 +56,19 @@ impl ConversationKind {
 /// Which conversation: each user has a namespace of ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConversationKey<'a> {
-    /// Whose it is.
     pub user_id: &'a str,
-    /// What it is.
     pub kind: ConversationKind,
-    /// Its id, [`is_conversation_id`].
+    /// Id of the conversation or response, [`is_conversation_id`].
     pub id: &'a str,
 }
 
 impl<'a> ConversationKey<'a> {
-    /// That user's conversation of that id.
+    /// Key of that user's conversation of that id.
     pub fn conversation(user_id: &'a str, id: &'a str) -> Self {
         Self { user_id, kind: ConversationKind::Conversation, id }
     }
 
-    /// That user's response of that id.
+    /// Key of that user's response of that id.
     pub fn response(user_id: &'a str, id: &'a str) -> Self {
         Self { user_id, kind: ConversationKind::Response, id }
     }
@@ -90,21 +89,20 @@ impl<'a> ConversationKey<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
-    /// Names the turn within its conversation, so that it is appended once: the run, or the idempotency key under which the
-    /// request is carried out, perhaps in several runs.
+    /// Names the turn within its conversation, so that it is appended once: the run, or the idempotency key
+    /// under which the request is carried out, perhaps in several runs.
     pub id: String,
-    /// The run.
     pub run_id: String,
     /// When it ended, in milliseconds since 1970.
     pub at: u64,
-    /// What its caller said, and the transcript of the run. No instructions: those are said anew with every run.
+    /// What its caller said, and the transcript of the run. No instructions: those are said anew with every
+    /// run.
     pub messages: Vec<Message>,
 }
 
 /// A conversation as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
-    /// Its id.
     pub id: String,
     /// The turns that are kept, the oldest first.
     pub turns: Vec<Turn>,
@@ -121,7 +119,6 @@ pub struct Conversation {
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationSummary {
-    /// Its id.
     pub id: String,
     /// How many turns are kept.
     pub turns: u64,

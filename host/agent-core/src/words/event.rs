@@ -25,31 +25,32 @@ pub enum Event {
     ModelReplied {
         /// What it said.
         reply: ModelReply,
-        /// About how many tokens the call read, estimated when it was made: with the tools of then, whatever tools
-        /// are loaded when this is read. Absent in journals of older versions.
+        /// About how many tokens the call read, estimated when it was made: with the tools of then, whatever
+        /// tools are loaded when this is read. Absent in journals of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_tokens: Option<u64>,
         /// The limit that made this call the run's last; absent when another one was affordable.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_by: Option<Limit>,
     },
-    /// Calls of [`crate::agent_loop::Step::CallTools`] are about to be made that must not be made twice: their tools are
-    /// neither read-only nor idempotent, or call other tools. Written before the tools are called, so that whoever takes
-    /// the run up knows that the calls may have been made.
+    /// Calls of [`crate::agent_loop::Step::CallTools`] are about to be made that must not be made twice:
+    /// their tools are neither read-only nor idempotent, or call other tools. Written before the tools are
+    /// called, so that whoever takes the run up knows that the calls may have been made.
     ToolsStarted {
         /// Which calls of the reply, counted from 0.
         indexes: Vec<usize>,
     },
-    /// One call of [`crate::agent_loop::Step::CallTools`] was answered. The answers of one reply come in any order.
+    /// One call of [`crate::agent_loop::Step::CallTools`] was answered. The answers of one reply come in any
+    /// order.
     ToolReturned {
         /// Which call of the reply, counted from 0.
         index: usize,
-        /// Its answer.
+        /// Answer to the call.
         answer: ToolReturn,
     },
-    /// A tool is about to call another tool whose call must not be made twice. Written before that is called, so that
-    /// after a kill an operator sees what may have happened. Changes nothing about the run but how many such calls it
-    /// has left.
+    /// A tool is about to call another tool whose call must not be made twice. Written before that is called,
+    /// so that after a kill an operator sees what may have happened. Changes nothing about the run but how
+    /// many such calls it has left.
     NestedStarted {
         /// Which call of the reply makes it, counted from 0.
         index: usize,
@@ -58,15 +59,15 @@ pub enum Event {
         /// The tool that is called.
         name: String,
     },
-    /// A tool's call of another tool was answered. The calls that one tool makes at once are answered in any order.
-    /// Changes nothing about the run but how many such calls it has left.
+    /// A tool's call of another tool was answered. The calls that one tool makes at once are answered in any
+    /// order. Changes nothing about the run but how many such calls it has left.
     NestedReturned {
         /// Which call of the reply made it, counted from 0.
         index: usize,
         /// Which of that call's own calls it is, counted from 0.
         number: u32,
-        /// What it came to. Its detail has the digest of the arguments if the call was made; they themselves and the
-        /// answer are not journaled.
+        /// What it came to. Its detail has the digest of the arguments if the call was made; they themselves
+        /// and the answer are not journaled.
         receipt: ToolReceipt,
         /// The beginning of what the calling tool was told, when that was an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]

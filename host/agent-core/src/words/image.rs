@@ -1,21 +1,24 @@
-//! An image in what a user says: where it is, never what it shows. Whether it can be read is the provider's to find out.
+//! An image in what a user says: where it is, never what it shows. Whether it can be read is the provider's
+//! to find out.
 //!
-//! The host neither fetches nor decodes images. An image stands in a message as its URL, which holds the image itself
-//! (`data:`) or says where the provider finds it (`https:`).
+//! The host neither fetches nor decodes images. An image stands in a message as its URL, which holds the
+//! image itself (`data:`) or says where the provider finds it (`https:`).
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Most images that a caller may send with one request: what Anthropic takes for models with a context of 200,000 tokens.
-/// OpenAI takes 500.
+/// Most images that a caller may send with one request: what Anthropic takes for models with a context of
+/// 200,000 tokens. OpenAI takes 500.
 pub const MOST_IMAGES: usize = 100;
 
-/// Longest URL of an image, in bytes: 5 MiB. Anthropic limits an image to that, counted as base64; OpenAI takes 20 MB.
+/// Longest URL of an image, in bytes: 5 MiB. Anthropic limits an image to that, counted as base64; OpenAI
+/// takes 20 MB.
 pub const LONGEST_IMAGE_URL: usize = 5 << 20;
 
-/// Longest path of an `https:` URL, its query included. RFC 9110, section 4.1, wants URLs of 8,000 octets supported.
+/// Longest path of an `https:` URL, its query included. RFC 9110, section 4.1, wants URLs of 8,000 octets
+/// supported.
 pub const LONGEST_IMAGE_PATH: usize = 8_000;
 
 /// Longest name of a host, as in DNS.
@@ -41,7 +44,6 @@ pub enum ImageDetail {
     Auto,
     /// At a small version of the image.
     Low,
-    /// At all of it.
     High,
 }
 
@@ -119,7 +121,7 @@ impl Image {
         Ok(Self { url: url.into(), detail })
     }
 
-    /// Its URL, which may hold the image: not for logs.
+    /// URL of the image, which may hold the image itself: not for logs.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -138,8 +140,8 @@ impl Image {
     }
 }
 
-/// What people read in its place: `[image image/png, 12 KiB]`, or `[image at example.com]`. Paths and queries of URLs may hold
-/// keys.
+/// What people read in its place: `[image image/png, 12 KiB]`, or `[image at example.com]`. Paths and queries
+/// of URLs may hold keys.
 impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source() {
@@ -187,7 +189,8 @@ fn split_address(address: &str) -> (&str, &str) {
     address.split_at(end)
 }
 
-/// Whether this, after `https://`, names a host. No user and no password: those would be handed to the provider.
+/// Whether this, after `https://`, names a host. No user and no password: those would be handed to the
+/// provider.
 fn is_address(address: &str) -> bool {
     let (authority, path) = split_address(address);
     let (host, port) = match authority.split_once(':') {

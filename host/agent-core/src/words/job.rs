@@ -15,8 +15,8 @@ use super::Principal;
 pub struct JobData {
     /// The text to process.
     pub query: String,
-    /// Whose job it is. A token's numeric `id` is written as its decimal text. Empty for a job of nobody, as others may
-    /// add one.
+    /// Whose job it is. A token's numeric `id` is written as its decimal text. Empty for a job of nobody, as
+    /// others may add one.
     pub user_id: String,
     /// The tier that its submitter's token said. Absent in jobs of Node producers.
     #[serde(skip)]
@@ -27,7 +27,8 @@ pub struct JobData {
     /// The kept conversation of its user that its run is part of.
     #[serde(skip)]
     pub conversation_id: Option<String>,
-    /// The id that the job is to have, so that adding it twice adds one job. Absent where the queue chooses, and in claims.
+    /// The id that the job is to have, so that adding it twice adds one job. Absent where the queue chooses,
+    /// and in claims.
     #[serde(skip)]
     pub id: Option<String>,
 }
@@ -174,8 +175,8 @@ pub enum CancelOutcome {
     Asked,
     /// It had ended before.
     HadEnded,
-    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration of a
-    /// scheduler.
+    /// Nothing was changed: somebody else's worker holds it, who cannot be told, or it is the next iteration
+    /// of a scheduler.
     Refused,
     /// There is no such job.
     Unknown,

@@ -85,8 +85,8 @@ impl ToolCall {
         Self { id, name, arguments }
     }
 
-    /// `sha256:…` of the arguments as compact JSON text with the names of every object sorted: the same for equal
-    /// arguments, however they were written.
+    /// `sha256:…` of the arguments as compact JSON text with the names of every object sorted: the same for
+    /// equal arguments, however they were written.
     pub fn arguments_digest(&self) -> String {
         let mut hasher = Sha256::new();
         self.hash_arguments(&mut hasher);

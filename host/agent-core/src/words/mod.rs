@@ -1,8 +1,8 @@
 //! The vocabulary: plain data that everybody uses, below the ports and the run.
 //!
-//! Nothing here has behaviour beyond reading itself, and nothing here imports anything else of the core. What is
-//! written to journals and records keeps its JSON form for ever: new fields are optional, and a new kind of
-//! [`Event`] raises the journal's version.
+//! Nothing here has behaviour beyond reading itself, and nothing here imports anything else of the core. What
+//! is written to journals and records keeps its JSON form for ever: new fields are optional, and a new kind
+//! of [`Event`] raises the journal's version.
 
 mod canonical_result;
 mod catalog;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Who asked for a run, as the edge authenticated them. It decides which tools the run has. Components never see it: they
-/// learn an opaque id at most.
+/// Who asked for a run, as the edge authenticated them. It decides which tools the run has. Components never
+/// see it: they learn an opaque id at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Principal {
@@ -43,8 +43,8 @@ impl Principal {
         self == Self::nobody()
     }
 
-    /// Whether both are known to be one user, whatever their tiers and roles. Callers without an id are nobody, not one
-    /// user.
+    /// Whether both are known to be one user, whatever their tiers and roles. Callers without an id are
+    /// nobody, not one user.
     pub fn is_same_user(&self, other: &Self) -> bool {
         self.user_id.is_some() && self.user_id == other.user_id
     }
@@ -76,8 +76,9 @@ impl Grants {
         self.0.contains(name)
     }
 
-    /// The same for equal grants and for no others: hex SHA-256, or nothing when there are none. It is part of the
-    /// keys of cache and single flight, so that callers share an answer only when both were allowed to get it.
+    /// Equal grants have one digest, which no others have: hex SHA-256, or nothing when there are none. It is
+    /// part of the keys of cache and single flight, so that callers share an answer only when both were
+    /// allowed to get it.
     pub fn digest(&self) -> String {
         if self.0.is_empty() {
             return String::new();

@@ -1,9 +1,9 @@
-//! The receipt of a tool call: what ran, what it came to, what it cost and what it reached. From it alone an operator is
-//! to understand why a call failed.
+//! The receipt of a tool call: what ran, what it came to, what it cost and what it reached. From it alone an
+//! operator is to understand why a call failed.
 //!
-//! Receipts are bounded, whatever a guest does: [`ToolReceipt::bound`] cuts what is longer, and the driver applies it to
-//! every one before it is journaled. They hold names of secrets, never values. Their detail is the operator's: clients
-//! are shown none of it, and the JSON of [`super::AgentResult`] leaves it out.
+//! Receipts are bounded, whatever a guest does: [`ToolReceipt::bound`] cuts what is longer, and the driver
+//! applies it to every one before it is journaled. They hold names of secrets, never values. Their detail is
+//! the operator's: clients are shown none of it, and the JSON of [`super::AgentResult`] leaves it out.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,8 @@ const MOST_LISTED: usize = 32;
 /// Most refusals that a receipt lists. A guest that is refused eight times is not understood better after 32.
 const MOST_REFUSALS: usize = 8;
 
-/// Most bytes of a digest, an address, a code or the name of a secret, of a host's name, and of a text in sentences.
+/// Most bytes of a digest, an address, a code or the name of a secret, of a host's name, and of a text in
+/// sentences.
 const WORD_BYTES: usize = 100;
 const HOST_BYTES: usize = 255;
 const TEXT_BYTES: usize = 400;
@@ -113,11 +114,12 @@ pub struct ReceiptDetail {
     /// Whether the answer of an earlier call was given again.
     #[serde(skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// Whether the component, or one whose tool it called, can tell users apart: then the answer may be one user's.
+    /// Whether the component, or one whose tool it called, can tell users apart: then the answer may be one
+    /// user's.
     #[serde(skip_serializing_if = "is_false")]
     pub per_user: bool,
-    /// Whether the call may have changed something outside of itself: the tool does not call itself read-only, and its
-    /// component may send requests or keep values.
+    /// Whether the call may have changed something outside of itself: the tool does not call itself
+    /// read-only, and its component may send requests or keep values.
     #[serde(skip_serializing_if = "is_false")]
     pub effects: bool,
 }
@@ -128,16 +130,16 @@ pub struct ReceiptDetail {
 pub struct Exchange {
     /// `https` or `http`.
     pub scheme: String,
-    /// Its name, as the guest wrote it.
+    /// Name of the host, as the guest wrote it.
     pub host: String,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
     /// Where the last connection went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Requests that were sent.
     pub requests: u32,
-    /// Those of them that ended without a whole answer.
+    /// Requests among them that ended without a whole answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub failures: u32,
     /// Bytes sent, headers included.
@@ -157,8 +159,8 @@ impl ToolReceipt {
         self.detail.as_ref()?.code.as_deref()
     }
 
-    /// Whether the answer is not to be given to others, or again: it may be one user's, or say that something was done
-    /// which would not be done then. What an interrupted call has reached is not known.
+    /// Whether the answer is not to be given to others, or again: it may be one user's, or say that something
+    /// was done which would not be done then. What an interrupted call has reached is not known.
     pub fn is_per_user(&self) -> bool {
         let is_own = |detail: &ReceiptDetail| detail.per_user || detail.effects;
         self.outcome == ToolOutcome::Interrupted || self.detail.as_deref().is_some_and(is_own)

@@ -43,7 +43,8 @@ pub struct RunQuery<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// Not yet: [`RunRecord::finished_at`] is its owner's last heartbeat. Only runs that are streamed have such a record.
+    /// Not yet: [`RunRecord::finished_at`] is its owner's last heartbeat. Only runs that are streamed have
+    /// such a record.
     Running,
     /// With a result.
     Ended {
@@ -76,12 +77,12 @@ pub enum RunOutcome {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// That something broke.
+    /// Something broke.
     #[default]
     Internal,
-    /// That it may work later.
+    /// The client is told that the request may work later.
     Unavailable,
-    /// That the provider limits our rate.
+    /// The provider limits our rate.
     RateLimited,
 }
 

@@ -23,12 +23,13 @@ pub struct ModelReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done, or it waits for tools.
+    /// The model was done, or it waits for tools.
     Done,
-    /// It reached the most tokens it may write.
+    /// The model reached the most tokens it may write.
     Length,
-    /// The provider's content filter stopped it, or the model declined to answer (OpenAI's `content_filter` and
-    /// `refusal`, Anthropic's `refusal`). [`ModelReply::content`] is what the provider says about it, if anything.
+    /// The provider's content filter stopped it, or the model declined to answer (OpenAI's `content_filter`
+    /// and `refusal`, Anthropic's `refusal`). [`ModelReply::content`] is what the provider says about it, if
+    /// anything.
     ContentFilter,
 }
 

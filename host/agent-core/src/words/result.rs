@@ -16,7 +16,8 @@ pub struct AgentResult {
     pub output: String,
     /// Why the run ended.
     pub stop_reason: StopReason,
-    /// The transcript of the run. Every tool call in it is answered, but for those of the caller's own functions.
+    /// The transcript of the run. Every tool call in it is answered, but for those of the caller's own
+    /// functions.
     pub messages: Vec<Message>,
     /// Tokens of all model calls of the run together.
     #[serde(serialize_with = "with_total")]
@@ -25,15 +26,15 @@ pub struct AgentResult {
     pub iterations: u32,
     /// `provider/model` of the last reply.
     pub model: String,
-    /// One receipt per tool call, in the order the model asked for them. Their detail and the number of nested calls
-    /// are not part of the JSON, which clients read as the result of a job: journals have them.
+    /// One receipt per tool call, in the order the model asked for them. Their detail and the number of
+    /// nested calls are not part of the JSON, which clients read as the result of a job: journals have them.
     #[serde(serialize_with = "without_detail")]
     pub tool_calls: Vec<ToolReceipt>,
 }
 
 impl AgentResult {
-    /// Whether a call of the run went to a component that can tell users apart. Such a result is for the user whose run it
-    /// was and for nobody else.
+    /// Whether a call of the run went to a component that can tell users apart. Such a result is for the user
+    /// whose run it was and for nobody else.
     pub fn is_per_user(&self) -> bool {
         self.tool_calls.iter().any(ToolReceipt::is_per_user)
     }

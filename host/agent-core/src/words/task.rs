@@ -57,7 +57,8 @@ pub struct Task {
     /// The caller's text; it becomes the last message before the first reply. Empty where the conversation in
     /// [`Options::history`] waits for a reply already, as it does when its newest message has images.
     pub input: String,
-    /// What the deployment tells the model before everything else (`AGENT_INSTRUCTIONS`), fixed when the run began.
+    /// What the deployment tells the model before everything else (`AGENT_INSTRUCTIONS`), fixed when the run
+    /// began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The caller's wishes for the model calls and the tools.
@@ -72,15 +73,15 @@ pub struct Task {
     /// What the run may do, fixed when it began.
     #[serde(default, skip_serializing_if = "Grants::is_empty")]
     pub grants: Grants,
-    /// The versions of components that it began with, by name, if it may be taken up again. Empty in journals of older
-    /// versions.
+    /// The versions of components that it began with, by name, if it may be taken up again. Empty in journals
+    /// of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
 }
 
 impl Task {
-    /// What the run answers, as a text for people: the input, or else the user's message that ends the history. Images are
-    /// named, not shown.
+    /// What the run answers, as a text for people: the input, or else the user's message that ends the
+    /// history. Images are named, not shown.
     pub fn asked(&self) -> Cow<'_, str> {
         let is_said = |message: &&Message| !matches!(message, Message::System { .. });
         match self.options.history.iter().rfind(is_said) {
@@ -109,14 +110,16 @@ pub struct Options {
     /// Sampling temperature, 0 to 2. Absent: 0 (host/docs/interface/errors-and-limits.md#limits).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Names of the only tools that the run has, as the caller listed them. Absent: all that the caller may use.
+    /// Names of the only tools that the run has, as the caller listed them. Absent: all that the caller may
+    /// use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// What was said before, the oldest first. In a task: what the token budget has room for
     /// ([`crate::agent_loop::kept_history`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
-    /// Functions that the caller carries out, offered to the model beside the tools. The run ends when it calls one.
+    /// Functions that the caller carries out, offered to the model beside the tools. The run ends when it
+    /// calls one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<ClientFunction>,
 }

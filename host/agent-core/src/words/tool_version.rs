@@ -1,8 +1,8 @@
 //! The versions of a component: what is known of each, which of them serves, and how a new one is tried.
 //!
-//! A [`ComponentRecord`] is all that a store keeps of one component beside the bytes of its versions. Who may change it
-//! and when is decided in the tool host; here is only what it looks like. Its JSON is kept by stores and read by
-//! operators: new fields are optional.
+//! A [`ComponentRecord`] is all that a store keeps of one component beside the bytes of its versions. Who may
+//! change it and when is decided in the tool host; here is only what it looks like. Its JSON is kept by
+//! stores and read by operators: new fields are optional.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ pub struct ComponentRecord {
     pub withdrawn: Vec<String>,
     /// The versions whose bytes are kept, newest proposal first.
     pub versions: Vec<ComponentVersion>,
-    /// Every digest that was ever proposed, the newest first, as far as is remembered: a file that has one of them is no
-    /// new proposal.
+    /// Every digest that was ever proposed, the newest first, as far as is remembered: a file that has one of
+    /// them is no new proposal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<String>,
     /// How a version is being tried, or what came of the last trial.
@@ -140,7 +140,8 @@ pub struct ComponentFacts {
     /// The interfaces that it imports: what the host answers first, each part sorted.
     #[schema(example = json!(["agent:tool/log@0.1.1"]))]
     pub imports: Vec<String>,
-    /// What of that is the operator's to grant, as the policy names it: `http`, `key-value`, `toolbox`, …; sorted.
+    /// What of that is the operator's to grant, as the policy names it: `http`, `key-value`, `toolbox`, …;
+    /// sorted.
     #[schema(example = json!(["http"]))]
     pub wants: Vec<String>,
     /// Whether it can tell users apart.
@@ -286,7 +287,8 @@ pub struct AuditLine {
     pub at: Millis,
     /// Who: `user:<id>`, `folder`, `command line`, or `host` for what the host does by itself.
     pub by: String,
-    /// What: `proposed`, `approved`, `enabled`, `disabled`, `rolled back`, `deleted`, `shadow`, `canary`, `promoted`, …
+    /// What: `proposed`, `approved`, `enabled`, `disabled`, `rolled back`, `deleted`, `shadow`, `canary`,
+    /// `promoted`, …
     pub action: String,
     /// The version that it was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -362,7 +364,8 @@ pub struct VersionDiff {
 pub struct Finding {
     /// How grave it is.
     pub impact: Impact,
-    /// Where: `size`, `imports`, `grants`, `tools.<name>`, `tools.<name>.description`, `tools.<name>.input.<path>`, …
+    /// Where: `size`, `imports`, `grants`, `tools.<name>`, `tools.<name>.description`,
+    /// `tools.<name>.input.<path>`, …
     #[schema(example = "tools.add.description")]
     pub place: String,
     /// What, in a sentence.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Image;
 
-/// The content of a message of a user. As JSON a text is a string, as it was before there were images, and parts are a list.
+/// The content of a message of a user. As JSON a text is a string, as it was before there were images, and
+/// parts are a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum UserContent {
@@ -27,7 +28,6 @@ pub enum ContentPart {
         /// The words.
         text: String,
     },
-    /// An image.
     Image(Image),
 }
 
@@ -52,13 +52,11 @@ impl UserContent {
         }
     }
 
-    /// The texts in it.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (whole, parts) = self.split();
         whole.into_iter().chain(parts.iter().filter_map(ContentPart::text))
     }
 
-    /// The images in it.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.split().1.iter().filter_map(|part| match part {
             ContentPart::Image(image) => Some(image),
@@ -66,7 +64,7 @@ impl UserContent {
         })
     }
 
-    /// The same with its images named, not there.
+    /// The content with its images named, not there.
     pub fn without_images(&self) -> Self {
         Self::Text(self.text().into_owned())
     }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Where the end of one job is sent. Its place is beside the job and never in its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// The job.
     pub job_id: String,
     /// Whose job it is.
     pub user_id: String,
@@ -28,13 +27,13 @@ pub struct Webhook {
 /// Where a webhook stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookState {
-    /// Its job has not ended.
+    /// The webhook's job has not ended.
     Waiting,
-    /// Its job has ended, and the receiver has not confirmed it.
+    /// The webhook's job has ended, and the receiver has not confirmed it.
     Pending,
     /// The receiver has confirmed it.
     Delivered,
-    /// It was given up.
+    /// The delivery was given up.
     Failed,
 }
 

@@ -18,8 +18,8 @@ use crate::config::{EnvVars, ProcessEnv, Tools};
 /// Where `cargo xtask guests` puts the tools, seen from the root of the repository.
 const BUILT_TOOLS: &str = "target/tools";
 
-/// Where an installed package has its tools, seen from the folder of the binary: first that of the packages, then that of
-/// the folder that is released.
+/// Where an installed package has its tools, seen from the folder of the binary: first that of the packages,
+/// then that of the folder that is released.
 const INSTALLED_TOOLS: [&str; 2] = ["../share/agent-host/tools", "tools"];
 
 /// How long the token that is printed is valid.

@@ -1,5 +1,5 @@
-//! `agent-host jobs`: looks at the queue from beside the service, and cancels or retries a job. Whoever may read the stores
-//! may do that: nobody's token is asked for.
+//! `agent-host jobs`: looks at the queue from beside the service, and cancels or retries a job. Whoever may
+//! read the stores may do that: nobody's token is asked for.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// List a user's jobs, the newest first; without a user, say how many jobs there are
     ///
-    /// Reads the queue where it lies: in the Redis that REDIS_URL names, else in the database of DATABASE_URL.
+    /// Reads the queue where it lies: in the Redis that REDIS_URL names, else in the database of
+    /// DATABASE_URL.
     List(List),
     /// Show a job: where it stands, its run, its error
     Show {

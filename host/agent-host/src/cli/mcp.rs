@@ -26,8 +26,9 @@ use super::{Exit, tools};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
-/// How long a client waits at most for its first answer while components compile: less than clients wait for it. The list of
-/// tools waits for the rest of them. A client that ends its input early is answered all the same if they are there by then.
+/// How long a client waits at most for its first answer while components compile: less than clients wait for
+/// it. The list of tools waits for the rest of them. A client that ends its input early is answered all the
+/// same if they are there by then.
 const PREPARE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Longest message, in bytes: the largest request body that a service may be set to take is a fraction of it.
@@ -65,8 +66,8 @@ pub(crate) async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::
     }
 }
 
-/// Serves the one client until its input ends, of which `ended` tells those that wait for swaps. Calls under way have some
-/// seconds more.
+/// Serves the one client until its input ends, of which `ended` tells those that wait for swaps. Calls under
+/// way have some seconds more.
 async fn serve(host: &ToolHost, server: McpServer, ended: CancellationToken) -> anyhow::Result<Exit> {
     // silent-ok: what is not prepared by then is waited for by who asks for the list.
     let _ = timeout(PREPARE_LIMIT, host.prepared()).await;

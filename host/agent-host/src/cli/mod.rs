@@ -72,14 +72,15 @@ enum Command {
     Tools(Box<tools::Arguments>),
     /// Serve the tools of TOOLS_DIR to an MCP client, over the standard input and output
     ///
-    /// Is started by the client, and ends with its input. Logs to the standard error. Needs no model and no key. A running
-    /// service with Variant B has the same at /mcp, over HTTP.
+    /// Is started by the client, and ends with its input. Logs to the standard error. Needs no model and no
+    /// key. A running service with Variant B has the same at /mcp, over HTTP.
     #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
     Mcp(mcp::Arguments),
     /// Talk with a running service: answers are streamed, calls of tools are shown as they run
     ///
-    /// What was said goes along with each question, and the service keeps nothing. An interrupt (Ctrl-C) cancels the run, a second
-    /// one leaves. A connection that is lost is made again, on any replica. Exits with 1 when the run of MESSAGE failed.
+    /// What was said goes along with each question, and the service keeps nothing. An interrupt (Ctrl-C)
+    /// cancels the run, a second one leaves. A connection that is lost is made again, on any replica. Exits
+    /// with 1 when the run of MESSAGE failed.
     Chat(Box<chat::Arguments>),
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
@@ -89,8 +90,8 @@ enum Command {
     Jobs(jobs::Arguments),
     /// Check every setting, store, provider and folder, and say what to do about what is wrong
     ///
-    /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work here, with 1 when
-    /// something is wrong.
+    /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work
+    /// here, with 1 when something is wrong.
     Doctor(doctor::Arguments),
     /// Forget kept results of Variant B
     Cache(cache::Arguments),
@@ -110,8 +111,8 @@ enum Command {
     Variables(variables::Arguments),
     /// List every metric: its name, kind and labels, and what it counts
     ///
-    /// As /metrics of a service shows them with the default METRICS_PREFIX. Not every service has each: there is a queue, a second
-    /// provider or an export of traces behind some.
+    /// As /metrics of a service shows them with the default METRICS_PREFIX. Not every service has each: there
+    /// is a queue, a second provider or an export of traces behind some.
     Metrics,
     #[command(flatten)]
     Child(Child),

@@ -1,5 +1,5 @@
-//! Commands that are the author's: `agent-tool` has them. What runs compilers and package managers has no place in the
-//! image of a server.
+//! Commands that are the author's: `agent-tool` has them. What runs compilers and package managers has no
+//! place in the image of a server.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

@@ -1,5 +1,5 @@
-//! How far something has got that may take long, on the standard error: on a terminal a bar, elsewhere one line, and nothing of
-//! what takes less than a second.
+//! How far something has got that may take long, on the standard error: on a terminal a bar, elsewhere one
+//! line, and nothing of what takes less than a second.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};

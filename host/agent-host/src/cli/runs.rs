@@ -1,4 +1,5 @@
-//! `agent-host runs`: which runs there are and what they did, from the store where runs are kept, and removing old ones.
+//! `agent-host runs`: which runs there are and what they did, from the store where runs are kept, and
+//! removing old ones.
 
 mod list;
 mod retention;
@@ -26,8 +27,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Print what a run did: every model call and tool call, what it cost and what it reached
     ///
-    /// Reads the store that MONGODB_URL names, or DATABASE_URL; the service may be running or not. What people, models
-    /// and tools wrote is cut; --json has all that is kept.
+    /// Reads the store that MONGODB_URL names, or DATABASE_URL; the service may be running or not. What
+    /// people, models and tools wrote is cut; --json has all that is kept.
     Show {
         /// Its id, run_…: it stands in results and in the log
         run_id: String,
@@ -37,8 +38,8 @@ enum Command {
     },
     /// List runs, the one that ended last first
     ///
-    /// Reads the store that MONGODB_URL names, or DATABASE_URL. A run that is streamed is among them while it is under way;
-    /// others are once they have ended.
+    /// Reads the store that MONGODB_URL names, or DATABASE_URL. A run that is streamed is among them while it
+    /// is under way; others are once they have ended.
     List(list::Arguments),
     /// Print what a run does while it does it, until it has ended
     ///
@@ -50,17 +51,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Remove what has ended and is older than JOBS_RETENTION_DAYS and RUNS_RETENTION_DAYS say, or beyond the counts
+    /// Remove what has ended and is older than JOBS_RETENTION_DAYS and RUNS_RETENTION_DAYS say, or beyond the
+    /// counts
     ///
-    /// Does now what the service does about once an hour: jobs, runs with their journals and HTTP recordings, and the audit
-    /// trail of tools, from the stores that DATABASE_URL, MONGODB_URL and REDIS_URL name. Says first what would go, and asks.
-    /// The service may be running or not. What has not ended stays.
+    /// Does now what the service does about once an hour: jobs, runs with their journals and HTTP recordings,
+    /// and the audit trail of tools, from the stores that DATABASE_URL, MONGODB_URL and REDIS_URL name. Says
+    /// first what would go, and asks. The service may be running or not. What has not ended stays.
     Sweep(retention::Arguments),
     /// Remove everything of a user that has ended: runs, journals, conversations, HTTP recordings and jobs
     ///
-    /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's jobs
-    /// before. What tools keep for the user, cached answers (for an hour), answers under idempotency keys (for a day),
-    /// where webhooks went (for a week), logs, traces and backups are not touched.
+    /// However new it is. Says first how much that is, and asks. What has not ended stays: cancel the user's
+    /// jobs before. What tools keep for the user, cached answers (for an hour), answers under idempotency
+    /// keys (for a day), where webhooks went (for a week), logs, traces and backups are not touched.
     Forget {
         /// The user's id, as tokens have it
         #[arg(long)]

@@ -141,8 +141,8 @@ async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
     exports.finished().await;
 }
 
-/// The same as an AWS Lambda function. It is frozen between events, so it works off no jobs, and what an event leaves
-/// behind is written before its answer is given.
+/// Serves as an AWS Lambda function, which is frozen between events, so it works off no jobs, and what an
+/// event leaves behind is written before its answer is given.
 async fn run_as_function(
     config: &Config,
     guest_runtime: Handle,
@@ -174,8 +174,8 @@ async fn run_as_function(
     })
 }
 
-/// Names this process among all that work off the queue: where it runs, by which one that is started again knows its
-/// predecessor, and something that no other has.
+/// Names this process among all that work off the queue: where it runs, by which one that is started again
+/// knows its predecessor, and something that no other has.
 fn worker_name(address: &str) -> String {
     let host = rustix::system::uname();
     format!("{}@{address}#{}", host.nodename().to_string_lossy(), Uuid::now_v7().simple())

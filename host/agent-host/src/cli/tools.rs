@@ -1,4 +1,5 @@
-//! `agent-host tools`: what would be served, and calls of it, without serving it; and the versions of components.
+//! `agent-host tools`: what would be served, and calls of it, without serving it; and the versions of
+//! components.
 
 mod approve_all;
 mod call;
@@ -37,8 +38,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Call a tool once and print what a model would read
     ///
-    /// Exits with 1 when the call fails; why stands on the standard error, beside what the tool logs. Needs no model and
-    /// no key.
+    /// Exits with 1 when the call fails; why stands on the standard error, beside what the tool logs. Needs
+    /// no model and no key.
     #[command(
         visible_alias = "run",
         after_help = "For example: agent-host tools call calculate '{\"expression\": \"6 * 7\"}'"
@@ -46,22 +47,24 @@ enum Command {
     Call(call::Arguments),
     /// Call a tool once, deny it what it is not granted, and print the policy that lets it work
     ///
-    /// Only --with grants anything meanwhile. Exits with 0 when nothing more was asked for, else with 1: then print again
-    /// --with what was printed and mended. Why a request was refused stands on the standard error.
+    /// Only --with grants anything meanwhile. Exits with 0 when nothing more was asked for, else with 1: then
+    /// print again --with what was printed and mended. Why a request was refused stands on the standard
+    /// error.
     #[command(
         after_help = "For example: agent-host tools learn fetch '{\"url\": \"https://example.org/\"}' > policy.toml"
     )]
     Learn(learn::Arguments),
     /// Put a component into the tools folder, from a registry or a file
     ///
-    /// What comes from a registry is checked against its digest, a tag is looked up once, and what is printed names the
-    /// digest. When the policy names signers for the component, one of them must have signed it. A service that watches the
-    /// folder serves it at once.
+    /// What comes from a registry is checked against its digest, a tag is looked up once, and what is printed
+    /// names the digest. When the policy names signers for the component, one of them must have signed it. A
+    /// service that watches the folder serves it at once.
     #[command(
         after_help = "For example: agent-host tools install oci://registry.example.org/tools/calculator@sha256:…"
     )]
     Install(install::Arguments),
-    /// Show the versions of components that all replicas agree on, or of one: what serves, what waits, what is tried
+    /// Show the versions of components that all replicas agree on, or of one: what serves, what waits, what
+    /// is tried
     Versions(versions::ShowArguments),
     /// Compare two versions of a component: safe, for review, or breaking
     ///

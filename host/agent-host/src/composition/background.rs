@@ -99,8 +99,8 @@ impl Background {
             async move { watched.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
-        // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What it would
-        // be begun anew with, the probe and the channel to those who wait, is its own.
+        // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What
+        // it would be begun anew with, the probe and the channel to those who wait, is its own.
         running.others.spawn("health-check", self.checks);
         starting.check_stores(self.store_checks, &running.others);
         if let Some(migration) = self.migration {
@@ -162,7 +162,8 @@ impl Starting<'_> {
         self.begin(tasks, "migration", migrate);
     }
 
-    /// What was given back before a panic is no longer there to be given back, so beginning anew asks for the rest.
+    /// What was given back before a panic is no longer there to be given back, so beginning anew asks for the
+    /// rest.
     fn recover(&self, queue: Arc<dyn JobQueue>, worker: String, tasks: &Tasks) {
         self.begin(tasks, "recovery", move || recover(queue.clone(), worker.clone()));
     }
@@ -256,8 +257,8 @@ impl Starting<'_> {
     }
 }
 
-/// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its leases,
-/// and as soon as the queue can be asked.
+/// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its
+/// leases, and as soon as the queue can be asked.
 async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
     let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
     loop {

@@ -32,7 +32,8 @@ pub(crate) struct StoreProbes {
     pub(crate) problems: Vec<WireError>,
 }
 
-/// The stores of a configuration, none of which is connected yet. `has_queue` says whether jobs lie in Redis, if there is one.
+/// The stores of a configuration, none of which is connected yet. `has_queue` says whether jobs lie in Redis,
+/// if there is one.
 pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbes {
     let mut found = StoreProbes::default();
     match stores::open(config).await {
@@ -57,7 +58,8 @@ pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbe
     found
 }
 
-/// The providers, each to be asked by itself: where runs fall back to the second one, it hides that the first one fails.
+/// The providers, each to be asked by itself: where runs fall back to the second one, it hides that the first
+/// one fails.
 pub(crate) fn providers(config: &Models) -> Result<Vec<Provider>, WireError> {
     let second = config.second.iter().map(|second| ("ALT_LLM_MODEL", second));
     let all = [("LLM_MODEL", &config.first)].into_iter().chain(second);

@@ -20,7 +20,6 @@ pub enum WireError {
     /// A store's server is set up so that it breaks a promise.
     #[error("{store}: {problem}")]
     UnfitStore {
-        /// Which one.
         store: &'static str,
         /// What is wrong with it, and what to set.
         problem: String,

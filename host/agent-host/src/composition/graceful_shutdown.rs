@@ -51,7 +51,7 @@ impl Running {
         }
         self.runs.abort();
         self.runs.finished().await;
-        // They were told to stop when the service was; now their jobs are handed back.
+        // The workers were told to stop when the service was; now their jobs are handed back.
         forced.run_until_cancelled(self.workers.finished()).await;
         self.workers.abort();
         self.workers.finished().await;

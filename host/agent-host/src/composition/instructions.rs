@@ -1,4 +1,5 @@
-//! The deployment's instructions: what the model is told before every conversation, from a file that is read once.
+//! The deployment's instructions: what the model is told before every conversation, from a file that is read
+//! once.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,8 +15,8 @@ use crate::config;
 /// Most bytes of the file. All of it is sent with every model call.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// The text of the file that `AGENT_INSTRUCTIONS` names, if it names one. A service without the instructions that it is to
-/// have does not start.
+/// The text of the file that `AGENT_INSTRUCTIONS` names, if it names one. A service without the instructions
+/// that it is to have does not start.
 pub(crate) fn read(config: &config::Agent) -> Result<Option<Arc<str>>, WireError> {
     let Some(path) = &config.instructions else { return Ok(None) };
     let text = read_file(path, config.token_budget);
@@ -34,7 +35,8 @@ fn read_file(path: &Path, token_budget: u64) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("which is empty".to_owned());
     }
-    // As much as the largest catalog may take: beside more than that the first model call of every run would be its last.
+    // As much as the largest catalog may take: beside more than that the first model call of every run would
+    // be its last.
     let (tokens, most) = (prompt_tokens(text.len() as u64), most_catalog_tokens(token_budget));
     if tokens > most {
         return Err(format!(

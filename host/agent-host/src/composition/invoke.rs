@@ -80,7 +80,7 @@ impl SharedDeps<'_> {
         self.with_prepared_tools(self.conversed(run))
     }
 
-    /// Those that runs are part of: in this database, unless runs are kept elsewhere.
+    /// Conversations that runs are part of: in this database, unless runs are kept elsewhere.
     pub(crate) fn conversations(&self, database: &SqlPool) -> Conversations {
         let in_database = || {
             let store = Arc::new(SqlConversations::new(database.clone()));
@@ -102,9 +102,9 @@ impl SharedDeps<'_> {
         Arc::new(WithPreparedTools::new(run, self.tools.clone()))
     }
 
-    /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on without the
-    /// reader. Its events are stored before they are shown, and its record says that it is under way, so that any replica
-    /// can show it.
+    /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on
+    /// without the reader. Its events are stored before they are shown, and its record says that it is under
+    /// way, so that any replica can show it.
     pub(crate) fn streams(&self, cache: Option<WriteBehindCache>) -> RunStreams {
         let kept = self.kept();
         let run: Arc<dyn Invoke> = match (&kept.records, &self.behind) {
@@ -145,8 +145,8 @@ impl SharedDeps<'_> {
         RunStores { journal, records: self.store.clone(), live }
     }
 
-    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none while
-    /// that is open, and what a job finds out about the provider is known to requests.
+    /// What the queue's worker works with. Its jobs share the places and the circuit: the worker claims none
+    /// while that is open, and what a job finds out about the provider is known to requests.
     pub(crate) fn for_jobs(&self, name: String, store: Arc<dyn RunStore>) -> WorkerContext {
         // In the store before the next step, so that another worker can go on.
         let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(store));
@@ -165,16 +165,16 @@ impl SharedDeps<'_> {
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
-    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around the agent but
-    /// the record.
+    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around
+    /// the agent but the record.
     pub(crate) fn for_cancelled_jobs(&self, journal: Arc<dyn Journal>) -> Option<CancelledRuns> {
         let behind = self.behind.clone()?;
         let agent = Arc::new(Recorded::new(self.bare_agent(journal.clone()), behind));
         Some(CancelledRuns { agent, journal })
     }
 
-    /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner task
-    /// carries through; the request is a reader of it.
+    /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner
+    /// task carries through; the request is a reader of it.
     fn guarded(&self) -> Runs {
         let journal: Arc<dyn Journal> = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),

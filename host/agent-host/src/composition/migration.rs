@@ -63,8 +63,8 @@ impl Migration {
         Self { database, schema }
     }
 
-    /// Tries once. A database that is down may come back, so that is left to [`Self::keep_trying`], which has to
-    /// be run then; what waiting cannot mend is an error of the start.
+    /// Tries once. A database that is down may come back, so that is left to [`Self::keep_trying`], which has
+    /// to be run then; what waiting cannot mend is an error of the start.
     pub(crate) async fn begin(self) -> Result<Option<Self>, SetupError> {
         match self.attempt().await {
             Ok(()) => Ok(None),
@@ -76,8 +76,8 @@ impl Migration {
         }
     }
 
-    /// Tries until it is done. A database that turns out to be somebody else's is an error here and a failed check of
-    /// readiness, and is tried again: an operator may put another one in its place.
+    /// Tries until it is done. A database that turns out to be somebody else's is an error here and a failed
+    /// check of readiness, and is tried again: an operator may put another one in its place.
     pub(crate) async fn keep_trying(&self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut pause = backoff.next();

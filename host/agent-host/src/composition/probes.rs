@@ -18,8 +18,8 @@ use crate::config::Models;
 /// (host/docs/interface/errors-and-limits.md#limits).
 pub(crate) const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most tokens of the answer to a health check: the least there is, because it is thrown away. A provider that
-/// refuses to write so little is asked for what it wants.
+/// Most tokens of the answer to a health check: the least there is, because it is thrown away. A provider
+/// that refuses to write so little is asked for what it wants.
 const CHECK_TOKENS: u32 = 1;
 
 /// How much longer a check may take than the call it makes, so that the call says what went wrong.
@@ -86,7 +86,8 @@ impl Model for Heard {
     }
 }
 
-/// The database and, where runs are kept in one, the document store: either being down is the database's being down.
+/// The database and, where runs are kept in one, the document store: either being down is the database's
+/// being down.
 pub(crate) fn database(sql: &SqlPool, mongo: Option<&MongoStore>) -> Arc<dyn Probe> {
     match mongo {
         None => Arc::new(SqlProbe(sql.clone())),

@@ -1,5 +1,5 @@
-//! The checks of the stores' settings: made when the service starts, or as soon as a store is there, and again now and
-//! then, because settings can be changed and names can lead to another server.
+//! The checks of the stores' settings: made when the service starts, or as soon as a store is there, and
+//! again now and then, because settings can be changed and names can lead to another server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +47,8 @@ impl StoreChecks {
         self.findings.clone()
     }
 
-    /// Makes each check once, side by side. A store that is away is left to [`Self::keep_checking`]; one that must not be
-    /// used is an error of the start.
+    /// Makes each check once, side by side. A store that is away is left to [`Self::keep_checking`]; one that
+    /// must not be used is an error of the start.
     pub(crate) async fn begin(&self) -> Result<(), WireError> {
         let checked =
             join_all(self.checks.iter().map(async |check| (check.store(), check.check().await))).await;

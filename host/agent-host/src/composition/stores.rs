@@ -28,7 +28,8 @@ use crate::tasks::Tasks;
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Most idempotency keys of all callers together, and most bytes of their answers, that are kept in this process.
+/// Most idempotency keys of all callers together, and most bytes of their answers, that are kept in this
+/// process.
 const KEYS_IN_PROCESS: KeyBounds = KeyBounds { keys: 100_000, bytes: 64 << 20 };
 
 /// What Variant B keeps besides.
@@ -41,7 +42,8 @@ pub(crate) struct Shared {
     pub(crate) key_value: Arc<dyn Probe>,
 }
 
-/// What looks at the settings of the stores' servers. `has_queue` says whether jobs lie in Redis, if there is one.
+/// What looks at the settings of the stores' servers. `has_queue` says whether jobs lie in Redis, if there is
+/// one.
 pub(crate) fn checks(
     config: &Stores,
     opened: &Opened,
@@ -111,7 +113,8 @@ pub(crate) fn tool_versions(opened: &Opened) -> Option<Arc<dyn ToolVersions>> {
     Some(Arc::new(SqlToolVersions::new(database)))
 }
 
-/// The queue of jobs, for whoever looks at it from beside the service: nothing is worked off and nobody writes for it.
+/// The queue of jobs, for whoever looks at it from beside the service: nothing is worked off and nobody
+/// writes for it.
 pub(crate) fn queue(config: &Stores, opened: &Opened) -> Result<Option<Arc<dyn JobQueue>>, WireError> {
     Ok(match (&config.key_value, &opened.database) {
         (Some(KeyValue::Redis(url)), _) => {

@@ -13,20 +13,20 @@ use super::setting::{HOUR, millis, milliseconds, number, one_of, path, settings,
 use super::token_budget;
 
 settings! {
-    /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit unless this
-    /// is set.
+    /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit
+    /// unless this is set.
     MAX_CONCURRENT_AGENTS = number(1, 100_000).or_number(|| DEFAULT_PLACES as u64);
     /// How long a request waits for a free agent before it is turned away.
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or_number(|| millis(DEFAULT_WAIT));
-    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow local
-    /// model: LLM_TIMEOUT_MS follows it.
+    /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow
+    /// local model: LLM_TIMEOUT_MS follows it.
     AGENT_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| 30_000);
     /// How many runs the circuit breaker must have seen before it may open.
     CIRCUIT_MIN_VOLUME = number(0, 1_000_000).or_number(|| DEFAULT_MIN_VOLUME);
     /// Whether results are kept and given again to the same question.
     RESULT_CACHE = one_of(&["on", "off"]).or("on");
-    /// A file with what the model is told before every conversation, at most 64 KiB of UTF-8. It is read when the service
-    /// starts.
+    /// A file with what the model is told before every conversation, at most 64 KiB of UTF-8. It is read when
+    /// the service starts.
     AGENT_INSTRUCTIONS = path();
     /// Where gateway requests of high priority go.
     AGENT_CLUSTER_URL = url(&["https", "http"]);

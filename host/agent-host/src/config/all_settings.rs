@@ -1,5 +1,5 @@
-//! Every setting: the one table that the messages, the documentation and the order of both are made from. The settings
-//! themselves are declared by their concerns.
+//! Every setting: the one table that the messages, the documentation and the order of both are made from. The
+//! settings themselves are declared by their concerns.
 
 use super::setting::Setting;
 use super::{
@@ -26,7 +26,6 @@ static CONCERNS: [&[&Setting]; 13] = [
     webhooks::SETTINGS,
 ];
 
-/// Every setting.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
     CONCERNS.iter().flat_map(|settings| settings.iter().copied())
 }

@@ -1,13 +1,14 @@
 //! Everything an operator can set: a pure function from variables to a [`Config`], or to every problem at
 //! once.
 //!
-//! What settings are declared and read with, and the concerns that commands have as well (tools, stores, log), are
-//! `host_setup::settings`. Here:
+//! What settings are declared and read with, and the concerns that commands have as well (tools, stores,
+//! log), are `host_setup::settings`. Here:
 //!
-//! 1. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `retention`, `webhooks`: one file per concern,
-//!    which declares its settings and reads them into its struct. A default that another crate owns is that crate's
-//!    constant.
-//! 2. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all concerns.
+//! 1. `service`, `http`, `variant_b`, `observe`, `tracing`, `model`, `agent`, `retention`, `webhooks`: one
+//!    file per concern, which declares its settings and reads them into its struct. A default that another
+//!    crate owns is that crate's constant.
+//! 2. [`all_settings`]: all settings. [`settings_reference`]: the table as people read it. [`Config`]: all
+//!    concerns.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
@@ -56,7 +57,6 @@ use reader::{Reader, Reported};
 /// Everything an operator can set.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Which service this is.
     pub service: Service,
     /// How it is reached.
     pub http: Http,

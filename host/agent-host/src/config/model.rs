@@ -25,13 +25,13 @@ settings! {
     ALT_LLM_MODEL = special(ALLOWED);
     /// The second provider's address.
     ALT_LLM_BASE_URL = url(&["https", "http"]);
-    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The model's
-    /// health check may take as long.
+    /// How long one model call may take. When it is not set and AGENT_TIMEOUT_MS is more, that holds. The
+    /// model's health check may take as long.
     LLM_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(CALL_TIMEOUT));
     /// How often a failed model call is made again.
     LLM_RETRIES = number(0, 10).or_number(|| u64::from(RETRIES));
-    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts as
-    /// one. A failure is kept for 5 s at most.
+    /// How long a good answer of the model's health check is kept; 0 asks every time. A reply to a run counts
+    /// as one. A failure is kept for 5 s at most.
     LLM_HEALTH_TTL_MS = milliseconds(0, HOUR).or_number(|| 30_000);
 }
 
@@ -62,7 +62,6 @@ pub struct Models {
 /// One model, and how to get at it.
 #[derive(Debug, Clone)]
 pub struct ModelAccess {
-    /// Which model.
     pub id: ModelId,
     /// The provider's key.
     pub api_key: Secret,

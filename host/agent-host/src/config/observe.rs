@@ -13,7 +13,6 @@ settings! {
 /// What an operator sees of the service.
 #[derive(Debug, Clone)]
 pub struct Observe {
-    /// The log.
     pub log: Log,
     /// Stands before the names of the default process metrics (`METRICS_PREFIX`).
     pub metrics_prefix: String,

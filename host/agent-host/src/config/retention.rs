@@ -16,27 +16,26 @@ const MOST_DAYS: u64 = 36_500;
 const MOST_COUNT: u64 = 10_000_000;
 
 settings! {
-    /// Days for which jobs that have ended are kept, with their results; 0 is for good. Jobs on Redis whose producer asked for
-    /// something else (removeOnComplete, removeOnFail) are kept as asked for. A job that is gone is answered from the record
-    /// of its run.
+    /// Days for which jobs that have ended are kept, with their results; 0 is for good. Jobs on Redis whose
+    /// producer asked for something else (removeOnComplete, removeOnFail) are kept as asked for. A job that
+    /// is gone is answered from the record of its run.
     JOBS_RETENTION_DAYS = number(0, MOST_DAYS).or_number(|| 7);
-    /// How many jobs that have ended are kept at least, the newest; older ones are removed before their days are over. 0 is
-    /// no bound.
+    /// How many jobs that have ended are kept at least, the newest; older ones are removed before their days
+    /// are over. 0 is no bound.
     JOBS_RETENTION_COUNT = number(0, MOST_COUNT).or_number(|| 0);
-    /// Days for which runs that have ended are kept: records, journals, and what tools were answered over HTTP. Also
-    /// for kept conversations and lines of the audit trail of tools. 0 is for good. On PostgreSQL runs that are kept
-    /// for 28 days or longer go by the month, as whole tables, so that they stay for up to a month longer, unless
-    /// RUNS_RETENTION_COUNT is set.
+    /// Days for which runs that have ended are kept: records, journals, and what tools were answered over
+    /// HTTP. Also for kept conversations and lines of the audit trail of tools. 0 is for good. On PostgreSQL
+    /// runs that are kept for 28 days or longer go by the month, as whole tables, so that they stay for up to
+    /// a month longer, unless RUNS_RETENTION_COUNT is set.
     RUNS_RETENTION_DAYS = number(0, MOST_DAYS).or_number(|| 30);
-    /// How many runs that have ended are kept at least, the newest; older ones are removed before their days are over. 0 is no
-    /// bound.
+    /// How many runs that have ended are kept at least, the newest; older ones are removed before their days
+    /// are over. 0 is no bound.
     RUNS_RETENTION_COUNT = number(0, MOST_COUNT).or_number(|| 0);
 }
 
 /// How long what has ended is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Jobs.
     pub jobs: Bounds,
     /// Runs, and by its age the audit trail of tools.
     pub runs: Bounds,

@@ -18,7 +18,6 @@ settings! {
     AWS_LAMBDA_RUNTIME_API = special("host:port");
 }
 
-/// Which service this is.
 #[derive(Debug, Clone)]
 pub struct Service {
     /// `SERVICE_VARIANT`.

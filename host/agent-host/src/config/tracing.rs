@@ -13,18 +13,20 @@ use super::reader::{Reader, Reported};
 use super::setting::{HOUR, hidden, key, milliseconds, one_of, settings, special, text, url};
 
 settings! {
-    /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces are
-    /// exported by OTLP over HTTP. A collector that wants no key takes any.
+    /// The key of the tracing service, sent as Authorization: Bearer and as X-API-Key. When it is set, traces
+    /// are exported by OTLP over HTTP. A collector that wants no key takes any.
     TRACING_API_KEY = key();
-    /// The project that traces are filed under, sent as Langsmith-Project and as the resource attribute project.
+    /// The project that traces are filed under, sent as Langsmith-Project and as the resource attribute
+    /// project.
     TRACING_PROJECT = special("text that can stand in an HTTP header").or("production");
     /// The collector that traces are exported to: they are posted to /v1/traces below it.
     OTEL_EXPORTER_OTLP_ENDPOINT = url(&["https", "http"]).or("http://localhost:4318");
     /// The whole address that traces are posted to, where it is another one.
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = url(&["https", "http"]);
-    /// More headers of every export. They override those that follow from TRACING_API_KEY and TRACING_PROJECT.
+    /// More headers of every export. They override those that follow from TRACING_API_KEY and
+    /// TRACING_PROJECT.
     OTEL_EXPORTER_OTLP_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
-    /// The same, and overrides those.
+    /// More headers of every export of traces. They override those of OTEL_EXPORTER_OTLP_HEADERS.
     OTEL_EXPORTER_OTLP_TRACES_HEADERS = hidden("name=value pairs, percent-encoded and separated by commas");
     /// The protocol of the export. No other is spoken.
     OTEL_EXPORTER_OTLP_PROTOCOL = special(PROTOCOL).or(PROTOCOL);
@@ -34,7 +36,8 @@ settings! {
     OTEL_SERVICE_NAME = text().or("agent-host");
     /// More attributes of every trace.
     OTEL_RESOURCE_ATTRIBUTES = special("name=value pairs, percent-encoded and separated by commas");
-    /// Which traces are recorded. The sampled flag of a caller decides only with those that begin with parentbased.
+    /// Which traces are recorded. The sampled flag of a caller decides only with those that begin with
+    /// parentbased.
     OTEL_TRACES_SAMPLER = one_of(&[
         "always_on",
         "always_off",
@@ -58,7 +61,8 @@ const TRACES_PATH: &str = "v1/traces";
 /// The export of traces. Absent from the configuration unless `TRACING_API_KEY` is set.
 #[derive(Debug, Clone)]
 pub struct Tracing {
-    /// Where spans are posted to (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or below `OTEL_EXPORTER_OTLP_ENDPOINT`).
+    /// Where spans are posted to (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or below
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`).
     pub endpoint: HttpUrl,
     /// Goes with every export (`TRACING_API_KEY`).
     pub api_key: Secret,
@@ -85,7 +89,8 @@ pub struct Tracing {
 pub struct Sampling {
     /// The share of traces, decided by their ids so that every service decides alike.
     pub ratio: f64,
-    /// Whether the sampled flag of a caller decides instead, where there is one. Callers can then force sampling.
+    /// Whether the sampled flag of a caller decides instead, where there is one. Callers can then force
+    /// sampling.
     pub follows_parent: bool,
 }
 

@@ -13,7 +13,8 @@ settings! {
     /// Signs and verifies the bearer tokens of Variant B. In production one of less than 32 bytes is warned
     /// of.
     JWT_SECRET = secret().needed(Need::VariantB);
-    /// Whether clients of OpenAI find the agent under /v1/, with the same bearer tokens. Only Variant B has those.
+    /// Whether clients of OpenAI find the agent under /v1/, with the same bearer tokens. Only Variant B has
+    /// those.
     OPENAI_API = one_of(&["on", "off"]).or_derived("on with Variant B, off without");
 }
 

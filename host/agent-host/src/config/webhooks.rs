@@ -5,9 +5,11 @@ use super::setting::{hidden, settings, special};
 use crate::webhooks::{PrivateHosts, WebhookSecret};
 
 settings! {
-    /// Signs webhooks of jobs (Standard Webhooks); without it webhookUrl is refused. The Ed25519 key pair is derived from it.
+    /// Signs webhooks of jobs (Standard Webhooks); without it webhookUrl is refused. The Ed25519 key pair is
+    /// derived from it.
     WEBHOOK_SECRET = hidden("whsec_ and the base64 of 24 to 64 bytes");
-    /// The hosts, separated by commas, that may receive webhooks on private and loopback addresses, also over http.
+    /// The hosts, separated by commas, that may receive webhooks on private and loopback addresses, also over
+    /// http.
     WEBHOOK_PRIVATE_HOSTS = special("host names or addresses, separated by commas");
 }
 

@@ -1,12 +1,12 @@
-//! What tools are answered over HTTP, on its way into the store (`TOOLS_RECORD_HTTP=on`), so that `agent-tool replay` can
-//! answer them the same again.
+//! What tools are answered over HTTP, on its way into the store (`TOOLS_RECORD_HTTP=on`), so that `agent-tool
+//! replay` can answer them the same again.
 //!
-//! A call never waits for any of it: [`Recorder`] puts exchanges into a bounded queue, and [`Drain`] writes them with a task
-//! of its own. What the queue has no room for, what the store's bounds leave no room for and what the store fails to write
-//! is left away, counted, and said in the log.
+//! A call never waits for any of it: [`Recorder`] puts exchanges into a bounded queue, and [`Drain`] writes
+//! them with a task of its own. What the queue has no room for, what the store's bounds leave no room for and
+//! what the store fails to write is left away, counted, and said in the log.
 //!
-//! What does not belong here: what may be in an exchange (`tool-host/src/egress/recording.rs` leaves credentials away) and
-//! which answer a request gets when a run is replayed (`agent-tool/src/replay`).
+//! What does not belong here: what may be in an exchange (`tool-host/src/egress/recording.rs` leaves
+//! credentials away) and which answer a request gets when a run is replayed (`agent-tool/src/replay`).
 
 #[cfg(test)]
 mod tests;

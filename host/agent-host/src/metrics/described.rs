@@ -1,4 +1,5 @@
-//! What is said of a metric where it is declared, kept for the reference of all metrics (`agent-host metrics`).
+//! What is said of a metric where it is declared, kept for the reference of all metrics (`agent-host
+//! metrics`).
 
 use prometheus::core::Collector;
 use prometheus::proto::{MetricFamily, MetricType};
@@ -20,13 +21,13 @@ impl Register for Registry {
 /// One metric, as its reference shows it.
 #[derive(Debug, Serialize)]
 pub struct Described {
-    /// Its name; of a histogram without `_bucket`, `_sum` and `_count`.
+    /// Name of the metric; of a histogram without `_bucket`, `_sum` and `_count`.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: Vec<String>,
-    /// Its help text.
+    /// Help text of the metric.
     pub help: String,
 }
 

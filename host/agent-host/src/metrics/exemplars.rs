@@ -1,4 +1,5 @@
-//! Exemplars: of each bucket of a histogram the trace that fell into it last. They are shown only in OpenMetrics' form.
+//! Exemplars: of each bucket of a histogram the trace that fell into it last. They are shown only in
+//! OpenMetrics' form.
 //!
 //! Only sampled traces are noted, because nobody could look up another one.
 
@@ -17,7 +18,7 @@ pub(super) struct Exemplars(Arc<Histogram>);
 struct Histogram {
     /// Name of the histogram.
     family: &'static str,
-    /// Its one label, or none.
+    /// The histogram's one label, or none.
     label: Option<&'static str>,
     /// Upper bounds of its buckets but the last.
     buckets: &'static [f64],
@@ -70,7 +71,7 @@ impl Exemplars {
         self.0.label
     }
 
-    /// That of a bucket, counted from the lowest one.
+    /// Exemplar of a bucket, counted from the lowest one.
     pub(super) fn find(&self, label_value: &str, bucket: usize) -> Option<Exemplar> {
         *self.0.latest.lock().get(label_value)?.get(bucket)?
     }

@@ -14,9 +14,9 @@ pub(super) struct Family {
 /// What a sample means.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// It only grows.
+    /// The value only grows.
     Counter,
-    /// It goes up and down.
+    /// The value goes up and down.
     Gauge,
 }
 
@@ -78,13 +78,13 @@ impl Family {
 
 /// A series without labels, and how its value is found in what was read.
 pub(super) struct Series<T> {
-    /// Its name without the prefix.
+    /// Name of the series without the prefix.
     pub(super) name: &'static str,
     /// What its value means.
     pub(super) kind: Kind,
     /// What it is, for whoever reads the scrape.
     pub(super) help: &'static str,
-    /// Its value, if it could be read.
+    /// Value of the series, if it could be read.
     pub(super) value: fn(&T) -> Option<f64>,
 }
 

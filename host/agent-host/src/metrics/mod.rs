@@ -1,4 +1,5 @@
-//! What is counted, in Prometheus' text exposition format, and with exemplars in OpenMetrics' (`open_metrics`).
+//! What is counted, in Prometheus' text exposition format, and with exemplars in OpenMetrics'
+//! (`open_metrics`).
 //!
 //! - `invocations`: the three series of the interface (host/docs/interface/errors-and-limits.md#metrics).
 //!   `outcomes`: what runs came to. `models`, `tools`: what a run spends its time on.
@@ -6,7 +7,8 @@
 //!   `retention`: what is removed of what has ended.
 //! - `process`, `runtime`: what the process uses up, read at every scrape.
 //! - `telemetry`: what was lost of the log and of the traces.
-//! - `family`: samples that are known only when they are asked for. `described`: all metrics by name, for their reference.
+//! - `family`: samples that are known only when they are asked for. `described`: all metrics by name, for
+//!   their reference.
 //!
 //! A label's values are bounded: names of the configuration, of loaded components, or words of this code.
 //! Nothing that a caller sends or a provider answers becomes a label.
@@ -117,7 +119,7 @@ impl Metrics {
         text
     }
 
-    /// The same in the form that a scrape asks for.
+    /// The metrics in the form that a scrape asks for.
     pub fn render_as(&self, format: MetricsFormat) -> String {
         match format {
             MetricsFormat::Text => self.render(),

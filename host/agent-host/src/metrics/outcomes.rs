@@ -19,7 +19,7 @@ const CANCELLED: &str = "cancelled";
 /// Nobody waited any more: a client went away, or a worker lost its job.
 const DROPPED: Outcome = (CANCELLED, "dropped");
 
-/// Those without a stop reason.
+/// Outcomes without a stop reason.
 const OTHERS: [Outcome; 19] = [
     (CANCELLED, "requested"),
     DROPPED,

@@ -97,7 +97,8 @@ impl Usage {
             start_time: boot.map(|boot| boot as f64 + seconds(stat.starttime)),
             resident_bytes: stat.rss_bytes().get() as f64,
             virtual_bytes: stat.vsize as f64,
-            // prom-client shows VmData, which counts address space: tools reserve hundreds of megabytes of it.
+            // prom-client shows VmData, which counts address space: tools reserve hundreds of megabytes of
+            // it.
             heap_bytes: anonymous_kib.map(|kib| kib as f64 * 1024.0),
             open_fds: process.fd_count().ok().map(|count| count as f64),
             max_fds: max_fds.and_then(|limit| match limit {

@@ -1,5 +1,5 @@
-//! The queue of jobs. Asking it takes a round trip, which a scrape must not wait for, so it is asked beside the
-//! scrapes and they show the last answer.
+//! The queue of jobs. Asking it takes a round trip, which a scrape must not wait for, so it is asked beside
+//! the scrapes and they show the last answer.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

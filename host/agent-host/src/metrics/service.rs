@@ -1,4 +1,5 @@
-//! What stands around a run: the result cache, rate windows, the circuit, admission, records, attempts at jobs.
+//! What stands around a run: the result cache, rate windows, the circuit, admission, records, attempts at
+//! jobs.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -158,8 +158,8 @@ impl ToolMetrics {
         }
     }
 
-    /// Takes in what serves and what does not, before the first call to it. A tool that serves is its name, the
-    /// name of its component, and the component's digest.
+    /// Takes in what serves and what does not, before the first call to it. A tool that serves is its name,
+    /// the name of its component, and the component's digest.
     ///
     /// Every set of other tools counts as a swap, the first one included, and every fault that was not there
     /// before as a failure.

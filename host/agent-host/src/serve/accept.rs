@@ -13,8 +13,8 @@ use super::connection::{self, Shared};
 use super::connections::{Connections, Open};
 use crate::tasks::Tasks;
 
-/// The delays after failures to accept, so that one that lasts (no file descriptors left) neither ends the service nor
-/// keeps a processor busy. They double until a connection is accepted.
+/// The delays after failures to accept, so that one that lasts (no file descriptors left) neither ends the
+/// service nor keeps a processor busy. They double until a connection is accepted.
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -69,8 +69,8 @@ pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize,
     }
 }
 
-/// Closes the socket, and gives the connections that stood in line. Their clients were told by the kernel that
-/// the connection is made and may have sent a request; closing alone would reset them.
+/// Closes the socket, and gives the connections that stood in line. Their clients were told by the kernel
+/// that the connection is made and may have sent a request; closing alone would reset them.
 fn in_line(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
     // The socket itself is asked: tokio only knows what it has been told of.
     let Ok(listener) = listener.into_std() else { return Vec::new() };
@@ -82,7 +82,8 @@ fn in_line(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
     std::iter::from_fn(accept).collect()
 }
 
-/// Whether only the connection that was to be accepted has failed, so that the next one can be accepted at once.
+/// Whether only the connection that was to be accepted has failed, so that the next one can be accepted at
+/// once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

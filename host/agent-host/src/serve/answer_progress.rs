@@ -1,14 +1,17 @@
-//! Notices when the answers of a connection have reached its socket, which hyper does not tell. Until then the
-//! connection is busy; and after the last answer our side of it is shut while the client's side stays open: the client
-//! sees the end of the answer, and what it is still sending is read instead of being answered with a reset.
+//! Notices when the answers of a connection have reached its socket, which hyper does not tell. Until then
+//! the connection is busy; and after the last answer our side of it is shut while the client's side stays
+//! open: the client sees the end of the answer, and what it is still sending is read instead of being
+//! answered with a reset.
 //!
-//! hyper drops an answer's body as soon as it has taken the last of it into its buffer, and flushes the socket once that
-//! buffer is empty. So an answer has reached the socket with the first flush after its body was dropped. The next
-//! request may have begun before that: then the connection stays busy until its answer is flushed too.
+//! hyper drops an answer's body as soon as it has taken the last of it into its buffer, and flushes the
+//! socket once that buffer is empty. So an answer has reached the socket with the first flush after its body
+//! was dropped. The next request may have begun before that: then the connection stays busy until its answer
+//! is flushed too.
 //!
-//! Over HTTP/2 several answers are under way at once, and a request may be given up before its answer: a connection that does
-//! little else takes no other requests ([`Answers::given_up_often`]), and is cut off if that goes on ([`Answers::flooded`]). An answer is handed over in small parts there, so that hyper asks for the next
-//! one when the client has room for it: whoever does not ask for long has stalled ([`Taking`]).
+//! Over HTTP/2 several answers are under way at once, and a request may be given up before its answer: a
+//! connection that does little else takes no other requests ([`Answers::given_up_often`]), and is cut off if
+//! that goes on ([`Answers::flooded`]). An answer is handed over in small parts there, so that hyper asks for
+//! the next one when the client has room for it: whoever does not ask for long has stalled ([`Taking`]).
 
 use std::io;
 use std::pin::Pin;
@@ -25,11 +28,13 @@ use tokio::time::Instant;
 use super::connections::Activity;
 use super::http2::Taking;
 
-/// How many requests of a connection may be given up before their answers within a [`PERIOD`], beyond those that were answered
-/// (CVE-2023-44487), before it takes no other. Through a proxy it may be one client of many, so those under way go on.
+/// How many requests of a connection may be given up before their answers within a [`PERIOD`], beyond those
+/// that were answered (CVE-2023-44487), before it takes no other. Through a proxy it may be one client of
+/// many, so those under way go on.
 const MANY_GIVEN_UP: u32 = 100;
 
-/// The same before the connection is cut off, with all that is under way.
+/// Requests given up, counted as for [`MANY_GIVEN_UP`], before the connection is cut off, with all that is
+/// under way.
 const MOST_GIVEN_UP: u32 = 1_000;
 
 /// What was given up is counted anew after so long.
@@ -38,7 +43,8 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// Largest part of an answer that is handed over at once where the client says how much it takes.
 const PART_BYTES: usize = 16 << 10;
 
-/// How far the answers of a connection have got. Clones are of the same connection, whose task alone uses them.
+/// How far the answers of a connection have got. Clones are of the same connection, whose task alone uses
+/// them.
 #[derive(Clone)]
 pub(super) struct Answers(Arc<Progress>);
 
@@ -78,7 +84,8 @@ impl Answers {
         }))
     }
 
-    /// A request has come. What is returned becomes part of its [`AnswerBody`], or is dropped when there will be none.
+    /// A request has come. What is returned becomes part of its [`AnswerBody`], or is dropped when there will
+    /// be none.
     pub(super) fn begin(&self) -> Answering {
         self.0.under_way.fetch_add(1, Ordering::Relaxed);
         self.0.activity.becomes_busy();

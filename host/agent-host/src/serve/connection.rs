@@ -30,11 +30,12 @@ use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};
 use crate::metrics::HttpMetrics;
 use crate::tasks::when_woken;
 
-/// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only after the
-/// sockets were looked at, so a request that has arrived is seen, however short this is.
+/// How long a connection that has asked for nothing yet is looked at when it is to end. A timer fires only
+/// after the sockets were looked at, so a request that has arrived is seen, however short this is.
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
-/// The same for a connection that another one needs the place of: shorter, because that one waits.
+/// How long a connection that has asked for nothing yet is looked at when another one needs its place:
+/// shorter, because that one waits.
 const LOOK_WHEN_FULL: Duration = Duration::from_millis(1);
 
 /// How long a client that was told to go (`GOAWAY`) has to take leave, once all of its requests are answered.
@@ -48,8 +49,8 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<HttpMetrics>,
 }
 
-/// Serves a connection until either side has enough of it. After `stop`, or when another connection displaces it, it
-/// ends with the answer that is under way, or at once when there is none.
+/// Serves a connection until either side has enough of it. After `stop`, or when another connection displaces
+/// it, it ends with the answer that is under way, or at once when there is none.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -166,7 +167,7 @@ impl State {
             if !rest.goes_on {
                 self.answers.end_with_this();
             }
-            // It fails only when the connection has ended.
+            // Sending fails only when the connection has ended.
             let _ended = self.rests.send(rest);
         }
         answer.map(|body| AnswerBody::new(body, answering, taking))
@@ -190,8 +191,8 @@ impl State {
         }
     }
 
-    /// Ends when a connection of HTTP/2 was idle for as long as one may be, or up to twice that. Of HTTP/1 hyper looks after
-    /// it by itself.
+    /// Ends when a connection of HTTP/2 was idle for as long as one may be, or up to twice that. Of HTTP/1
+    /// hyper looks after it by itself.
     async fn asks_for_nothing(&self, open: &Open) {
         loop {
             let before = self.streams.load(Ordering::Relaxed);
@@ -222,8 +223,8 @@ async fn run_out(asked: &AtomicBool, limit: Duration) {
     }
 }
 
-/// Ends when the connection was displaced and is idle all the same: half of a request is none. One that is busy has
-/// until its answer is flushed, and then as long as one that was idle.
+/// Ends when the connection was displaced and is idle all the same: half of a request is none. One that is
+/// busy has until its answer is flushed, and then as long as one that was idle.
 async fn make_room(open: &Open) {
     open.displaced().await;
     loop {

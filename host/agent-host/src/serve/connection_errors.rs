@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use crate::metrics::HttpMetrics;
 
-/// Logs what hyper refused, and counts it like any other request: with the status that hyper answered it with.
+/// Logs what hyper refused, and counts it like any other request: with the status that hyper answered it
+/// with.
 pub(super) fn note(peer: SocketAddr, error: &(dyn Error + Send + Sync + 'static), metrics: &HttpMetrics) {
     let Some(error) = error.downcast_ref::<hyper::Error>().filter(|error| error.is_parse()) else {
         // Clients hang up as they like; nothing of ours has failed.

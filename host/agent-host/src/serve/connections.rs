@@ -1,8 +1,9 @@
-//! How many connections there are at once. Each costs a descriptor, and stores and the provider need some of them.
+//! How many connections there are at once. Each costs a descriptor, and stores and the provider need some of
+//! them.
 //!
-//! When all are taken, a new one displaces the one that has been idle for longest: a client that holds hundreds of
-//! idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What idle means is for
-//! `answer_progress.rs` to say.
+//! When all are taken, a new one displaces the one that has been idle for longest: a client that holds
+//! hundreds of idle connections starves nobody. While none is idle, new ones wait in the kernel's queue. What
+//! idle means is for `answer_progress.rs` to say.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ pub(super) struct Connections(Arc<Registry>);
 struct Registry {
     most: usize,
     metrics: Arc<HttpMetrics>,
-    /// Held while a connection begins or ends, and while the longest idle one is looked for; not for each request.
+    /// Held while a connection begins or ends, and while the longest idle one is looked for; not for each
+    /// request.
     open: Mutex<HashMap<u64, Arc<Slot>>>,
     /// Numbers connections and the moments at which they became idle. Begins at 1.
     ticks: AtomicU64,
@@ -34,7 +36,8 @@ struct Registry {
 struct Slot {
     /// [`BUSY`], [`DISPLACED`], or the tick at which it became idle.
     state: AtomicU64,
-    /// Cancelled once, when the connection is displaced. A request that comes just in time makes it busy again.
+    /// Cancelled once, when the connection is displaced. A request that comes just in time makes it busy
+    /// again.
     displaced: CancellationToken,
     /// Notified when a displaced connection that had become busy is idle again.
     idle_again: Notify,
@@ -68,8 +71,8 @@ impl Connections {
         }))
     }
 
-    /// Waits until there is room for one more, and displaces an idle connection to make some. Dropping the future
-    /// stops the wait.
+    /// Waits until there is room for one more, and displaces an idle connection to make some. Dropping the
+    /// future stops the wait.
     pub(super) async fn admit(&self) -> Open {
         if let Some(open) = self.try_admit() {
             return open;
@@ -119,9 +122,9 @@ impl Registry {
         self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks the connection that has been idle for longest to end, unless an idle one was asked already: that one ends
-    /// within milliseconds. One that was asked and is busy again ends with its answer, so it makes no room yet.
-    /// Returns whether one ends now.
+    /// Asks the connection that has been idle for longest to end, unless an idle one was asked already: that
+    /// one ends within milliseconds. One that was asked and is busy again ends with its answer, so it makes
+    /// no room yet. Returns whether one ends now.
     fn displace(&self) -> bool {
         let open = self.open.lock();
         loop {
@@ -168,7 +171,8 @@ impl Open {
         self.activity.slot.state.load(Ordering::SeqCst) == BUSY
     }
 
-    /// Resolves when the displaced connection, which was busy, has become idle. It may be busy once more by then.
+    /// Resolves when the displaced connection, which was busy, has become idle. It may be busy once more by
+    /// then.
     pub(super) async fn idle_again(&self) {
         self.activity.slot.idle_again.notified().await;
     }
@@ -178,7 +182,8 @@ impl Activity {
     /// A request has come.
     pub(super) fn becomes_busy(&self) {
         if self.slot.state.swap(BUSY, Ordering::SeqCst) == DISPLACED {
-            // It came just in time: this connection ends with its answer, and another one has to be found.
+            // The request came just in time: this connection ends with its answer, and another one has to be
+            // found.
             self.registry.change();
         }
     }

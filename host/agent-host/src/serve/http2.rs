@@ -1,8 +1,9 @@
-//! HTTP/2 on the socket of HTTP/1, for clients that know beforehand that it is spoken (h2c with prior knowledge): proxies,
-//! meshes, SDKs that keep one connection. Which of the two a connection speaks is told by its first bytes.
+//! HTTP/2 on the socket of HTTP/1, for clients that know beforehand that it is spoken (h2c with prior
+//! knowledge): proxies, meshes, SDKs that keep one connection. Which of the two a connection speaks is told
+//! by its first bytes.
 //!
-//! The streams of a connection are carried by the connection's own task, so what bounds and ends a connection bounds and ends
-//! them. What HTTP/1 needs no bound for, because it has one request at a time:
+//! The streams of a connection are carried by the connection's own task, so what bounds and ends a connection
+//! bounds and ends them. What HTTP/1 needs no bound for, because it has one request at a time:
 //!
 //! | a client that | is bounded by |
 //! |---|---|
@@ -38,7 +39,8 @@ use super::timeouts::Timeouts;
 /// Most streams of a connection at once.
 const MOST_STREAMS: u32 = 128;
 
-/// Most streams that a client has reset and that we have not looked at: one more is `GOAWAY` with `ENHANCE_YOUR_CALM`.
+/// Most streams that a client has reset and that we have not looked at: one more is `GOAWAY` with
+/// `ENHANCE_YOUR_CALM`.
 const MOST_PENDING_RESETS: usize = 20;
 
 /// Most streams that we have reset because of the client's errors, over the life of a connection.
@@ -81,7 +83,8 @@ pub(super) fn builder(streams: Streams, times: Timeouts) -> auto::Builder<Stream
 #[derive(Clone)]
 pub(super) struct Streams {
     begun: mpsc::UnboundedSender<Carried>,
-    /// The answer of the request that was begun last. hyper hands a stream over right after it has asked for its answer.
+    /// The answer of the request that was begun last. hyper hands a stream over right after it has asked for
+    /// its answer.
     taking: Arc<Mutex<Option<Taking>>>,
     stall: Duration,
 }
@@ -122,7 +125,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
                 () = stalls => tracing::debug!("a client took nothing of its answer: the stream was reset"),
             }
         };
-        // It fails only when the connection has ended.
+        // Sending fails only when the connection has ended.
         let _ended = self.begun.send(Box::pin(carried));
     }
 }
@@ -146,8 +149,8 @@ impl Begun {
     }
 }
 
-/// Names the host of a request in the header that HTTP/1 has for it: nobody further in has to tell the two apart. The target
-/// counts before a header (RFC 9113, section 8.3.1).
+/// Names the host of a request in the header that HTTP/1 has for it: nobody further in has to tell the two
+/// apart. The target counts before a header (RFC 9113, section 8.3.1).
 pub(super) fn name_host<B>(request: &mut Request<B>) {
     if let Some(authority) = request.uri().authority()
         && let Ok(host) = HeaderValue::try_from(authority.as_str())
@@ -179,8 +182,8 @@ impl Taking {
         self.0.is_taken.store(true, Ordering::Relaxed);
     }
 
-    /// Resolves when the client had no room for the next part for `limit`, or up to twice that. An answer that has nothing
-    /// more to give waits for us, not for the client.
+    /// Resolves when the client had no room for the next part for `limit`, or up to twice that. An answer
+    /// that has nothing more to give waits for us, not for the client.
     async fn stalls(&self, limit: Duration) {
         loop {
             let before = self.0.given.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! The same router as an AWS Lambda function: requests come from Lambda's runtime interface, not from a socket.
+//! The router as an AWS Lambda function: requests come from Lambda's runtime interface, not from a socket.
 //!
-//! A function is frozen as soon as its answer was given, so nothing that goes on by itself (working off the queue) is
-//! started there, see `cli/serve.rs`, and what is recorded and exported behind an answer elsewhere is recorded and
-//! exported before it here.
+//! A function is frozen as soon as its answer was given, so nothing that goes on by itself (working off the
+//! queue) is started there, see `cli/serve.rs`, and what is recorded and exported behind an answer elsewhere
+//! is recorded and exported before it here.
 
 mod event_path;
 #[cfg(test)]
@@ -37,15 +37,16 @@ use crate::telemetry::export::SpanFlusher;
 /// is down must not cost the answer.
 const RECORDING: Duration = Duration::from_secs(2);
 
-/// How long an answer waits for its spans to be exported. A collector that is slow or down costs that, and spans, but
-/// no answer.
+/// How long an answer waits for its spans to be exported. A collector that is slow or down costs that, and
+/// spans, but no answer.
 const EXPORTING: Duration = Duration::from_secs(1);
 
-/// How long an event that is being answered may take after the signal. The platform kills a function that takes
-/// longer than that to stop.
+/// How long an event that is being answered may take after the signal. The platform kills a function that
+/// takes longer than that to stop.
 const LAST_EVENT: Duration = Duration::from_millis(1500);
 
-/// How long an answer waits for both after the signal: it has to be given before the last event's time is over.
+/// How long an answer waits for both after the signal: it has to be given before the last event's time is
+/// over.
 const WRITING_AT_STOP: Duration = Duration::from_secs(1);
 
 /// Answers Lambda's events until the first of `signals`, and then the one that is being answered.

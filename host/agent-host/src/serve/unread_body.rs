@@ -1,9 +1,9 @@
-//! What becomes of a request body that its answer did not wait for: a missing token, a full rate window, an unknown
-//! path.
+//! What becomes of a request body that its answer did not wait for: a missing token, a full rate window, an
+//! unknown path.
 //!
-//! hyper closes a connection whose body was not read to its end, and does not say so: a client that sends head and
-//! body in two packets then finds its kept-alive connection reset. So the rest of the body is read and thrown away
-//! *after* the answer was sent, as nginx does with its lingering close:
+//! hyper closes a connection whose body was not read to its end, and does not say so: a client that sends
+//! head and body in two packets then finds its kept-alive connection reset. So the rest of the body is read
+//! and thrown away *after* the answer was sent, as nginx does with its lingering close:
 //!
 //! | rest of the body | the answer says | then |
 //! |---|---|---|
@@ -25,7 +25,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// What is read away of a body whose connection ends, at most: a client that goes on sending has had its chance.
+/// What is read away of a body whose connection ends, at most: a client that goes on sending has had its
+/// chance.
 const MOST_READ_AWAY: usize = 64 << 20;
 
 /// How much longer bodies are read away when the service stops.
@@ -51,8 +52,8 @@ pub(super) struct Lent {
 pub(super) fn lend(request: Request<Incoming>) -> (Request<LentBody>, Lent) {
     let waits_for_continue = request.headers().contains_key(EXPECT);
     let declared = request.body().size_hint().exact();
-    // Most requests have no body, and then there is nothing to be kept track of. In HTTP/2 a body is its stream's own: what
-    // is not read of it is reset.
+    // Most requests have no body, and then there is nothing to be kept track of. In HTTP/2 a body is its
+    // stream's own: what is not read of it is reset.
     let is_lent = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
     let rest = is_lent.then(Arc::default);
     let request = request.map(|body| LentBody { body: Some(body), rest: rest.clone() });
@@ -103,8 +104,9 @@ async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::E
     std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
 }
 
-/// Reads away one body after the other; never ends. It has to be polled by the task of the connection and after the
-/// connection itself: a body that is asked for before its answer is written would be called for with `100 Continue`.
+/// Reads away one body after the other; never ends. It has to be polled by the task of the connection and
+/// after the connection itself: a body that is asked for before its answer is written would be called for
+/// with `100 Continue`.
 pub(super) async fn read_away(mut rests: mpsc::UnboundedReceiver<Rest>, stop: CancellationToken) {
     while let Some(rest) = rests.recv().await {
         let hurried = async {

@@ -1,8 +1,8 @@
 //! Exports spans by OTLP over HTTP, with protobuf bodies.
 //!
-//! Spans that ended wait in a bounded queue for a task that posts them in batches. When the collector is down or slow
-//! the queue fills up, and further spans are dropped and counted: nothing that serves ever waits for a collector. The
-//! task posts with a client of its own, whose requests are not traced.
+//! Spans that ended wait in a bounded queue for a task that posts them in batches. When the collector is down
+//! or slow the queue fills up, and further spans are dropped and counted: nothing that serves ever waits for
+//! a collector. The task posts with a client of its own, whose requests are not traced.
 
 #[cfg(test)]
 mod tests;
@@ -130,8 +130,8 @@ pub struct Exporter {
 pub struct SpanFlusher(Sender<oneshot::Sender<()>>);
 
 impl SpanFlusher {
-    /// Waits until every span that ended before was exported or lost, which takes as long as the collector does, and
-    /// for ever if the exporter does not run. Dropping the future costs nothing but the wait.
+    /// Waits until every span that ended before was exported or lost, which takes as long as the collector
+    /// does, and for ever if the exporter does not run. Dropping the future costs nothing but the wait.
     pub async fn flush(&self) {
         let (flushed, wait) = oneshot::channel();
         if self.0.send(flushed).await.is_ok() {
@@ -205,8 +205,8 @@ impl Exporter {
         self.flusher.clone()
     }
 
-    /// Exports until `stopping`, then what is left in the queue, within 2 s. May be begun anew when it broke off: then
-    /// the batch that it was exporting is lost.
+    /// Exports until `stopping`, then what is left in the queue, within 2 s. May be begun anew when it broke
+    /// off: then the batch that it was exporting is lost.
     pub async fn run(&mut self, stopping: CancellationToken) {
         let lost = std::mem::take(&mut self.in_hand);
         self.count_lost(lost);

@@ -31,8 +31,8 @@ pub(super) struct JsonLines<W> {
 }
 
 impl<W> JsonLines<W> {
-    /// Writes to `writer`. `ids` knows which trace an entry belongs to. Only entries that are wanted at `level` get here;
-    /// spans get here that are only recorded.
+    /// Writes to `writer`. `ids` knows which trace an entry belongs to. Only entries that are wanted at
+    /// `level` get here; spans get here that are only recorded.
     pub(super) fn new(writer: W, ids: TraceIds, level: Level) -> Self {
         Self { writer, ids, level }
     }
@@ -101,7 +101,8 @@ fn render(event: &Event<'_>, fields: &Fields) -> serde_json::Result<Vec<u8>> {
     }
     for (name, value) in fields.0.iter().filter(|(name, _)| *name != "message") {
         match *name {
-            // These places are taken; an object that names a key twice is read differently everywhere.
+            // The names of these keys are taken; an object that names a key twice is read differently
+            // everywhere.
             "timestamp" | "level" | "target" => object.serialize_entry(&format!("fields.{name}"), value)?,
             name => object.serialize_entry(name, value)?,
         }

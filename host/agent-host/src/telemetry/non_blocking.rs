@@ -1,8 +1,8 @@
 //! A writer that never blocks: log entries go into a bounded queue, and a thread of its own writes them.
 //!
-//! When the reader of the log stalls, the queue fills up and further entries are dropped and counted; the threads that
-//! serve go on. `tracing-appender` has such a writer too; its guard prints to standard output when the worker is stuck
-//! there, which then blocks the end of the process, so it is not used.
+//! When the reader of the log stalls, the queue fills up and further entries are dropped and counted; the
+//! threads that serve go on. `tracing-appender` has such a writer too; its guard prints to standard output
+//! when the worker is stuck there, which then blocks the end of the process, so it is not used.
 //!
 //! Invariants: [`NonBlocking::write_entry`] holds the lock for a copy and never for a system call, and
 //! [`NonBlocking::flush`] returns within its time limit.
@@ -23,8 +23,9 @@ pub(super) const CAPACITY: usize = 1 << 20;
 /// several processes that share a pipe do not mix.
 const CHUNK: usize = 4096;
 
-/// The writer thread lets entries gather for this long before it looks for more. While the service is busy, threads that
-/// log need not wake it for each entry, which costs more than the entry; a quiet service's entry is written at once.
+/// The writer thread lets entries gather for this long before it looks for more. While the service is busy,
+/// threads that log need not wake it for each entry, which costs more than the entry; a quiet service's entry
+/// is written at once.
 const GATHER: Duration = Duration::from_millis(2);
 
 /// The pause before writing again to a stream that is in non-blocking mode and takes nothing now.
@@ -56,13 +57,13 @@ struct State {
     idle: bool,
     /// Entries that were dropped since the process began.
     dropped: u64,
-    /// Those of them that a log entry has told of.
+    /// Dropped entries that a log entry has told of.
     reported: u64,
 }
 
 impl NonBlocking {
-    /// Starts the thread that writes to `stream`. `report` is called on it with the number of entries that were dropped
-    /// since the last call, once the reader has taken half of what waited.
+    /// Starts the thread that writes to `stream`. `report` is called on it with the number of entries that
+    /// were dropped since the last call, once the reader has taken half of what waited.
     pub(super) fn start(
         stream: impl Write + Send + 'static,
         capacity: usize,
@@ -124,7 +125,8 @@ impl State {
         self.chunks.is_empty() && !self.busy && self.dropped == self.reported
     }
 
-    /// The number of drops to tell of now. It waits for room, or the entry that tells would be dropped as well.
+    /// The number of drops to tell of now. It waits for room, or the entry that tells would be dropped as
+    /// well.
     fn unreported(&mut self, capacity: usize) -> Option<u64> {
         let count = self.dropped - self.reported;
         (count > 0 && self.bytes <= capacity / 2).then(|| {
@@ -166,8 +168,9 @@ impl Queue {
             has_written = true;
             drop(state);
             if write_whole(&mut stream, &chunk).is_err() {
-                // Nobody reads the log any more (`EPIPE`) or it cannot be kept (`ENOSPC`). The service goes on. These
-                // drops are not reported in the log: that entry would fail as well, and cause the next one.
+                // Nobody reads the log any more (`EPIPE`) or it cannot be kept (`ENOSPC`). The service goes
+                // on. These drops are not reported in the log: that entry would fail as well, and cause the
+                // next one.
                 let lines = chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
                 let mut state = self.state.lock();
                 state.dropped += lines;
@@ -183,7 +186,8 @@ fn write_whole(stream: &mut impl Write, mut chunk: &[u8]) -> io::Result<()> {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => chunk = chunk.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Somebody who shares the stream has put it into non-blocking mode: a reader that stalls, seen otherwise.
+            // Somebody who shares the stream has put it into non-blocking mode: a reader that stalls, seen
+            // otherwise.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 thread::park_timeout(WOULD_BLOCK_PAUSE)
             }

@@ -1,14 +1,14 @@
 //! Records spans of `tracing` as OpenTelemetry spans.
 //!
-//! A span is recorded when it declares the field `otel.kind` (`server`, `client`, `producer`, `consumer`, `internal`).
-//! `otel.name` replaces its name, `error.type` marks it as failed, every other field is an attribute. A trace begins at
-//! a server, a consumer or a producer: spans of other kinds without a parent, such as those of health checks, are not
-//! recorded. An entry that declares the field `otel.event` is an event of the span that it is in, named by that field; it is
-//! in no log.
+//! A span is recorded when it declares the field `otel.kind` (`server`, `client`, `producer`, `consumer`,
+//! `internal`). `otel.name` replaces its name, `error.type` marks it as failed, every other field is an
+//! attribute. A trace begins at a server, a consumer or a producer: spans of other kinds without a parent,
+//! such as those of health checks, are not recorded. An entry that declares the field `otel.event` is an
+//! event of the span that it is in, named by that field; it is in no log.
 //!
-//! `tracing-opentelemetry` does the same for the general case. It is not used because it makes a span's id only when
-//! the span is entered, so the log cannot name it, has no lists and no unsigned numbers, and takes a caller's
-//! context only from crates that know OpenTelemetry.
+//! `tracing-opentelemetry` does the same for the general case. It is not used because it makes a span's id
+//! only when the span is entered, so the log cannot name it, has no lists and no unsigned numbers, and takes
+//! a caller's context only from crates that know OpenTelemetry.
 
 use std::fmt::{self, Debug};
 use std::time::SystemTime;
@@ -64,7 +64,8 @@ pub(super) fn is_span_event(metadata: &Metadata<'_>) -> bool {
     metadata.is_event() && metadata.fields().field(EVENT).is_some()
 }
 
-/// What the layer is to see: all spans of ours, because any of them may have a caller's context, and their events.
+/// What the layer is to see: all spans of ours, because any of them may have a caller's context, and their
+/// events.
 pub(super) fn is_recorded(metadata: &Metadata<'_>) -> bool {
     (metadata.is_span() || is_span_event(metadata)) && super::is_ours(metadata)
 }

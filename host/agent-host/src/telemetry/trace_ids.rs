@@ -8,8 +8,8 @@ use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-/// Finds the context of an entry, in spans that the log itself does not show as well. It is a layer because that is how
-/// it learns of the registry; clones know the same one.
+/// Finds the context of an entry, in spans that the log itself does not show as well. It is a layer because
+/// that is how it learns of the registry; clones know the same one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TraceIds(Arc<OnceLock<WeakDispatch>>);
 

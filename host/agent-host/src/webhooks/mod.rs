@@ -70,7 +70,7 @@ impl HttpWebhooks {
     }
 
     async fn post(&self, url: &str, message: &WebhookMessage) -> Result<WebhookReply, String> {
-        // It was checked when it was submitted. The settings may be others now.
+        // The URL was checked when it was submitted. The settings may be others now.
         let (url, reach) = self.read(url).map_err(str::to_owned)?;
         let now = SystemTime::now();
         let host = url.authority().to_owned();
@@ -82,7 +82,7 @@ impl HttpWebhooks {
         self.slow.note(&host, sent.as_ref().is_err_and(outbound::Error::is_timeout));
         let response = sent.map_err(|error| describe(&error, limit))?;
         let retry_after = response.headers().get(RETRY_AFTER);
-        // Its body is nobody's concern: dropping the response closes the connection.
+        // The response's body is not needed: dropping the response closes the connection.
         Ok(WebhookReply {
             outcome: Ok(response.status().as_u16()),
             retry_after: retry_after.and_then(|value| read_retry_after(value.to_str().ok()?, now)),

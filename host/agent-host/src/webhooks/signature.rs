@@ -1,5 +1,6 @@
-//! Signatures of Standard Webhooks: `v1` (HMAC-SHA256) for receivers who hold the secret, and `v1a` (Ed25519) for those who
-//! hold the public key only. The key pair is derived from the secret, so that there is one thing to keep and to replace.
+//! Signatures of Standard Webhooks: `v1` (HMAC-SHA256) for receivers who hold the secret, and `v1a` (Ed25519)
+//! for those who hold the public key only. The key pair is derived from the secret, so that there is one
+//! thing to keep and to replace.
 
 use std::fmt;
 
@@ -41,7 +42,7 @@ pub(crate) struct SigningKeys {
 
 impl SigningKeys {
     pub(crate) fn of(secret: &WebhookSecret) -> Self {
-        // It was decoded when it was read.
+        // The secret was decoded when it was read.
         let secret = decode(secret.0.expose()).unwrap_or_default();
         let symmetric = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         // A seed has 32 bytes, as this digest has.

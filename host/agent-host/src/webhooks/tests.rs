@@ -32,8 +32,8 @@ fn a_message_is_signed_as_the_specification_has_it() {
     UnparsedPublicKey::new(&ED25519, public).verify(content.as_bytes(), &signature).unwrap();
 }
 
-/// Sends a message to a receiver of this machine, which the operator allows, that answers with this and stays connected. Also how
-/// long that took.
+/// Sends a message to a receiver of this machine, which the operator allows, that answers with this and stays
+/// connected. Also how long that took.
 async fn send_to_receiver(answer: String) -> (Result<u16, String>, Duration) {
     let listening = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listening.local_addr().unwrap());
@@ -54,7 +54,8 @@ async fn send_to_receiver(answer: String) -> (Result<u16, String>, Duration) {
     (reply.outcome, taken)
 }
 
-/// The address that it names is as private as its own, and allowed as well: following it would end in an error.
+/// The address that it names is as private as its own, and allowed as well: following it would end in an
+/// error.
 #[tokio::test]
 async fn a_receiver_that_redirects_to_another_address_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {

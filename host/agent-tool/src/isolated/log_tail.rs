@@ -1,4 +1,5 @@
-//! The log of a command that makes many calls on purpose: kept for the report instead of printed, the last lines of it.
+//! The log of a command that makes many calls on purpose: kept for the report instead of printed, the last
+//! lines of it.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;

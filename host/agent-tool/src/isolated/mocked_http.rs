@@ -15,7 +15,7 @@ enum Mode {
     Nobody,
     /// The lines of a case, each once.
     Lines(Upstream),
-    /// The same trouble for every request.
+    /// One trouble for every request.
     Trouble(Trouble),
 }
 

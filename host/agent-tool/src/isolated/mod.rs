@@ -1,6 +1,6 @@
-//! A tool host over a temporary folder that holds one component, with nothing real behind it: what `tool inspect`, `tool
-//! check` and `tool test` look at components with. Requests are answered by [`MockedHttp`], values are kept in
-//! [`CountedValues`], and nothing that it writes outlives it but compiled components.
+//! A tool host over a temporary folder that holds one component, with nothing real behind it: what `tool
+//! inspect`, `tool check` and `tool test` look at components with. Requests are answered by [`MockedHttp`],
+//! values are kept in [`CountedValues`], and nothing that it writes outlives it but compiled components.
 //!
 //! One call is made at a time: what was seen during a call is that call's.
 
@@ -37,7 +37,8 @@ pub(super) use log_tail::LogTail;
 pub(super) use mocked_http::MockedHttp;
 pub(super) use probe::{Probe, Upstreams, is_bad};
 
-/// How long a call that was dropped may hold its slot: what the host gives it to end well, and a tick of its clock.
+/// How long a call that was dropped may hold its slot: what the host gives it to end well, and a tick of its
+/// clock.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What every host of a command is started with.
@@ -125,7 +126,7 @@ impl Isolated {
         self.host.faults().into_iter().next().map(|fault| fault.error)
     }
 
-    /// Its tools.
+    /// Tools of the component.
     pub(super) fn tools(&self) -> Vec<ToolListing> {
         self.host.list()
     }
@@ -144,14 +145,16 @@ impl Isolated {
     ) -> Called {
         let _before = (self.log.take(), self.meter.take());
         let call = to_call(tool, arguments);
-        // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a service.
+        // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a
+        // service.
         let deadline = Instant::now() + limit.unwrap_or(self.timeout * 2);
         let returned =
             self.host.everything().call(ToolRequest::outside_of_runs("test", &call, deadline)).await;
         Called { returned, cost: self.meter.take(), log: self.log.take() }
     }
 
-    /// Calls a tool and goes away as soon as the call waits. False if it still holds its slot when all grace is over.
+    /// Calls a tool and goes away as soon as the call waits. False if it still holds its slot when all grace
+    /// is over.
     pub(super) async fn cancel(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
         let call = to_call(tool, arguments);
         let tools = self.host.everything();

@@ -26,9 +26,9 @@ const LONGEST_SHRINKING: Duration = Duration::from_secs(20);
 pub(crate) enum Upstreams<'a> {
     /// Nobody answers.
     Nobody,
-    /// These lines, each once.
+    /// The lines given, each once.
     Lines(&'a [HttpLine]),
-    /// The same trouble every time.
+    /// Every request meets this trouble.
     Trouble(Trouble),
 }
 

@@ -1,8 +1,8 @@
 //! Answers of servers, from what was recorded.
 //!
-//! A request gets the first answer of its call that was not given yet and was to the same request: same method, URL and
-//! body; of a body that was recorded in part, that part. So the order of requests that a tool makes side by side does not
-//! matter, and of equal ones it does.
+//! A request gets the first answer of its call that was not given yet and was to the same request: same
+//! method, URL and body; of a body that was recorded in part, that part. So the order of requests that a tool
+//! makes side by side does not matter, and of equal ones it does.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use tool_host::{CallKey, HttpAnswers, HttpOutcome, HttpRequestRecord};
 /// The exchanges of a run, by the call that they belong to.
 pub(super) struct RecordedAnswers(Mutex<HashMap<String, Calls>>);
 
-/// Those of one call.
+/// Recorded exchanges of one call.
 #[derive(Default)]
 struct Calls {
     exchanges: Vec<Exchange>,

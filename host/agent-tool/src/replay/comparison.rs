@@ -1,7 +1,7 @@
 //! One call, as it went then and as it goes now: what differs.
 //!
-//! A difference is one of outcome, output, or of what it asked of which hosts. What it cost is shown beside it and is none:
-//! times differ always.
+//! A difference is one of outcome, output, or of what it asked of which hosts. What it cost is shown beside
+//! it and is none: times differ always.
 
 use agent_core::words::{ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
         #[serde(rename = "in")]
         parts: Vec<&'static str>,
     },
-    /// It cannot be said.
+    /// Whether the answers differ cannot be said.
     NotReplayed {
         why: String,
     },
@@ -160,7 +160,8 @@ impl Went {
     }
 }
 
-/// Sorted: hosts stand in the order of the first request, which may differ where requests are made side by side.
+/// Sorted: hosts stand in the order of the first request, which may differ where requests are made side by
+/// side.
 fn hosts(detail: &ReceiptDetail) -> Vec<String> {
     let mut hosts: Vec<_> = detail
         .exchanges

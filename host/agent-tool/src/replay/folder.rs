@@ -1,8 +1,9 @@
 //! The tools folder with another component in the place of one, in a folder that is thrown away.
 //!
-//! The policy names components by their digest, so what it says of the old one is said of the new one: its digest stands in
-//! the copy of the policy where the old one's stood. A signature beside the new component goes along. Secrets that the
-//! policy reads from files by a relative path are not found from the copy, and the component then is not loaded.
+//! The policy names components by their digest, so what it says of the old one is said of the new one: its
+//! digest stands in the copy of the policy where the old one's stood. A signature beside the new component
+//! goes along. Secrets that the policy reads from files by a relative path are not found from the copy, and
+//! the component then is not loaded.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,8 +14,8 @@ use host_setup::settings::Tools;
 use sha2::{Digest as _, Sha256};
 use tool_host::PolicyFile;
 
-/// Puts `file` in the place of the component whose file has the same name. `config` names the copies then, which are made
-/// in `scratch`.
+/// Puts `file` in the place of the component whose file has the same name. `config` names the copies then,
+/// which are made in `scratch`.
 pub(super) fn replace(config: &mut Tools, file: &Path, scratch: &Path) -> anyhow::Result<()> {
     let name = file.file_name().unwrap_or_default();
     let replaced = config.folder.join(name);

@@ -9,7 +9,7 @@ pub(super) struct RecordedRun {
     pub(super) id: String,
     pub(super) principal: Principal,
     pub(super) grants: Grants,
-    /// Those that were answered, in the order in which the model asked for them.
+    /// Calls that were answered, in the order in which the model asked for them.
     pub(super) calls: Vec<RecordedCall>,
 }
 

@@ -1,9 +1,9 @@
 //! `agent-tool replay`: the tool calls of a recorded run once more, and what differs.
 //!
-//! Nothing is reached: requests are answered from what `TOOLS_RECORD_HTTP=on` recorded (`answers.rs`), values that tools
-//! keep lie in a database that is thrown away, secrets have stand-ins, and no tool may call another. The clock is the
-//! machine's. `journal.rs` reads the calls, `folder.rs` puts another component in the place of one, `comparison.rs` says
-//! what differs and `report.rs` writes it out.
+//! Nothing is reached: requests are answered from what `TOOLS_RECORD_HTTP=on` recorded (`answers.rs`), values
+//! that tools keep lie in a database that is thrown away, secrets have stand-ins, and no tool may call
+//! another. The clock is the machine's. `journal.rs` reads the calls, `folder.rs` puts another component in
+//! the place of one, `comparison.rs` says what differs and `report.rs` writes it out.
 //!
 //! Calls that tools made of other tools are not made again: journals have digests of their arguments only.
 
@@ -40,7 +40,8 @@ use journal::{RecordedCall, RecordedRun};
 pub(crate) struct Arguments {
     /// Its id, run_…: it stands in results and in the log
     run_id: String,
-    /// A component that takes the place of the one in TOOLS_DIR whose file has the same name, with what that is granted
+    /// A component that takes the place of the one in TOOLS_DIR whose file has the same name, with what that
+    /// is granted
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
 }
@@ -117,7 +118,8 @@ async fn replay(
     if let Some(verdict) = comparison::unfit(then, answers.recorded(&then.call_id)) {
         return Comparison::not_made(then, verdict);
     }
-    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it did in the service.
+    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it did in the
+    // service.
     let deadline = Instant::now() + config.timeout * 2;
     let tools = host.everything();
     let now = tools.call(ToolRequest {

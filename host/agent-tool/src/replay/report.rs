@@ -1,4 +1,5 @@
-//! Comparisons as text for people. Whatever models, tools and servers wrote is cut and made safe for terminals.
+//! Comparisons as text for people. Whatever models, tools and servers wrote is cut and made safe for
+//! terminals.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
-//! Everything that a tool has to bear: arguments made from its schema, valid and invalid, upstreams in trouble, callers who
-//! go away. It answers or fails with a code; it never traps, runs out of time or memory, or answers otherwise afterwards.
+//! Everything that a tool has to bear: arguments made from its schema, valid and invalid, upstreams in
+//! trouble, callers who go away. It answers or fails with a code; it never traps, runs out of time or memory,
+//! or answers otherwise afterwards.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -182,7 +183,7 @@ impl Abuse<'_> {
             self.try_out(trouble.name(), &usual.arguments, Upstreams::Trouble(trouble)).await;
             self.result.troubles += 1;
         }
-        // It cannot end in time, so all it must not do is worse.
+        // A call to a silent upstream cannot end in time, so all it must not do is worse.
         let silent = Upstreams::Trouble(Trouble::Silent);
         let called = self.probe.call(&self.tool.tool, &usual.arguments, silent, Some(SILENCE)).await;
         self.result.troubles += 1;

@@ -1,4 +1,5 @@
-//! The cases of a component, one after the other, each in a host of its own: with what it mocks and nothing of another.
+//! The cases of a component, one after the other, each in a host of its own: with what it mocks and nothing
+//! of another.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! `agent-tool test`: a component's cases with mocked HTTP, then abuse of it, then what its calls cost.
 //!
-//! `cases`: the cases, each in a host of its own. `abuse`: everything that a tool has to bear. `report`: what came of it.
+//! `cases`: the cases, each in a host of its own. `abuse`: everything that a tool has to bear. `report`: what
+//! came of it.
 
 mod abuse;
 mod cases;

@@ -13,7 +13,6 @@ use tool_kit::finding::{self, Finding, Weight};
 use crate::inspect::tokens;
 use crate::isolated::{ComponentFile, Setup};
 
-/// What is tested.
 pub(super) struct Tested {
     pub(super) setup: Setup,
     pub(super) file: ComponentFile,

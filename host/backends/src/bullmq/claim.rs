@@ -1,11 +1,13 @@
-//! Claiming the next job: one poller per process asks for it, and waits on BullMQ's marker while there is none. A worker
-//! that has ended a job for good may be given the next one in the same step instead (`finish.rs`).
+//! Claiming the next job: one poller per process asks for it, and waits on BullMQ's marker while there is
+//! none. A worker that has ended a job for good may be given the next one in the same step instead
+//! (`finish.rs`).
 //!
-//! A poll, once begun, is driven to its end by the next caller: a job that Redis leased while its caller went away
-//! is not lost until its lease expires.
+//! A poll, once begun, is driven to its end by the next caller: a job that Redis leased while its caller went
+//! away is not lost until its lease expires.
 //!
-//! Where there are several shards they are asked in turn, each time beginning with the one after that which gave the last job,
-//! so that none of them waits for another one's backlog. A shard that does not answer holds up the others for a moment only.
+//! Where there are several shards they are asked in turn, each time beginning with the one after that which
+//! gave the last job, so that none of them waits for another one's backlog. A shard that does not answer
+//! holds up the others for a moment only.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -162,8 +164,8 @@ impl Pollers {
         }
     }
 
-    /// Waits until one of the shards may have a job. Where there is only one, its failure is told; one of several is polled
-    /// again, which tells.
+    /// Waits until one of the shards may have a job. Where there is only one, its failure is told; one of
+    /// several is polled again, which tells.
     async fn wait(&mut self, stores: &[Arc<Store>]) -> Result<(), QueueError> {
         for (store, poller) in stores.iter().zip(&mut self.each) {
             poller.begin_to_wait(store);
@@ -185,8 +187,8 @@ impl Pollers {
 }
 
 impl Poller {
-    /// Whoever claimed the last job left nothing to be polled for until it is time to look for stalled ones. A caller with
-    /// less patience than is waited then wants to know nevertheless.
+    /// Whoever claimed the last job left nothing to be polled for until it is time to look for stalled ones.
+    /// A caller with less patience than is waited then wants to know nevertheless.
     async fn poll_unless_drained(
         &mut self,
         store: &Arc<Store>,
@@ -220,7 +222,8 @@ impl Poller {
         }
     }
 
-    /// Says in the log when one of several shards begins or ceases to fail. Where there is one, the worker says so.
+    /// Says in the log when one of several shards begins or ceases to fail. Where there is one, the worker
+    /// says so.
     fn note(&mut self, store: &Store, error: Option<&QueueError>) {
         let (did_fail, shard) = (std::mem::replace(&mut self.is_failing, error.is_some()), store.shard.index);
         match error {
@@ -234,7 +237,8 @@ impl Poller {
         }
     }
 
-    /// A shard that fails is polled again after a while, and one of several whose wait fails as well: its next poll says why.
+    /// A shard that fails is polled again after a while, and one of several whose wait fails as well: its
+    /// next poll says why.
     fn begin_to_wait(&mut self, store: &Arc<Store>) {
         if self.wait.is_some() {
             return;
@@ -280,8 +284,8 @@ async fn poll(store: Arc<Store>, worker: String) -> Result<Polled, QueueError> {
 }
 
 impl Store {
-    /// Reads the answer of `scripts/claim.lua`, and does what is left to do about a job that was leased. When that fails the
-    /// claim is given up, and the job is claimed again when its lease has expired.
+    /// Reads the answer of `scripts/claim.lua`, and does what is left to do about a job that was leased. When
+    /// that fails the claim is given up, and the job is claimed again when its lease has expired.
     pub(super) async fn read_given(
         &self,
         answer: Value,
@@ -323,8 +327,8 @@ impl Store {
     }
 }
 
-/// A job that was leased, or how long it is worth waiting for one: BullMQ says `[0, 0, how long the queue is rate-limited
-/// (ms), when the next delayed job is due (ms)]`.
+/// A job that was leased, or how long it is worth waiting for one: BullMQ says `[0, 0, how long the queue is
+/// rate-limited (ms), when the next delayed job is due (ms)]`.
 fn read_leased(answer: Value) -> Result<Leased, Duration> {
     let Value::Array(answer) = answer else { return Err(STALLED_CHECK_INTERVAL) };
     let whole = |value: &Value| match value {
@@ -380,8 +384,8 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
 }
 
 impl Store {
-    /// Lists a job for its owner that was just claimed: another producer added it. The job is held whatever Redis says to
-    /// that.
+    /// Lists a job for its owner that was just claimed: another producer added it. The job is held whatever
+    /// Redis says to that.
     async fn list_for_owner(&self, claim: &Claim) {
         let Ok(data) = &claim.data else { return };
         let created = to_millis(claim.created_at);

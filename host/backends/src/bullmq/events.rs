@@ -1,8 +1,8 @@
-//! Which jobs have ended or are gone, from BullMQ's stream of events: its scripts write there what Node workers, operators
-//! and our own workers do.
+//! Which jobs have ended or are gone, from BullMQ's stream of events: its scripts write there what Node
+//! workers, operators and our own workers do.
 //!
-//! What the stream does not say: that a queue was drained or obliterated. Those who wait for a job look at it by themselves
-//! now and then (`agent_core::jobs`).
+//! What the stream does not say: that a queue was drained or obliterated. Those who wait for a job look at it
+//! by themselves now and then (`agent_core::jobs`).
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ type Event = (String, Vec<Vec<u8>>);
 /// How long Redis waits for an event.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long events may gather before they are read, so that a busy queue costs fifty reads a second and not one for each
-/// event. Jobs of this process wake those who wait for them without the stream.
+/// How long events may gather before they are read, so that a busy queue costs fifty reads a second and not
+/// one for each event. Jobs of this process wake those who wait for them without the stream.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// How many events are read at once. Some of them hold a job's result.
@@ -30,7 +30,8 @@ const MOST_READ: usize = 250;
 const BEGINNING: &str = "0-0";
 
 impl Store {
-    /// What has happened since `after`, an answer's cursor; without one the place is found from which to read on.
+    /// What has happened since `after`, an answer's cursor; without one the place is found from which to read
+    /// on.
     pub(super) async fn changes(&self, after: Option<&str>) -> Result<JobChanges, QueueError> {
         let Some(after) = after else {
             return Ok(JobChanges { cursor: self.last_event().await?, jobs: ChangedJobs::Any });
@@ -49,8 +50,8 @@ impl Store {
         Ok(JobChanges { cursor, jobs: if is_any { ChangedJobs::Any } else { ChangedJobs::These(ids) } })
     }
 
-    /// Nothing came. A stream that ends before the cursor is another one than was read before: the queue was obliterated, or
-    /// the server's clock went back.
+    /// Nothing came. A stream that ends before the cursor is another one than was read before: the queue was
+    /// obliterated, or the server's clock went back.
     async fn after_silence(&self, after: &str) -> Result<JobChanges, QueueError> {
         let last = self.last_event().await?;
         let jobs =

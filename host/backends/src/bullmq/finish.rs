@@ -1,5 +1,5 @@
-//! How an attempt ends, and its lease with it: completed, failed, retried, released or cancelled. An end is one command, and
-//! one that ends the job for good can claim the next one with it.
+//! How an attempt ends, and its lease with it: completed, failed, retried, released or cancelled. An end is
+//! one command, and one that ends the job for good can claim the next one with it.
 //!
 //! What has to be known of the job for that was noted when it was claimed ([`Claim::notes`]).
 
@@ -32,7 +32,7 @@ mod refusal {
 /// An attempt that ends, and what is stored of its job.
 struct EndingJob<'a> {
     claim: &'a Claim,
-    /// Its id in its shard.
+    /// Id of the job in its shard.
     job_id: &'a str,
     /// What its producer asked for.
     options: Options,
@@ -102,7 +102,8 @@ impl Store {
         self.end_for_good(job, End::Failed(reason), &fields).await.map(|(_, next)| next)
     }
 
-    /// Ends a job for good. Says what BullMQ answers, and gives the next job if one is wanted and there is one.
+    /// Ends a job for good. Says what BullMQ answers, and gives the next job if one is wanted and there is
+    /// one.
     async fn end_for_good(
         &self,
         job: &EndingJob<'_>,
@@ -123,7 +124,8 @@ impl Store {
             return Ok((0, None));
         }
         let Some(token) = token else { return Ok((answer, None)) };
-        // The job has ended, whatever becomes of the next one: it is claimed again when its lease has expired.
+        // The job has ended, whatever becomes of the next one: it is claimed again when its lease has
+        // expired.
         match self.read_given(given, token, leased_at).await {
             Ok(ClaimReply::Claim(claim, _)) => Ok((answer, Some(*claim))),
             Ok(ClaimReply::Cancelled | ClaimReply::Nothing(_)) => Ok((answer, None)),
@@ -188,8 +190,8 @@ impl Store {
         self.end_attempt(job.claim, &script.map_err(broken)?).await
     }
 
-    /// Ends an attempt after which there may be another one, unless the job is to be cancelled instead: nobody is to claim
-    /// again what its owner does not want.
+    /// Ends an attempt after which there may be another one, unless the job is to be cancelled instead:
+    /// nobody is to claim again what its owner does not want.
     async fn end_attempt(&self, claim: &Claim, script: &ScriptInvocation<'_>) -> Result<(), QueueError> {
         match self.answer_to(claim, script).await? {
             (refusal::CANCEL_REQUESTED, _) => self.cancel_as_worker(claim).await,
@@ -197,8 +199,8 @@ impl Store {
         }
     }
 
-    /// Runs a script that ends a lease. One that has expired is renewed once more, if nobody else has the job. Gives the
-    /// script's answer, and what it says beside that.
+    /// Runs a script that ends a lease. One that has expired is renewed once more, if nobody else has the
+    /// job. Gives the script's answer, and what it says beside that.
     async fn answer_to(
         &self,
         claim: &Claim,
@@ -240,8 +242,8 @@ impl<'a> EndingJob<'a> {
         self.options.stacktrace(self.claim.notes.get(STACKTRACE).map(String::as_str), reason)
     }
 
-    /// The token of the claim that this end makes: the same one however often the end is sent, so that the job which was
-    /// claimed the first time is given again.
+    /// The token of the claim that this end makes: the same one however often the end is sent, so that the
+    /// job which was claimed the first time is given again.
     fn next_token(&self, worker: &str) -> String {
         format!("{worker}:{}", hexadecimal(&Sha256::digest(format!("{}\0{}", self.claim.token, self.digest))))
     }

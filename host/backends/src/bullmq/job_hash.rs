@@ -1,5 +1,5 @@
-//! The hash that BullMQ keeps of a job, read as the core's words. Node writes it as well, so nothing is certain about any
-//! of it.
+//! The hash that BullMQ keeps of a job, read as the core's words. Node writes it as well, so nothing is
+//! certain about any of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -153,9 +153,9 @@ fn read_result(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).or_else(|_| to_raw_value(text)).ok()
 }
 
-/// The same for every attempt of a job. BullMQ counts ids from 1 again when Redis was emptied, so the time is part of
-/// it. So are the data, which others may edit, and how many runs of it have ended, after which others may retry it:
-/// what is done then is another run.
+/// Every attempt of a job has one run id. BullMQ counts ids from 1 again when Redis was emptied, so the time
+/// is part of it. So are the data, which others may edit, and how many runs of it have ended, after which
+/// others may retry it: what is done then is another run.
 fn run_id(job_id: &str, created: &str, runs: &str, data: &str) -> String {
     let identity = format!("{}\0{job_id}\0{created}\0{runs}\0{data}", agent_core::ports::queue::QUEUE);
     let digest = Sha256::digest(identity);
@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn a_run_id_differs_when_the_ids_begin_again_or_the_job_is_another_one() {
         let first = run_id("1", "1700000000000", "0", "{}");
-        // As every release before this one makes it: a job that one of them has begun goes on under the same run here.
+        // As every release before this one makes it: a job that one of them has begun goes on under the same
+        // run here.
         assert_eq!(first, "run_22c884c06cf597b6e28d893629108e46");
         for other in [
             run_id("1", "1700000000001", "0", "{}"),

@@ -1,5 +1,5 @@
-//! Leases: BullMQ's locks. A worker's heartbeat renews its lease; a job whose lease has expired is stalled and goes
-//! back to the queue, put there by whoever claims (`claim.rs`).
+//! Leases: BullMQ's locks. A worker's heartbeat renews its lease; a job whose lease has expired is stalled
+//! and goes back to the queue, put there by whoever claims (`claim.rs`).
 //!
 //! One script renews all leases that are due at one moment: workers of a process renew theirs together
 //! (`agent_core::jobs`), and whoever comes first waits a few milliseconds for the others.

@@ -15,8 +15,8 @@ use super::store::{Store, store_error};
 /// How many jobs are read at once.
 const BATCH: usize = 100;
 
-/// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first. Lists of several
-/// shards are merged in this order.
+/// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first.
+/// Lists of several shards are merged in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     score: u64,
@@ -47,7 +47,8 @@ impl Store {
         Ok(jobs.map(|(id, record)| read_job(&self.shard.public_id(id), record?)).collect())
     }
 
-    /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in the same step.
+    /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in
+    /// the same step.
     pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
         let key = self.own_keys.user(user_id);
         let mut list = redis::pipe();
@@ -61,7 +62,8 @@ impl Store {
             .map_err(store_error)
     }
 
-    /// A user's jobs behind a position, the newest first: one more than wanted, to know whether there are more.
+    /// A user's jobs behind a position, the newest first: one more than wanted, to know whether there are
+    /// more.
     async fn list(
         &self,
         wanted: &JobQuery<'_>,

@@ -1,5 +1,5 @@
-//! The text of the scripts that go beyond one of BullMQ's own: BullMQ's text, unchanged, as a function, and ours around it.
-//! What has to happen together is one script, and so one command.
+//! The text of the scripts that go beyond one of BullMQ's own: BullMQ's text, unchanged, as a function, and
+//! ours around it. What has to happen together is one script, and so one command.
 //!
 //! BullMQ's text changes BullMQ's keys; what ours adds is said at the top of each file in `scripts/`.
 
@@ -13,8 +13,8 @@ macro_rules! official {
 }
 pub(super) use official;
 
-/// How many active jobs one script looks at to find stalled ones: a script that takes long keeps everybody else waiting. A
-/// thousand take about a millisecond, and are what 200 processes work on at once.
+/// How many active jobs one script looks at to find stalled ones: a script that takes long keeps everybody
+/// else waiting. A thousand take about a millisecond, and are what 200 processes work on at once.
 pub(super) const MOST_LOOKED_AT: usize = 1000;
 
 const RECLAIM_STALLED: &str = include_str!("scripts/reclaim_stalled.lua");

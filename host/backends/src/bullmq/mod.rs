@@ -13,26 +13,28 @@
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
 //! | `agent-host:agent-tasks:sweeper`, `…:swept` | who removes old jobs now, and that it is not yet time to do so again |
 //!
-//! These are the names on one Redis. In a cluster the queue has one or more shards (`shard.rs`), each with keys of one hash slot:
-//! `{bull}:agent-tasks:…` and `agent-host:{bull}:agent-tasks:…` for one, `{bull:0}` and so on for more. [`BullQueue`] is all
-//! of them, `Store` is one: jobs are added to each in turn, claimed from each in turn (`claim.rs`), and their lists
-//! (`listing.rs`) and events (`stream.rs`) are merged.
+//! These are the names on one Redis. In a cluster the queue has one or more shards (`shard.rs`), each with
+//! keys of one hash slot: `{bull}:agent-tasks:…` and `agent-host:{bull}:agent-tasks:…` for one, `{bull:0}`
+//! and so on for more. [`BullQueue`] is all of them, `Store` is one: jobs are added to each in turn, claimed
+//! from each in turn (`claim.rs`), and their lists (`listing.rs`) and events (`stream.rs`) are merged.
 //!
-//! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`): `agentHostRuns`, how
-//! many runs of the job have ended for good, is part of the run's id, so that a job which somebody retries by hand runs anew.
-//! One of a job's options is ours too: `agentHostSubmitter` (`submitter.rs`).
+//! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`):
+//! `agentHostRuns`, how many runs of the job have ended for good, is part of the run's id, so that a job
+//! which somebody retries by hand runs anew. One of a job's options is ours too: `agentHostSubmitter`
+//! (`submitter.rs`).
 //!
-//! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With several shards no
-//! end claims the next one, so that no shard has to wait for the backlog of another. What BullMQ's scripts
-//! do not do in the same step stands in ours around them (`lua.rs`, `scripts/`). Nothing searches the lists of waiting and
-//! active jobs but a job's own end, as BullMQ's scripts do, and its cancellation. Whoever waits for a job is woken by BullMQ's
-//! stream of events (`events.rs`).
+//! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With
+//! several shards no end claims the next one, so that no shard has to wait for the backlog of another. What
+//! BullMQ's scripts do not do in the same step stands in ours around them (`lua.rs`, `scripts/`). Nothing
+//! searches the lists of waiting and active jobs but a job's own end, as BullMQ's scripts do, and its
+//! cancellation. Whoever waits for a job is woken by BullMQ's stream of events (`events.rs`).
 //!
-//! Stalled jobs are looked for by one process a second, and by one that starts, which may have had a predecessor. A look goes
-//! through the active jobs in parts of a thousand (`lua::MOST_LOOKED_AT`), so that no script takes long; from a thousand
-//! on there is a look for each part a second. It does not go by a set of leases of our own: the list is as long as workers
-//! are busy, so such a set would be written at each claim, renewal and end to spare reading as much once a second, and it
-//! would not know the jobs that Node workers and releases before this one hold. Those are found here like ours.
+//! Stalled jobs are looked for by one process a second, and by one that starts, which may have had a
+//! predecessor. A look goes through the active jobs in parts of a thousand (`lua::MOST_LOOKED_AT`), so that
+//! no script takes long; from a thousand on there is a look for each part a second. It does not go by a set
+//! of leases of our own: the list is as long as workers are busy, so such a set would be written at each
+//! claim, renewal and end to spare reading as much once a second, and it would not know the jobs that Node
+//! workers and releases before this one hold. Those are found here like ours.
 //!
 //! BullMQ's own scripts change BullMQ's keys, but for this, for which it has no script that fits:
 //!
@@ -46,8 +48,8 @@
 //! | a job leaves `wait`, `paused`, `delayed`, `prioritized`, `waiting-children` or `active`, with its lock and its entry in `stalled` | it is cancelled; BullMQ's script removes its hash | `cancel.lua` |
 //! | fields of a job's hash that are ours | it is added, claimed, reclaimed or cancelled | all of these but `renew.lua` |
 //!
-//! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's worker, or
-//! against the official port:
+//! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's
+//! worker, or against the official port:
 //!
 //! | feature | here |
 //! |---|---|
@@ -117,7 +119,6 @@ use time::{from_millis, now};
 /// What expires by itself after this long is kept for good: a hundred years.
 const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The queue.
 pub struct BullQueue {
     stores: Arc<[Arc<Store>]>,
     /// One slot at a time claims, on connections of its own; the others wait for the mutex.
@@ -129,25 +130,25 @@ pub struct BullQueue {
 
 impl BullQueue {
     /// The queue in that Redis, on connections of its own. Nothing is connected yet: while Redis is down, the
-    /// start-up's included, every call fails within about two seconds, and when it is back they work again: at the
-    /// latest when a probe of `redis` has found it there.
+    /// start-up's included, every call fails within about two seconds, and when it is back they work again:
+    /// at the latest when a probe of `redis` has found it there.
     ///
     /// A user's list of jobs, and that a job was cancelled, are kept for `kept_for`; for good without it.
     pub fn new(redis: &Redis, kept_for: Option<Duration>) -> Self {
         Self::with_shards(redis, 1, kept_for)
     }
 
-    /// The same in so many shards, if `redis` is a cluster. One Redis has one.
+    /// A queue in so many shards, if `redis` is a cluster. One Redis has one.
     pub fn with_shards(redis: &Redis, shards: usize, kept_for: Option<Duration>) -> Self {
         Self::open(redis, shards, LEASE, kept_for.unwrap_or(FOR_GOOD))
     }
 
-    /// The same with leases of another length, for tests that do not wait as long.
+    /// Opens a queue with leases of another length, for tests that do not wait as long.
     pub fn open_with_lease(url: &str, lease: Duration) -> Result<Self, AddressError> {
         Self::open_shards_with_lease(url, 1, lease)
     }
 
-    /// The same with several shards.
+    /// A queue with several shards, and leases of another length.
     pub fn open_shards_with_lease(url: &str, shards: usize, lease: Duration) -> Result<Self, AddressError> {
         Ok(Self::open(&Redis::open(url)?, shards, lease, FOR_GOOD))
     }
@@ -180,8 +181,8 @@ impl BullQueue {
         &self.stores[0]
     }
 
-    /// The shard for a new job: where its id lies if it was chosen, else each in turn but for those that are known to be
-    /// down.
+    /// The shard for a new job: where its id lies if it was chosen, else each in turn but for those that are
+    /// known to be down.
     fn store_for(&self, job: &JobData) -> &Arc<Store> {
         if let Some((store, _)) = job.id.as_deref().and_then(|id| self.locate(id)) {
             return store;

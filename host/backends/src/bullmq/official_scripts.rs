@@ -1,10 +1,10 @@
 //! BullMQ's own scripts, from its official Rust port (`build.rs` brings them), and their arguments.
 //!
-//! The port's `Queue` and `Worker` are not used. A job that is claimed by hand can only be completed there with
-//! a string, not with JSON; a failure cannot be counted as an attempt and tried again; what has ended is kept
-//! for ever; connecting holds up the start, and after an outage nothing works for up to five seconds. The
-//! scripts are what makes us speak the same protocol, and they are run over our own connection. Where more has to happen
-//! in the same step, `lua.rs` puts our own text around BullMQ's.
+//! The port's `Queue` and `Worker` are not used. A job that is claimed by hand can only be completed there
+//! with a string, not with JSON; a failure cannot be counted as an attempt and tried again; what has ended is
+//! kept for ever; connecting holds up the start, and after an outage nothing works for up to five seconds.
+//! The scripts are what makes us speak the same protocol, and they are run over our own connection. Where
+//! more has to happen in the same step, `lua.rs` puts our own text around BullMQ's.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ pub(super) struct OfficialScripts {
     schedule: Script,
 }
 
-/// How long it is remembered that a script was carried out, so that sending it once more has no second effect: longer than
-/// a connection that broke is tried again.
+/// How long it is remembered that a script was carried out, so that sending it once more has no second
+/// effect: longer than a connection that broke is tried again.
 const NOTED_FOR: Duration = Duration::from_secs(30);
 
-/// For how long whoever was elected to look for stalled jobs is the only one of all processes to do so: a little less than
-/// each of them waits between two elections.
+/// For how long whoever was elected to look for stalled jobs is the only one of all processes to do so: a
+/// little less than each of them waits between two elections.
 const ELECTED_FOR: Duration = Duration::from_millis(900);
 
 /// The end of an attempt: of which job, under which lease, and what tells it from any other end.
@@ -57,7 +57,7 @@ pub(super) struct Ending<'a> {
     pub(super) token: &'a str,
     /// The attempt, as a request to cancel it names it.
     pub(super) attempt: &'a str,
-    /// The same for the same end only, however often it is sent.
+    /// One end has one digest, which no other end has, however often it is sent.
     pub(super) digest: &'a str,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Addition<'a> {
     pub(super) job: &'a JobData,
     /// The id that it is to have, if that was chosen.
     pub(super) id: Option<&'a str>,
-    /// Its payload as JSON.
+    /// Payload of the job as JSON.
     pub(super) data: &'a str,
     pub(super) trace: Option<String>,
     /// Tells this addition from any other: sent twice, it adds one job.
@@ -164,8 +164,8 @@ impl OfficialScripts {
         }
     }
 
-    /// Adds a job at the end of the queue and to its owner's list, unless there is one under the id that it chose. Answers
-    /// its id.
+    /// Adds a job at the end of the queue and to its owner's list, unless there is one under the id that it
+    /// chose. Answers its id.
     pub(super) fn add(
         &self,
         addition: Addition<'_>,
@@ -232,7 +232,8 @@ impl OfficialScripts {
         Ok(())
     }
 
-    /// Ends a job for good, and claims the next one if one is wanted. `scripts/finish.lua` says what it answers.
+    /// Ends a job for good, and claims the next one if one is wanted. `scripts/finish.lua` says what it
+    /// answers.
     pub(super) fn finish(
         &self,
         ending: &Ending<'_>,
@@ -278,7 +279,8 @@ impl OfficialScripts {
         })?;
         let now = now();
         finish.arg(job_id).arg(now).arg(field).arg(value).arg(target);
-        // The next job is claimed under a lease of its own, and not under this one's as BullMQ's script would.
+        // The next job is claimed under a lease of its own, and not under this one's as BullMQ's script
+        // would.
         finish.arg("0").arg(keys.key_prefix()).arg(packed).arg(pack(fields)?);
         // A result is kept although somebody asked to cancel the job.
         let cancellable = if matches!(end, End::Completed(_)) { "" } else { attempt };
@@ -289,8 +291,8 @@ impl OfficialScripts {
         Ok(finish)
     }
 
-    /// Ends an attempt that failed; the next one may begin at once, at the end of the queue or at its front. Answers 0,
-    /// or below 0 why not.
+    /// Ends an attempt that failed; the next one may begin at once, at the end of the queue or at its front.
+    /// Answers 0, or below 0 why not.
     pub(super) fn retry(
         &self,
         ending: &Ending<'_>,
@@ -334,8 +336,8 @@ impl OfficialScripts {
         Ok(schedule)
     }
 
-    /// Ends an attempt; the next one is due after `delay`. One that is not counted was not about the job. Answers 0, or
-    /// below 0 why not.
+    /// Ends an attempt; the next one is due after `delay`. One that is not counted was not about the job.
+    /// Answers 0, or below 0 why not.
     pub(super) fn delay(
         &self,
         ending: &Ending<'_>,
@@ -382,8 +384,8 @@ impl OfficialScripts {
         remove
     }
 
-    /// Puts a job that failed for good back to the queue, for one more attempt. Answers 1, -1 when there is no such job, or
-    /// -3 when it has not failed.
+    /// Puts a job that failed for good back to the queue, for one more attempt. Answers 1, -1 when there is
+    /// no such job, or -3 when it has not failed.
     pub(super) fn reprocess(&self, job_id: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reprocess = self.reprocess.prepare_invoke();
@@ -399,8 +401,8 @@ impl OfficialScripts {
         reprocess
     }
 
-    /// Removes what is stored of a job that has ended, and not of its children. Answers 1 if it is gone, and 0 or below if
-    /// it has not ended or cannot be removed.
+    /// Removes what is stored of a job that has ended, and not of its children. Answers 1 if it is gone, and
+    /// 0 or below if it has not ended or cannot be removed.
     pub(super) fn remove_ended(&self, job_id: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut remove = self.remove_ended.prepare_invoke();

@@ -1,6 +1,6 @@
-//! What the producer of a job asked for: BullMQ's options as they are stored, in JSON and with its short names
-//! (`de`, `fpof`, …). Node writes them, so nothing is certain about any of it; what cannot be read is as if it
-//! had not been asked for.
+//! What the producer of a job asked for: BullMQ's options as they are stored, in JSON and with its short
+//! names (`de`, `fpof`, …). Node writes them, so nothing is certain about any of it; what cannot be read is
+//! as if it had not been asked for.
 
 use std::time::Duration;
 
@@ -76,8 +76,8 @@ impl Options {
         (Duration::from_millis(delay), unknown)
     }
 
-    /// Whether the producer said what is to be kept of the job: `removeOnComplete` or `removeOnFail`. Older versions of ours
-    /// said so of every job.
+    /// Whether the producer said what is to be kept of the job: `removeOnComplete` or `removeOnFail`. Older
+    /// versions of ours said so of every job.
     pub(super) fn asks_for(&self, name: &str) -> bool {
         match self.0.get(name) {
             None | Some(Value::Null) => false,
@@ -89,8 +89,9 @@ impl Options {
         }
     }
 
-    /// Which ended jobs stay, as `moveToFinished` wants to hear it: what was asked for, else all. A bound would hold for
-    /// every job of the set, those included that somebody asked to keep; `retention.rs` removes the others.
+    /// Which ended jobs stay, as `moveToFinished` wants to hear it: what was asked for, else all. A bound
+    /// would hold for every job of the set, those included that somebody asked to keep; `retention.rs`
+    /// removes the others.
     pub(super) fn keep(&self, name: &str) -> Value {
         match self.0.get(name).filter(|_| self.asks_for(name)) {
             Some(Value::Bool(true)) => json!({ "count": 0 }),
@@ -110,8 +111,8 @@ impl Options {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The list of failures with one more, as long as was asked for. Where Node puts a stack stands what the owner of
-    /// the job may read.
+    /// The list of failures with one more, as long as was asked for. Where Node puts a stack stands what the
+    /// owner of the job may read.
     pub(super) fn stacktrace(&self, before: Option<&str>, error: &str) -> String {
         let mut traces: Vec<Value> =
             before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -134,7 +135,7 @@ impl Options {
         self.number("prevMillis").unwrap_or(0)
     }
 
-    /// The same options with these instead.
+    /// Replaces these options and keeps the others.
     pub(super) fn with(&self, others: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
         let mut map = self.0.clone();
         map.extend(others.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -152,7 +153,7 @@ pub(super) fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
 }
 
-/// The same with its sign: -1 keeps all.
+/// A value as a whole number with its sign: -1 keeps all.
 fn rounded(value: &Value) -> Option<Value> {
     whole(value).map(Value::from).or_else(|| value.is_number().then(|| Value::from(-1)))
 }

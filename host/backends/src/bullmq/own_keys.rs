@@ -1,5 +1,5 @@
-//! The names of our own keys beside BullMQ's, and the order of a user's list. Each of them expires by itself, but for the
-//! highest id.
+//! The names of our own keys beside BullMQ's, and the order of a user's list. Each of them expires by itself,
+//! but for the highest id.
 
 use agent_core::ports::queue::QUEUE;
 
@@ -36,18 +36,19 @@ impl OwnKeys {
         self.named("wish", job_id)
     }
 
-    /// That a job was added by this call.
+    /// Key that says that a job was added by this call.
     pub(super) fn addition(&self, call: &str) -> String {
         self.named("added", call)
     }
 
-    /// That the claim of this token has ended, and how. The job that a token claimed is noted beside it, under `claim:`.
+    /// Key that notes that the claim of this token has ended, and how. The job that a token claimed is noted
+    /// beside it, under `claim:`.
     pub(super) fn ending(&self, token: &str) -> String {
         self.named("end", token)
     }
 
-    /// Held by the process that looks for stalled jobs at the moment. How many of them are left for the next one is noted
-    /// beside it, as `unchecked`.
+    /// Held by the process that looks for stalled jobs at the moment. How many of them are left for the next
+    /// one is noted beside it, as `unchecked`.
     pub(super) fn election(&self) -> String {
         format!("{}checked", self.0)
     }
@@ -62,7 +63,7 @@ impl OwnKeys {
         format!("{}sweeper", self.0)
     }
 
-    /// That it is not yet time to remove old jobs again.
+    /// Key that says that it is not yet time to remove old jobs again.
     pub(super) fn swept(&self) -> String {
         format!("{}swept", self.0)
     }
@@ -72,8 +73,8 @@ impl OwnKeys {
     }
 }
 
-/// The place of a job in a user's list: the newest has the highest. Jobs of one millisecond are told apart by the end of their
-/// numbers. A score holds 53 bits.
+/// The place of a job in a user's list: the newest has the highest. Jobs of one millisecond are told apart by
+/// the end of their numbers. A score holds 53 bits.
 pub(super) fn score(job_id: &str, created: u64) -> u64 {
     let number: u64 = job_id.parse().unwrap_or(0);
     (created.min((1 << 41) - 1) << 12) | (number & 0xfff)

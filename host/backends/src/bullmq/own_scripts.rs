@@ -1,5 +1,5 @@
-//! Our own scripts and keys, for what BullMQ has no command for: cancelling, whose a job is, leases that are renewed
-//! after they expired, and stalled jobs that are reclaimed within seconds.
+//! Our own scripts and keys, for what BullMQ has no command for: cancelling, whose a job is, leases that are
+//! renewed after they expired, and stalled jobs that are reclaimed within seconds.
 
 use std::time::Duration;
 
@@ -83,9 +83,9 @@ impl OwnScripts {
         cancel
     }
 
-    /// Puts jobs of a worker's dead predecessors back to the queue: of so many active jobs, counted from the oldest, or of all
-    /// the youngest that one script looks at. Answers how many were put back, and how many older ones are still to be looked
-    /// at. Jobs whose lease has expired are put back by whoever claims.
+    /// Puts jobs of a worker's dead predecessors back to the queue: of so many active jobs, counted from the
+    /// oldest, or of all the youngest that one script looks at. Answers how many were put back, and how many
+    /// older ones are still to be looked at. Jobs whose lease has expired are put back by whoever claims.
     pub(super) fn reclaim_stalled(&self, worker: &str, up_to: Option<u64>) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
@@ -101,8 +101,8 @@ impl OwnScripts {
         reclaim_stalled
     }
 
-    /// Renews leases: of each, the job's id and the token. Answers for each 0 when it is lost, 1 when it is held, 2 when the
-    /// job is to be cancelled.
+    /// Renews leases: of each, the job's id and the token. Answers for each 0 when it is lost, 1 when it is
+    /// held, 2 when the job is to be cancelled.
     pub(super) fn renew(
         &self,
         leases: &[(String, String)],

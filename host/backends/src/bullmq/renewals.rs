@@ -10,8 +10,8 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use tokio::time::Instant;
 
-/// How long a renewal is worth sending. A batch that everybody left is driven on by whoever comes next: a job that was left
-/// with it is not ours to hold any more.
+/// How long a renewal is worth sending. A batch that everybody left is driven on by whoever comes next: a job
+/// that was left with it is not ours to hold any more.
 const WORTH_SENDING: Duration = Duration::from_secs(1);
 
 /// A job's id and the token of its claim.
@@ -48,7 +48,7 @@ impl Renewals {
         batch.sending.clone()
     }
 
-    /// Those that wait, but for those that have waited too long. Whoever comes later begins another batch.
+    /// Leases that wait, but for those that have waited too long. Whoever comes later begins another batch.
     pub(super) fn take(&self) -> Vec<Lease> {
         let leases = self.0.lock().take().map(|batch| batch.leases).unwrap_or_default();
         let worth = leases.into_iter().filter(|(asked, _)| asked.elapsed() < WORTH_SENDING);

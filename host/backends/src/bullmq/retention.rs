@@ -1,9 +1,10 @@
 //! Removing jobs that ended long ago, each by itself.
 //!
-//! BullMQ trims a whole set whenever a job ends with a bound: also the jobs of producers who asked for theirs to be kept. So
-//! jobs of our own end without one (`options.rs`), and are removed here together with those of producers who asked for
-//! nothing: along the sets of what has ended, which are in the order of the ends, past the jobs that somebody asked to keep.
-//! BullMQ's own script removes each, if it has still ended. Shards are swept one after the other, under one lock.
+//! BullMQ trims a whole set whenever a job ends with a bound: also the jobs of producers who asked for theirs
+//! to be kept. So jobs of our own end without one (`options.rs`), and are removed here together with those of
+//! producers who asked for nothing: along the sets of what has ended, which are in the order of the ends,
+//! past the jobs that somebody asked to keep. BullMQ's own script removes each, if it has still ended. Shards
+//! are swept one after the other, under one lock.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -32,8 +33,8 @@ const CANCELLED: &str = "cancelled";
 /// How many jobs are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 1000;
 
-/// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would let fewer
-/// go in a second than a Redis takes.
+/// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would
+/// let fewer go in a second than a Redis takes.
 const REMOVED_AT_ONCE: usize = 16;
 
 /// Data and options of a job. Others can store anything.
@@ -48,7 +49,7 @@ pub struct BullRetention {
 }
 
 impl BullRetention {
-    /// Those of that queue.
+    /// Retention of that queue's jobs.
     pub fn new(queue: &BullQueue) -> Self {
         Self {
             stores: queue.stores.clone(),
@@ -65,7 +66,7 @@ impl BullRetention {
         Ok(answer == 1)
     }
 
-    /// Those among a page that are wanted, and where the next page begins.
+    /// Ended jobs of a page that are wanted, and where the next page begins.
     async fn page(
         &self,
         from: Option<&str>,
@@ -200,8 +201,8 @@ impl Retention for BullRetention {
         .await
     }
 
-    /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept. The last page
-    /// is what is still known of jobs that were cancelled.
+    /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept.
+    /// The last page is what is still known of jobs that were cancelled.
     async fn ended_of(
         &self,
         user_id: &str,
@@ -267,7 +268,7 @@ impl Store {
         }
     }
 
-    /// Those among a page of a set that are wanted, and where the next page begins.
+    /// Ended jobs among a page of a set that are wanted, and where the next page begins.
     async fn page_of_ended(
         &self,
         from: Option<&str>,

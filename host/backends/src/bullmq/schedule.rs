@@ -1,4 +1,5 @@
-//! Job schedulers: the worker that claims an iteration adds the next one, as Node's worker does, with BullMQ's own script.
+//! Job schedulers: the worker that claims an iteration adds the next one, as Node's worker does, with
+//! BullMQ's own script.
 //!
 //! What does not belong here: making and removing schedulers, which producers do.
 
@@ -26,13 +27,13 @@ enum Next {
 }
 
 impl Store {
-    /// Adds the next iteration of the scheduler that added this job, if one did. Asked again for the same job, it
-    /// does nothing: the script knows which iteration the scheduler is at.
+    /// Adds the next iteration of the scheduler that added this job, if one did. Asked again for the same
+    /// job, it does nothing: the script knows which iteration the scheduler is at.
     ///
-    /// An error may pass. Nothing else is lost by it: the job is claimed again when its lease has expired, so that a
-    /// schedule never ends by an outage. What Redis refuses for good is a reason to end the job with, which is
-    /// returned: otherwise it would be claimed and given up for ever. Node's worker gives it up as well, until it counts
-    /// as stalled too often and fails.
+    /// An error may pass. Nothing else is lost by it: the job is claimed again when its lease has expired, so
+    /// that a schedule never ends by an outage. What Redis refuses for good is a reason to end the job with,
+    /// which is returned: otherwise it would be claimed and given up for ever. Node's worker gives it up as
+    /// well, until it counts as stalled too often and fails.
     pub(super) async fn schedule_next(
         &self,
         job_id: &str,
@@ -102,8 +103,8 @@ impl Store {
         Ok(Some(format!("The next iteration of its job scheduler could not be added: {error}")))
     }
 
-    /// Schedulers may have any name, also one that looks like the key of a repeatable job of BullMQ 5. They alone
-    /// count their iterations.
+    /// Schedulers may have any name, also one that looks like the key of a repeatable job of BullMQ 5. They
+    /// alone count their iterations.
     async fn is_scheduler(&self, name: &str) -> Result<bool, QueryError> {
         let key = &self.scheduler_key(name);
         let ask =

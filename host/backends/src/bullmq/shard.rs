@@ -1,8 +1,8 @@
-//! Shards of the queue. On one Redis there is one. In a cluster each is a BullMQ queue of the same name under a prefix of its
-//! own, whose braces put all its keys into one hash slot.
+//! Shards of the queue. On one Redis there is one. In a cluster each is a BullMQ queue of the same name under
+//! a prefix of its own, whose braces put all its keys into one hash slot.
 //!
-//! With more than one shard the ids that others see name it: `2-57` is BullMQ's job 57 of shard 2. An id that its submitter
-//! chose stays as it is; its digest says which shard it lies in.
+//! With more than one shard the ids that others see name it: `2-57` is BullMQ's job 57 of shard 2. An id that
+//! its submitter chose stays as it is; its digest says which shard it lies in.
 
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,6 @@
-//! A shard of the queue as it lies in Redis: the connections to it and the scripts that work on it. Ids of jobs are those of
-//! the shard, but for those in a [`Claim`](agent_core::ports::Claim) and in what is read for others (`shard.rs`).
+//! A shard of the queue as it lies in Redis: the connections to it and the scripts that work on it. Ids of
+//! jobs are those of the shard, but for those in a [`Claim`](agent_core::ports::Claim) and in what is read
+//! for others (`shard.rs`).
 //!
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
@@ -26,8 +27,8 @@ use crate::redis::{QueryError, Redis};
 /// one waits for it.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a process that claims looks for stalled jobs, and so the longest wait for a new one: a job whose worker was
-/// killed is claimed again after a lease and this long.
+/// How often a process that claims looks for stalled jobs, and so the longest wait for a new one: a job whose
+/// worker was killed is claimed again after a lease and this long.
 pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far the clocks of those who add jobs may be ahead of this one.
@@ -91,9 +92,9 @@ impl Store {
         last.map_or(Duration::ZERO, |last| STALLED_CHECK_INTERVAL.saturating_sub(last.elapsed()))
     }
 
-    /// Whether the server that has just answered has known everything about a job since it was added at that time (ms). One
-    /// that was restarted, or took the place of another one, may have lost that the job was claimed; whoever it talks to has
-    /// to connect anew.
+    /// Whether the server that has just answered has known everything about a job since it was added at that
+    /// time (ms). One that was restarted, or took the place of another one, may have lost that the job was
+    /// claimed; whoever it talks to has to connect anew.
     pub(super) fn has_known_since(&self, added: u64) -> bool {
         let Some(number) = self.redis.connection_number() else { return false };
         let mut connected = self.connected.lock();
@@ -112,7 +113,8 @@ impl Store {
     }
 }
 
-/// The name under which BullMQ's workers connect: by it Bull Board and `Queue.getWorkers` see that somebody works on the queue.
+/// The name under which BullMQ's workers connect: by it Bull Board and `Queue.getWorkers` see that somebody
+/// works on the queue.
 fn worker_name(prefix: Option<&str>) -> String {
     format!("{}:{}", prefix.unwrap_or("bull"), BASE64_STANDARD.encode(QUEUE))
 }

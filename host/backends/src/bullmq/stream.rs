@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 const SEPARATOR: &str = ",";
 
-/// What is being read of each shard. A read that is begun goes on with the next call: its connection answers nothing else until
-/// it has ended.
+/// What is being read of each shard. A read that is begun goes on with the next call: its connection answers
+/// nothing else until it has ended.
 pub(super) struct Readers(Vec<Option<Reader>>);
 
 struct Reader {
@@ -86,7 +86,8 @@ fn begin(store: &Arc<Store>, reader: &mut Option<Reader>, after: &str) {
     *reader = Some(Reader { after: after.to_owned(), reading });
 }
 
-/// What has happened in a shard. One that fails is read on later, and does not keep the others from being read.
+/// What has happened in a shard. One that fails is read on later, and does not keep the others from being
+/// read.
 async fn read(store: Arc<Store>, after: String) -> JobChanges {
     match store.changes(Some(&after)).await {
         Ok(changes) => changes,

@@ -1,5 +1,6 @@
-//! What the token of a job's submitter said beside the user's id, and the conversation that the job's run is part of, in the job's options: BullMQ keeps options that it does not
-//! know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
+//! What the token of a job's submitter said beside the user's id, and the conversation that the job's run is
+//! part of, in the job's options: BullMQ keeps options that it does not know, and the data of a job stay
+//! `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, is_conversation_id};
 use serde::Serialize;
@@ -27,7 +28,8 @@ pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     says_something.then_some(Submitter { tier, role, conversation_id })
 }
 
-/// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been said.
+/// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been
+/// said.
 pub(super) fn read(options: Option<&str>, job: &mut JobData) {
     let options = options.and_then(|options| serde_json::from_str::<Map<String, Value>>(options).ok());
     let said = options.and_then(|mut options| options.remove(OPTION)).unwrap_or_default();

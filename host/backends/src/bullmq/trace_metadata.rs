@@ -1,5 +1,6 @@
-//! The trace of a job in its options, where BullMQ's own telemetry keeps it: `tm` is the carrier of the propagator as
-//! JSON (with W3C Trace Context `{"traceparent": …}`), and `omc` says that a job's trace is to be one of its own.
+//! The trace of a job in its options, where BullMQ's own telemetry keeps it: `tm` is the carrier of the
+//! propagator as JSON (with W3C Trace Context `{"traceparent": …}`), and `omc` says that a job's trace is to
+//! be one of its own.
 
 use agent_core::trace::{self, TraceContext};
 use serde::Deserialize;

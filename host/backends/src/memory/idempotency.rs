@@ -1,5 +1,5 @@
-//! Idempotency keys of this process, for a service without any store: a restart forgets them, and another replica does not
-//! know them.
+//! Idempotency keys of this process, for a service without any store: a restart forgets them, and another
+//! replica does not know them.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ type Name = (String, String);
 #[derive(Debug, Default)]
 struct Keys {
     entries: HashMap<Name, Entry>,
-    /// The same by age, the oldest first.
+    /// Names of the entries by age, the oldest first.
     by_age: BTreeMap<u64, Name>,
     callers: HashMap<String, KeyBounds>,
     bytes: u64,
@@ -50,7 +50,7 @@ impl MemoryIdempotency {
         Self { bounds: KeyBounds::default(), total, kept: Mutex::default() }
     }
 
-    /// The same keys with other bounds for each caller.
+    /// Sets other bounds for each caller.
     #[must_use]
     pub fn with_bounds(self, bounds: KeyBounds) -> Self {
         Self { bounds, ..self }
@@ -92,7 +92,8 @@ impl Keys {
         }
     }
 
-    /// Removes what has expired, and the oldest while there is too much of a caller or of all. What is claimed stays.
+    /// Removes what has expired, and the oldest while there is too much of a caller or of all. What is
+    /// claimed stays.
     fn trim(&mut self, caller: &str, bounds: KeyBounds, total: KeyBounds, now: Instant) {
         loop {
             let used = self.callers.get(caller).copied().unwrap_or(KeyBounds { keys: 0, bytes: 0 });

@@ -34,7 +34,7 @@ impl MemoryJournal {
 
 #[async_trait]
 impl Journal for MemoryJournal {
-    /// Its runs are those of requests, which nobody claims: the epoch is not looked at.
+    /// Runs in memory are those of requests, which nobody claims: the epoch is not looked at.
     async fn append(
         &self,
         run_id: &str,

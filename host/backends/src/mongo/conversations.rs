@@ -1,7 +1,8 @@
 //! Kept conversations, a document each, under the digest of kind, user and id.
 //!
-//! A claim changes the document if nobody holds it, or makes it: of two who make one the second is told that its key is taken.
-//! Times are the server's. What is written after a claim names its owner, so whoever has lost it changes nothing.
+//! A claim changes the document if nobody holds it, or makes it: of two who make one the second is told that
+//! its key is taken. Times are the server's. What is written after a claim names its owner, so whoever has
+//! lost it changes nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +20,6 @@ use tokio::sync::OnceCell;
 use super::error::{QueryError, answer};
 use super::sweep_lock::{after, is_taken, store_time};
 
-/// The collection.
 pub(super) const COLLECTION: &str = "conversations";
 
 /// Most documents that are removed at once because there are too many of a user.
@@ -177,7 +177,7 @@ impl ConversationStore for MongoConversations {
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
         let now = self.now().await?;
-        // The same owner, or an earlier attempt at the same job.
+        // A claim of this owner, or of an earlier attempt at the same job, is replaced.
         let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };
         let free = vec![doc! { "owner": replaced }, doc! { "leased_until": { "$lte": now } }];
         let claimed = doc! { "owner": owner, "leased_until": after(now, terms.lease) };
@@ -191,7 +191,7 @@ impl ConversationStore for MongoConversations {
             Some(held) if held.owner.as_deref() == Some(owner) => {
                 Ok(ConversationClaim::Claimed(read_turns(&held.body)?))
             }
-            // Its lease ended, or it was deleted, since the claim.
+            // The claim's lease ended, or the conversation was deleted, since the claim.
             Some(_) | None => Ok(ConversationClaim::Busy),
         }
     }

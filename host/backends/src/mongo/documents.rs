@@ -27,7 +27,8 @@ pub(super) struct EventDocument {
     event: String,
 }
 
-/// Documents compare field by field, so that in the order of ids the events of a run stand together, in theirs.
+/// Documents compare field by field, so that in the order of ids the events of a run stand together, in
+/// theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct EventId {
     run: String,
@@ -41,8 +42,9 @@ impl ByteSize for EventDocument {
     }
 }
 
-/// The events that follow each other from that number on. The server inserts a batch in any order, so that whoever reads
-/// meanwhile may find a gap: what lies behind it would be taken for what is missing, and is read when that is there.
+/// The events that follow each other from that number on. The server inserts a batch in any order, so that
+/// whoever reads meanwhile may find a gap: what lies behind it would be taken for what is missing, and is
+/// read when that is there.
 pub(super) fn consecutive(found: &[EventDocument], from: u64) -> Result<Vec<Event>, JournalError> {
     let numbered = found.iter().zip(from..);
     let in_order = numbered.take_while(|(found, number)| u64::try_from(found.id.sequence) == Ok(*number));
@@ -81,12 +83,12 @@ impl EventDocument {
         Some(doc! { "_id": { "run": &self.id.run, "sequence": sequence } })
     }
 
-    /// Its run.
+    /// Run of the event.
     pub(super) fn run(&self) -> &str {
         &self.id.run
     }
 
-    /// Its claim and its number.
+    /// Claim and number of the event.
     pub(super) fn position(&self) -> (i64, i64) {
         (self.epoch, self.id.sequence)
     }

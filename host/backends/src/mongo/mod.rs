@@ -1,10 +1,11 @@
 //! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
-//! Three collections: `run_events`, the journals, `run_records`, and `conversations`; a fourth, `sweeps`, has the locks under
-//! which old ones are removed (`sweep_lock.rs`). What makes an event or a record the only one of its kind is its `_id`, which every collection has an
-//! index of from its first moment: nothing has to be made before the first write, by one replica or by ten, and no replica can write where nothing is unique yet.
-//! The other indexes, of when runs ended and of their jobs, only find: they are made when they are first needed
-//! (`retention.rs`).
+//! Three collections: `run_events`, the journals, `run_records`, and `conversations`; a fourth, `sweeps`, has
+//! the locks under which old ones are removed (`sweep_lock.rs`). What makes an event or a record the only one
+//! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
+//! made before the first write, by one replica or by ten, and no replica can write where nothing is unique
+//! yet. The other indexes, of when runs ended and of their jobs, only find: they are made when they are first
+//! needed (`retention.rs`).
 
 mod conversation_retention;
 mod conversations;
@@ -84,7 +85,8 @@ impl MongoStore {
         runs::open(&self.database)
     }
 
-    /// Removes runs that ended long ago. `recordings` has what their tools were answered over HTTP, if anything does.
+    /// Removes runs that ended long ago. `recordings` has what their tools were answered over HTTP, if
+    /// anything does.
     pub fn retention(&self, recordings: Option<Arc<dyn HttpRecordings>>) -> MongoRetention {
         MongoRetention::new(&self.database, recordings)
     }

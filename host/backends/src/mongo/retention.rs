@@ -1,5 +1,5 @@
-//! Removing runs that have ended: those that have a record. The way goes along an index of when runs ended, which is made
-//! here before it is first needed, as is the one that finds the run of a job.
+//! Removing runs that have ended: those that have a record. The way goes along an index of when runs ended,
+//! which is made here before it is first needed, as is the one that finds the run of a job.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -132,7 +132,8 @@ impl Retention for MongoRetention {
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 
-    /// Erasing a user is rare, and an index for it would cost every run something: all records are looked through.
+    /// Erasing a user is rare, and an index for it would cost every run something: all records are looked
+    /// through.
     async fn ended_of(
         &self,
         user_id: &str,
@@ -155,7 +156,7 @@ impl Retention for MongoRetention {
         if let Some(recordings) = &self.recordings {
             recordings.remove(ids).await.map_err(|error| RetentionError(error.to_string()))?;
         }
-        // Those that have a record: others have not ended.
+        // Runs that have a record: others have not ended.
         let most = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         let ended = self.find(doc! { "_id": { "$in": ids } }, doc! { "_id": 1 }, most).await?;
         let ended: Vec<&str> = ended.iter().filter_map(|record| record.get_str("_id").ok()).collect();

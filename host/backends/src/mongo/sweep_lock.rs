@@ -1,5 +1,5 @@
-//! The lock under which one process removes things of a kind: one document with a lease. Of two who want to make it one is
-//! told that its key is taken.
+//! The lock under which one process removes things of a kind: one document with a lease. Of two who want to
+//! make it one is told that its key is taken.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Writes events, all that wait at once. A write that has to be safe on a majority of the servers takes its time
-//! whether it is of one event or of a hundred, so those that come while one is under way share the next.
+//! Writes events, all that wait at once. A write that has to be safe on a majority of the servers takes its
+//! time whether it is of one event or of a hundred, so those that come while one is under way share the next.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -21,8 +21,8 @@ const MOST_REMEMBERED: usize = 10_000;
 /// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its number was
-/// free the others' are.
+/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its
+/// number was free the others' are.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) first: EventDocument,
@@ -66,8 +66,8 @@ impl MongoWriter {
         let firsts: Vec<_> = appends.iter().map(|append| &append.first).collect();
         let mut outcomes = join_all(firsts.iter().map(|first| self.check_epoch(first))).await;
         self.insert(&firsts, &mut outcomes).await;
-        // Also of appends that are repeated: what was broken off between the two may lack the rest. Those of all appends
-        // together, because each write takes its time whether it is of one event or of a hundred.
+        // Also of appends that are repeated: what was broken off between the two may lack the rest. Those of
+        // all appends together, because each write takes its time whether it is of one event or of a hundred.
         let good =
             appends.iter().enumerate().filter(|(index, _)| outcomes.get(*index).is_some_and(Result::is_ok));
         let rest: Vec<_> =
@@ -87,9 +87,10 @@ impl MongoWriter {
         outcomes
     }
 
-    /// Refuses a writer that was replaced by a later claim. Epochs never fall along a journal and it has no gaps, so where
-    /// the place of an event is free, the event before it has the highest epoch; where it is taken, [`Self::compare`]
-    /// finds out. Only an event whose `_id` is known is asked for: a search among all of a run takes long.
+    /// Refuses a writer that was replaced by a later claim. Epochs never fall along a journal and it has no
+    /// gaps, so where the place of an event is free, the event before it has the highest epoch; where it is
+    /// taken, [`Self::compare`] finds out. Only an event whose `_id` is known is asked for: a search among
+    /// all of a run takes long.
     async fn check_epoch(&self, document: &EventDocument) -> Appended {
         let Some(predecessor) = document.predecessor().filter(|_| document.is_claimed()) else {
             return Ok(());
@@ -117,8 +118,9 @@ impl MongoWriter {
         written.insert(append.first.run().to_owned(), (epoch, first.saturating_add(events)));
     }
 
-    /// Whether the event before this one is what this process wrote last to the run, under the same claim. Should a later
-    /// claim have appended meanwhile, the event's key is taken, and [`Self::compare`] refuses it.
+    /// Whether the event before this one is what this process wrote last to the run, under the same claim.
+    /// Should a later claim have appended meanwhile, the event's key is taken, and [`Self::compare`] refuses
+    /// it.
     fn is_noted(&self, document: &EventDocument) -> bool {
         self.written.lock().get(document.run()) == Some(&document.position())
     }
@@ -159,8 +161,8 @@ impl MongoWriter {
         join_all(sorted_out).await
     }
 
-    /// A process that did not hear the answer appends again: what stands under the key is then its own event. An equal
-    /// one of another claim is a conflict, or two workers could begin one run.
+    /// A process that did not hear the answer appends again: what stands under the key is then its own event.
+    /// An equal one of another claim is a conflict, or two workers could begin one run.
     async fn compare(&self, document: &EventDocument) -> Appended {
         let there = answer(self.events.find_one(document.key()).into_future()).await?;
         match there {

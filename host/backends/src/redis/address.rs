@@ -94,7 +94,7 @@ fn parse_hosts(
     if hosts.len() > MOST_HOSTS { Err(AddressError) } else { Ok(hosts) }
 }
 
-/// The same way to log in and to secure the connection, at another host.
+/// The way to log in and to secure the connection of `info`, at another host.
 pub(super) fn at_host(info: &ConnectionInfo, host: &Host) -> ConnectionInfo {
     let address = match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
@@ -118,12 +118,12 @@ pub(super) fn host_of(info: &ConnectionInfo) -> Option<Host> {
     }
 }
 
-/// The same host without logging in there.
+/// Address of the host without logging in there.
 pub(super) fn without_login(info: &ConnectionInfo) -> ConnectionInfo {
     info.clone().set_redis_settings(RedisConnectionInfo::default())
 }
 
-/// The same host and login, and no database chosen: sentinels have none.
+/// Host and login of `info`, with no database chosen: sentinels have none.
 pub(super) fn without_database(info: &ConnectionInfo) -> ConnectionInfo {
     info.clone().set_redis_settings(info.redis_settings().clone().set_db(0))
 }

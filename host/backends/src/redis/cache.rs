@@ -22,8 +22,8 @@ impl RedisCache {
         Self(redis)
     }
 
-    /// One step through all keys of a server: where to go on (0 at the end) and keys that match. They are of everybody:
-    /// a pattern can be wider than the namespace.
+    /// One step through all keys of a server: where to go on (0 at the end) and keys that match. They are of
+    /// everybody: a pattern can be wider than the namespace.
     async fn scan(server: &Redis, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), QueryError> {
         let mut step = redis::cmd("SCAN");
         step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP);

@@ -1,8 +1,9 @@
-//! The circuit breaker of one connection to Redis: callers fail at once while a server is down that failed a moment ago.
+//! The circuit breaker of one connection to Redis: callers fail at once while a server is down that failed a
+//! moment ago.
 //!
-//! It opens at the first failure and closes at the first success, because nobody has to be kept from a Redis that
-//! answers. The circuit of the model's provider (`agent_core::circuit_breaker`) is another one: it counts failures and waits
-//! longer, because every try costs money.
+//! It opens at the first failure and closes at the first success, because nobody has to be kept from a Redis
+//! that answers. The circuit of the model's provider (`agent_core::circuit_breaker`) is another one: it
+//! counts failures and waits longer, because every try costs money.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -10,16 +11,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long the circuit stays open after a failure. Long enough that requests do not queue up behind a Redis that is
-/// down, short enough that nobody notices when it is back, and shorter than the second after which a lease is renewed again,
-/// so that the renewal after a failed one is let through.
+/// How long the circuit stays open after a failure. Long enough that requests do not queue up behind a Redis
+/// that is down, short enough that nobody notices when it is back, and shorter than the second after which a
+/// lease is renewed again, so that the renewal after a failed one is let through.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(900);
 
-/// Closed while Redis answers. Open for [`RESET_TIMEOUT`] after a failure; then it lets one trial through (half-open),
-/// whose outcome decides for the others.
+/// Closed while Redis answers. Open for [`RESET_TIMEOUT`] after a failure; then it lets one trial through
+/// (half-open), whose outcome decides for the others.
 ///
-/// Each connection has its own, as each has its own timeout. What a probe finds out is told to all connections to one
-/// server (`last_probe`), so that no circuit is open any more when the service says that it is ready.
+/// Each connection has its own, as each has its own timeout. What a probe finds out is told to all
+/// connections to one server (`last_probe`), so that no circuit is open any more when the service says that
+/// it is ready.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker {
     open: Mutex<Option<Open>>,
@@ -38,8 +40,8 @@ struct Open {
 }
 
 impl CircuitBreaker {
-    /// Whether a call may be made now. A trial that never reports its outcome is followed by another one after
-    /// `timeout`.
+    /// Whether a call may be made now. A trial that never reports its outcome is followed by another one
+    /// after `timeout`.
     pub(super) fn allows(&self, now: Instant, timeout: Duration) -> bool {
         let mut open = self.open.lock();
         match *open {

@@ -1,7 +1,7 @@
 //! Redis, whatever stands behind its address: one server, the master that sentinels know, or a cluster.
 //!
-//! A query goes to the server that has its keys: [`Redis::at`] says which keys are meant. Where there is only one server it
-//! has them all.
+//! A query goes to the server that has its keys: [`Redis::at`] says which keys are meant. Where there is only
+//! one server it has them all.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use super::cluster::{Cluster, slot_of};
 use super::sentinel::{Sentinels, replicas};
 use super::server::{Manner, Server, Way};
 
-/// How long an answer may take. The caller serves a request and can do without: results are computed again, hits are
-/// counted in the process. Shorter than these callers wait.
+/// How long an answer may take. The caller serves a request and can do without: results are computed again,
+/// hits are counted in the process. Shorter than these callers wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A Redis. Clones share their connections.
@@ -33,8 +33,8 @@ enum Target {
 }
 
 impl Redis {
-    /// What `redis://…`, `rediss://…`, `redis+sentinel://…` or `redis+cluster://…` names. Nothing is connected yet: a Redis
-    /// that is down at start-up is a matter of health, not of configuration.
+    /// What `redis://…`, `rediss://…`, `redis+sentinel://…` or `redis+cluster://…` names. Nothing is
+    /// connected yet: a Redis that is down at start-up is a matter of health, not of configuration.
     pub fn open(url: &str) -> Result<Self, AddressError> {
         let server = |way| Self::server(Server::new(way, ANSWER_TIMEOUT, CircuitBreaker::default()));
         Ok(match Address::parse(url)? {
@@ -50,7 +50,7 @@ impl Redis {
         Self(Target::Server(Arc::new(server)))
     }
 
-    /// The same Redis for keys of the slot of this one. On one server it has no effect.
+    /// A connection to the same Redis for keys of the slot of `key`. On one server it has no effect.
     pub(crate) fn at(&self, key: &str) -> Self {
         match &self.0 {
             Target::Server(_) => self.clone(),
@@ -71,14 +71,14 @@ impl Redis {
         }
     }
 
-    /// Other connections to the same servers, with another limit for an answer. A probe that finds a server there closes
-    /// the circuits of both.
+    /// Other connections to the same servers, with another limit for an answer. A probe that finds a server
+    /// there closes the circuits of both.
     pub(crate) fn another(&self, answer_timeout: Duration) -> Self {
         self.another_with(answer_timeout, None)
     }
 
-    /// Other connections like [`Self::another`] that the servers list under that name (`CLIENT LIST`), where they let
-    /// clients have one.
+    /// Other connections like [`Self::another`] that the servers list under that name (`CLIENT LIST`), where
+    /// they let clients have one.
     pub(crate) fn another_named(&self, answer_timeout: Duration, name: &str) -> Self {
         self.another_with(answer_timeout, Some(name.into()))
     }
@@ -103,8 +103,8 @@ impl Redis {
         }
     }
 
-    /// Every server that has keys or may have them after a failover, as far as the others know of it: nodes of a cluster,
-    /// a master of sentinels and its replicas.
+    /// Every server that has keys or may have them after a failover, as far as the others know of it: nodes
+    /// of a cluster, a master of sentinels and its replicas.
     pub(crate) async fn nodes(&self) -> Result<Vec<Self>, QueryError> {
         match &self.0 {
             Target::Slot(cluster, _) => {
@@ -129,8 +129,8 @@ impl Redis {
         }
     }
 
-    /// Sends a query, unless the circuit is open. One that found a kept connection dead is sent once more on a new
-    /// connection, so it has to bear being carried out twice: see [`Self::query_once`].
+    /// Sends a query, unless the circuit is open. One that found a kept connection dead is sent once more on
+    /// a new connection, so it has to bear being carried out twice: see [`Self::query_once`].
     pub(crate) async fn query<T, F>(
         &self,
         query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
@@ -182,8 +182,8 @@ impl Redis {
         }
     }
 
-    /// Asks for a sign of life, also while the circuit is open: of each master of a cluster. An answer closes the circuits
-    /// of all connections to that server.
+    /// Asks for a sign of life, also while the circuit is open: of each master of a cluster. An answer closes
+    /// the circuits of all connections to that server.
     pub(crate) async fn ping(&self) -> Result<(), QueryError> {
         match &self.0 {
             Target::Server(server) => server.ping().await,
@@ -199,8 +199,8 @@ impl Redis {
         }
     }
 
-    /// The number of the connection to the one server: another one after each time that it had to be made. A cluster has many
-    /// connections and no number.
+    /// The number of the connection to the one server: another one after each time that it had to be made. A
+    /// cluster has many connections and no number.
     pub(crate) fn connection_number(&self) -> Option<u64> {
         match &self.0 {
             Target::Server(server) => Some(server.connection_number()),

@@ -7,7 +7,7 @@ use redis::{ErrorKind, RedisError};
 /// Why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// It was not sent: Redis failed a moment ago, and nobody has to wait to learn that again.
+    /// The query was not sent: Redis failed a moment ago, and nobody has to wait to learn that again.
     #[error("Redis did not answer a moment ago")]
     CircuitOpen,
     /// The answer took too long.
@@ -22,13 +22,13 @@ pub(crate) enum QueryError {
         /// Where they are: `host:port`, or `:port` at the host that was asked.
         to: String,
     },
-    /// It answered that it would not.
+    /// Redis answered that it would not.
     #[error("Redis refused ({code})")]
     Refused {
         /// Redis' code of the error.
         code: String,
-        /// The same query will be refused again: it does not fit what is stored. Otherwise it may be a state of the
-        /// server that passes, such as full memory.
+        /// Redis will refuse an equal query again: the query does not fit what is stored. Otherwise the error
+        /// may be a state of the server that passes, such as full memory.
         is_final: bool,
     },
 }
@@ -43,8 +43,8 @@ impl QueryError {
         matches!(self, Self::Timeout(_) | Self::Disconnected(_))
     }
 
-    /// Whether a node says that it is cut off from most of its cluster, or that some slots are nobody's: then others may have
-    /// its slots.
+    /// Whether a node says that it is cut off from most of its cluster, or that some slots are nobody's: then
+    /// others may have its slots.
     pub(crate) fn is_of_cluster_state(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "CLUSTERDOWN")
     }
@@ -69,7 +69,7 @@ impl From<RedisError> for QueryError {
             kind => match error.code() {
                 // What was the writable server is a copy by now: another connection finds the new one.
                 Some("READONLY") => Self::Disconnected("it became read-only".into()),
-                // It is cut off from its replicas, of which one may be the writable server by now.
+                // The server is cut off from its replicas, of which one may be the writable server by now.
                 Some("NOREPLICAS") => Self::Disconnected("it is cut off from its replicas".into()),
                 Some("ERR") if is_read_only(error.detail().unwrap_or_default()) => {
                     Self::Disconnected("it became read-only".into())
@@ -92,7 +92,8 @@ fn is_read_only(detail: &str) -> bool {
     detail.contains("script") && detail.contains("-READONLY")
 }
 
-/// Whether an error is about what is stored: a key of another type, or a script that could not do with it what it does.
+/// Whether an error is about what is stored: a key of another type, or a script that could not do with it
+/// what it does.
 fn is_final(code: &str, detail: &str) -> bool {
     let mut words = detail.split(|letter: char| !letter.is_ascii_alphanumeric());
     match code {

@@ -1,5 +1,5 @@
-//! Idempotency keys in Redis: `agent-host:idempotency:{caller}:<key>`, a hash for each, and two keys beside them that say what
-//! a caller has. One script does all of it, so that a claim is one round trip and atomic.
+//! Idempotency keys in Redis: `agent-host:idempotency:{caller}:<key>`, a hash for each, and two keys beside
+//! them that say what a caller has. One script does all of it, so that a claim is one round trip and atomic.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl RedisIdempotency {
         Self { redis, script: Script::new(include_str!("idempotency.lua")), bounds: KeyBounds::default() }
     }
 
-    /// The same keys with other bounds for each caller.
+    /// Sets other bounds for each caller.
     #[must_use]
     pub fn with_bounds(self, bounds: KeyBounds) -> Self {
         Self { bounds, ..self }

@@ -1,10 +1,11 @@
-//! What tools keep between calls, in Redis. Scripts do all of it, one operation each, so that a quota is checked and a
-//! value written in one step.
+//! What tools keep between calls, in Redis. Scripts do all of it, one operation each, so that a quota is
+//! checked and a value written in one step.
 //!
-//! A space is three keys of one hash slot: its values with their bytes, its keys in order, and when they expire. A
-//! write removes a batch of what has expired; one that does not fit is sent again until it fits or nothing has expired
-//! any more. So a space never takes more room than its quota, and no script is long. Redis must not evict
-//! (`maxmemory-policy noeviction`, as BullMQ wants it too): what was evicted would be lost, and in part.
+//! A space is three keys of one hash slot: its values with their bytes, its keys in order, and when they
+//! expire. A write removes a batch of what has expired; one that does not fit is sent again until it fits or
+//! nothing has expired any more. So a space never takes more room than its quota, and no script is long.
+//! Redis must not evict (`maxmemory-policy noeviction`, as BullMQ wants it too): what was evicted would be
+//! lost, and in part.
 
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ enum Written {
 }
 
 impl RedisKeyValues {
-    /// Values in that Redis, over a connection of their own: large ones do not hold up what requests wait for.
+    /// Values in that Redis, over a connection of their own: large ones do not hold up what requests wait
+    /// for.
     pub fn new(redis: &Redis) -> Self {
         Self {
             redis: redis.another(ANSWER_TIMEOUT),
@@ -185,8 +187,8 @@ struct Names {
 }
 
 impl Names {
-    /// The length keeps names apart that would read alike one after the other. What stands between the first pair of
-    /// braces decides on the hash slot, and is never empty.
+    /// The length keeps names apart that would read alike one after the other. What stands between the first
+    /// pair of braces decides on the hash slot, and is never empty.
     fn of(space: Space<'_>) -> Self {
         let user = space.user.map(|user| format!(":{user}")).unwrap_or_default();
         let name = format!("agent-host:tools:{{{}:{}{user}}}", space.component.len(), space.component);

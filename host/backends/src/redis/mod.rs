@@ -1,9 +1,10 @@
-//! Redis: cached results, rate windows, idempotency keys and a probe over one shared connection; what tools keep, over one
-//! of its own.
+//! Redis: cached results, rate windows, idempotency keys and a probe over one shared connection; what tools
+//! keep, over one of its own.
 //!
-//! `address.rs` says what an address names: one server, the master that sentinels know (`sentinel.rs`), or a cluster
-//! (`cluster/`). `server.rs` is a connection to one server; [`Redis`] is all of them, and sends each query to the server that
-//! has its keys (`Redis::at`). All keys of one query are of one hash slot, on one server too.
+//! `address.rs` says what an address names: one server, the master that sentinels know (`sentinel.rs`), or a
+//! cluster (`cluster/`). `server.rs` is a connection to one server; [`Redis`] is all of them, and sends each
+//! query to the server that has its keys (`Redis::at`). All keys of one query are of one hash slot, on one
+//! server too.
 //!
 //! What becomes of a call while Redis is away is decided in four places, each for what it alone knows:
 //!
@@ -14,10 +15,10 @@
 //! | `agent_core::layers::Cached` | how long a request waits for the cache: 600 ms | runs the agent |
 //! | `agent_core`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
 //!
-//! They are not one, because the outer two bound what a request waits whatever store is behind the port (a cache in this
-//! process has no circuit), and the circuit breaker is asked by the queue as well, which has nothing to fall back to.
-//! The outer limits are longer than the connection's own (500 ms): a query that they drop would neither open the circuit nor
-//! end a connection to a Redis that accepts and never answers.
+//! They are not one, because the outer two bound what a request waits whatever store is behind the port (a
+//! cache in this process has no circuit), and the circuit breaker is asked by the queue as well, which has
+//! nothing to fall back to. The outer limits are longer than the connection's own (500 ms): a query that they
+//! drop would neither open the circuit nor end a connection to a Redis that accepts and never answers.
 //!
 //! What does not belong here: the queue of jobs, which speaks BullMQ's protocol: [`crate::bullmq`].
 

@@ -21,8 +21,8 @@ pub(super) async fn open(client: &Client, limit: Duration) -> Result<Multiplexed
     }
 }
 
-/// Asks everybody at once and gives the answers that came within `limit`, or fewer when those are `enough`; and why somebody
-/// did not answer.
+/// Asks everybody at once and gives the answers that came within `limit`, or fewer when those are `enough`;
+/// and why somebody did not answer.
 pub(super) async fn ask_all<T, F>(
     asked: Vec<F>,
     limit: Duration,

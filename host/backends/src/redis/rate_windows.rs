@@ -1,7 +1,7 @@
 //! Rate windows in Redis: `rl:<key> -> hits`, each living as long as its window.
 //!
-//! On one server all windows of a request are counted in one step. In a cluster they lie on different nodes and are counted
-//! one after the other, as they are on one server: none behind one that is exceeded.
+//! On one server all windows of a request are counted in one step. In a cluster they lie on different nodes
+//! and are counted one after the other, as they are on one server: none behind one that is exceeded.
 
 use std::time::Duration;
 

@@ -1,12 +1,13 @@
 //! Redis behind Sentinel: each new connection leads to the master that the sentinels name at that moment.
 //!
-//! All sentinels are asked at once. As soon as most of them name one server it is connected to; while they disagree, as they
-//! do for a moment during a failover, those are tried first that more of them name. Whoever is connected to has to say by
-//! itself that it is a master (`ROLE`): the sentinels may name one that has just been demoted.
+//! All sentinels are asked at once. As soon as most of them name one server it is connected to; while they
+//! disagree, as they do for a moment during a failover, those are tried first that more of them name. Whoever
+//! is connected to has to say by itself that it is a master (`ROLE`): the sentinels may name one that has
+//! just been demoted.
 //!
-//! A connection ends, and the sentinels are asked again, when it breaks, when an answer takes too long, when the server
-//! answers `READONLY`: then it was demoted under us, and when it answers `NOREPLICAS`: then it may be cut off from those who
-//! have promoted another one.
+//! A connection ends, and the sentinels are asked again, when it breaks, when an answer takes too long, when
+//! the server answers `READONLY`: then it was demoted under us, and when it answers `NOREPLICAS`: then it may
+//! be cut off from those who have promoted another one.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! One multiplexed connection to a Redis server: made when it is first needed, shared by everybody, dropped when it fails.
+//! One multiplexed connection to a Redis server: made when it is first needed, shared by everybody, dropped
+//! when it fails.
 //!
-//! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept connection dead is
-//! sent once more on a new one.
+//! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept
+//! connection dead is sent once more on a new one.
 //!
 //! It is not the `ConnectionManager` of the crate `redis`: that one keeps a connection whose answers do not
 //! come, and needs a failed call to notice that a restarted server is back.
@@ -36,9 +37,9 @@ pub(super) enum Way {
 /// How a query is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// It may be carried out twice, and Redis may take so much longer to answer because it blocks.
+    /// The query may be carried out twice, and Redis may take so much longer to answer because it blocks.
     Repeatable(Duration),
-    /// It must not be carried out twice. Whether the connection is alive is found out before.
+    /// The query must not be carried out twice. Whether the connection is alive is found out before.
     Once,
 }
 
@@ -70,18 +71,19 @@ enum Tries {
 }
 
 impl Server {
-    /// Nothing is connected yet: a Redis that is down at start-up is a matter of health, not of configuration.
+    /// Nothing is connected yet: a Redis that is down at start-up is a matter of health, not of
+    /// configuration.
     pub(super) fn new(way: Way, answer_timeout: Duration, circuit: CircuitBreaker) -> Self {
         Self { way, answer_timeout, connection: Mutex::default(), circuit, name: None }
     }
 
-    /// The same, with a connection that the server lists under that name.
+    /// Gives the connection a name, under which the server lists it.
     pub(super) fn named(self, name: Option<Arc<str>>) -> Self {
         Self { name, ..self }
     }
 
-    /// Another connection the same way, with another limit for an answer, and listed under that name. A probe that finds the
-    /// server there closes the circuits of both.
+    /// Another connection the same way, with another limit for an answer, and listed under that name. A probe
+    /// that finds the server there closes the circuits of both.
     pub(super) fn another(&self, answer_timeout: Duration, name: Option<Arc<str>>) -> Self {
         Self::new(self.way.clone(), answer_timeout, self.circuit.sibling()).named(name)
     }
@@ -95,8 +97,8 @@ impl Server {
         self.circuit.is_closed()
     }
 
-    /// Sends a query, unless the circuit is open. One that is repeatable and found a kept connection dead is sent once more
-    /// on a new connection.
+    /// Sends a query, unless the circuit is open. One that is repeatable and found a kept connection dead is
+    /// sent once more on a new connection.
     pub(super) async fn query<T, F>(
         &self,
         manner: Manner,
@@ -120,8 +122,8 @@ impl Server {
         }
     }
 
-    /// Asks for a sign of life, also while the circuit is open. An answer closes the circuits of all connections to
-    /// this server.
+    /// Asks for a sign of life, also while the circuit is open. An answer closes the circuits of all
+    /// connections to this server.
     pub(super) async fn ping(&self) -> Result<(), QueryError> {
         self.query_regardless(self.answer_timeout, Tries::Two, ping).await?;
         self.circuit.close_all(Instant::now());
@@ -164,8 +166,8 @@ impl Server {
                 Err(error) => Err(error),
             };
             match answer {
-                // A kept connection may have died long ago and unnoticed. That says nothing about the server: the
-                // next connection will.
+                // A kept connection may have died long ago and unnoticed. That says nothing about the server:
+                // the next connection will.
                 Err(error @ QueryError::Disconnected(_)) if !is_new => {
                     self.drop_connection(number);
                     if is_last {
@@ -175,8 +177,9 @@ impl Server {
                     is_last = true;
                 }
                 Err(error) if error.means_down() => {
-                    // What fails on a connection that has been dropped says nothing about its successor: those who waited
-                    // on it with the first one would keep everybody away for as long as each of them waits after that.
+                    // What fails on a connection that has been dropped says nothing about its successor:
+                    // those who waited on it with the first one would keep everybody away for as long as each
+                    // of them waits after that.
                     if self.drop_connection(number) {
                         self.circuit.open(Instant::now());
                     }
@@ -228,7 +231,8 @@ async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnecti
         let named = set_name.query_async::<()>(&mut connection);
         match timeout(CONNECT_TIMEOUT, named).await {
             Ok(Ok(())) => {}
-            // Some managed servers and access lists do not allow it, and the connection serves without a name.
+            // Some managed servers and access lists do not allow it, and the connection serves without a
+            // name.
             Ok(Err(error)) => tracing::debug!(%error, "a connection to Redis has no name"),
             Err(_elapsed) => return Err(QueryError::Timeout(CONNECT_TIMEOUT)),
         }

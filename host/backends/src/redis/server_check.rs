@@ -1,10 +1,11 @@
-//! Whether a Redis server is set up so that it keeps what is put there: eviction, persistence, version; and whether the
-//! server that `redis://` names takes it at all.
+//! Whether a Redis server is set up so that it keeps what is put there: eviction, persistence, version; and
+//! whether the server that `redis://` names takes it at all.
 //!
-//! Settings are asked for with `CONFIG GET`, which managed servers refuse; then what `INFO` tells is used. What neither
-//! tells is a warning. `server_settings.rs` has the rules.
+//! Settings are asked for with `CONFIG GET`, which managed servers refuse; then what `INFO` tells is used.
+//! What neither tells is a warning. `server_settings.rs` has the rules.
 //!
-//! Every node of a cluster is asked, and with a master its replicas: each of them has the keys after a failover.
+//! Every node of a cluster is asked, and with a master its replicas: each of them has the keys after a
+//! failover.
 
 use agent_core::ports::{StoreCheck, StoreCheckError, StoreWarning};
 use async_trait::async_trait;
@@ -97,8 +98,9 @@ impl RedisCheck {
     }
 }
 
-/// The answer to a command; none if the server refuses it. One that refuses everything (it wants a password, has no such
-/// database, takes no more connections) refuses `PING` too, and has not been asked for its settings.
+/// The answer to a command; none if the server refuses it. One that refuses everything (it wants a password,
+/// has no such database, takes no more connections) refuses `PING` too, and has not been asked for its
+/// settings.
 async fn ask<T: FromRedisValue + Send>(node: &Redis, words: &[&str]) -> Result<Option<T>, QueryError> {
     let ask = |redis| async move { send(redis, words).await };
     match node.query(ask).await {

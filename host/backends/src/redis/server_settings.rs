@@ -65,7 +65,8 @@ impl ServerSettings {
         Ok(warnings)
     }
 
-    /// Whether a server that `redis://` names takes what is to be kept. One that does not answers `PING` all the same.
+    /// Whether a server that `redis://` names takes what is to be kept. One that does not answers `PING` all
+    /// the same.
     pub(super) fn judge_kind(&self, purpose: RedisUse) -> Result<Option<StoreWarning>, String> {
         let problem = match self.mode.as_deref() {
             Some("cluster") => {

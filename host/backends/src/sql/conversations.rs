@@ -1,7 +1,8 @@
 //! Kept conversations in the database: a row each, with its turns as one text.
 //!
-//! A claim is one statement that begins the conversation, or takes it when nobody holds it: of two at once the database lets
-//! one do so. Whoever gets nothing then reads why. Writing the turns and giving the claim back is one statement as well.
+//! A claim is one statement that begins the conversation, or takes it when nobody holds it: of two at once
+//! the database lets one do so. Whoever gets nothing then reads why. Writing the turns and giving the claim
+//! back is one statement as well.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +17,8 @@ use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms, writing};
 
 /// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` owner, `$6` ms of the lease, `$7` most of a user, `$8` what
-/// the owners of all attempts at its job begin with. Those have one length: they compare alike in every collation.
+/// the owners of all attempts at its job begin with. Those have one length: they compare alike in every
+/// collation.
 const CLAIM: &str = "\
     INSERT INTO conversations AS kept (key, kind, user_id, id, owner, leased_until, created_at, updated_at) \
     SELECT $1, $2, $3, $4, $5, ms + $6, ms, ms FROM clock \
@@ -198,7 +200,7 @@ impl ConversationStore for SqlConversations {
             let query = sqlx::query(TRIM).bind(escape(key.user_id)).bind(key.kind.as_str());
             query.bind(i64::from(most)).execute(db).map_ok(drop)
         });
-        // It is kept: what could not be deleted is deleted with the next one.
+        // The response is kept: what could not be deleted is deleted with the next one.
         if let Err(error) = trimmed {
             tracing::debug!(error = describe(&error), "old responses could not be deleted");
         }

@@ -20,8 +20,8 @@ pub(super) fn describe(error: &sqlx::Error) -> String {
     }
 }
 
-/// Whether a database refuses because of what is to be written, so that other writes may pass. What else it says is about
-/// itself: its disk is full, it shuts down, its tables are missing.
+/// Whether a database refuses because of what is to be written, so that other writes may pass. What else it
+/// says is about itself: its disk is full, it shuts down, its tables are missing.
 pub(super) fn is_about_a_write(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Encode(_) => true,
@@ -39,13 +39,15 @@ pub(super) fn is_about_a_write(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a table could not be locked because of others who hold it, or who wait for what we hold. On PostgreSQL.
+/// Whether a table could not be locked because of others who hold it, or who wait for what we hold. On
+/// PostgreSQL.
 pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(&*code, "55P03" | "40P01"))
 }
 
-/// Whether a pooler has as many clients as it takes. PgBouncer's code of it is that of almost all that it says itself.
+/// Whether a pooler has as many clients as it takes. PgBouncer's code of it is that of almost all that it
+/// says itself.
 pub(super) fn is_full_pooler(error: &dyn DatabaseError) -> bool {
     let message = error.message();
     message.contains("max_client_conn") || message.contains("client connections exceeded")
@@ -54,7 +56,8 @@ pub(super) fn is_full_pooler(error: &dyn DatabaseError) -> bool {
 fn describe_refusal(error: &dyn DatabaseError) -> String {
     let code = error.code().unwrap_or_else(|| "unknown".into());
     let meaning = if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
-        // The low byte is the result, what stands above it says where it came up. A missing table has no code of its own.
+        // The low byte is the result, what stands above it says where it came up. A missing table has no code
+        // of its own.
         let is_unprepared = error.message().starts_with("no such table");
         let meaning = code.parse::<i32>().ok().and_then(|code| meaning_in_sqlite(code & 0xff));
         meaning.or(is_unprepared.then_some(UNPREPARED))

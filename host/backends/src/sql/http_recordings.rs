@@ -1,8 +1,8 @@
 //! What tools were answered over HTTP, in the database.
 //!
-//! An append is one transaction, one statement for each exchange: it counts what the run and the call have, and inserts the
-//! exchange if the bounds leave room for it. Of two processes that append to one run at the same moment one may find its
-//! number taken; its exchange is then left away, as one beyond the bounds is.
+//! An append is one transaction, one statement for each exchange: it counts what the run and the call have,
+//! and inserts the exchange if the bounds leave room for it. Of two processes that append to one run at the
+//! same moment one may find its number taken; its exchange is then left away, as one beyond the bounds is.
 
 use agent_core::ports::http_recordings::{
     HttpRecording, HttpRecordings, HttpRecordingsError, MOST_BYTES_OF_A_CALL, MOST_BYTES_OF_A_RUN,
@@ -16,7 +16,8 @@ use super::text_columns::{escape, unescape};
 use super::transaction::{SqlTransaction, in_transaction};
 use super::{SqlPool, answer, reading, writing};
 
-/// `$1` run, `$2` call, `$3` bytes, `$4` exchange, `$5` most exchanges and `$6` most bytes of a call, `$7` of a run.
+/// `$1` run, `$2` call, `$3` bytes, `$4` exchange, `$5` most exchanges and `$6` most bytes of a call, `$7` of
+/// a run.
 const INSERT: &str = "\
     INSERT INTO http_recordings (run_id, call_id, number, bytes, exchange) \
     SELECT $1, $2, COALESCE(MAX(number), -1) + 1, $3, $4 FROM http_recordings WHERE run_id = $1 \

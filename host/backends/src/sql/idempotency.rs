@@ -1,8 +1,8 @@
 //! Idempotency keys in the database.
 //!
-//! A claim is one statement that inserts the key, or takes it over when nobody holds it: of two at once the database lets
-//! one do so. Whoever gets nothing then reads why. What a caller may keep is checked whenever a key was inserted or an answer
-//! kept: their oldest keys are deleted. Expired ones go in batches.
+//! A claim is one statement that inserts the key, or takes it over when nobody holds it: of two at once the
+//! database lets one do so. Whoever gets nothing then reads why. What a caller may keep is checked whenever a
+//! key was inserted or an answer kept: their oldest keys are deleted. Expired ones go in batches.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use futures::TryFutureExt as _;
 use super::error::describe;
 use super::{SqlPool, reading, writing};
 
-/// `$1` caller, `$2` key, `$3` request, `$4` owner, `$5` ms of the lease, `$6` ms for which the key is kept. One that has
-/// expired is a new one.
+/// `$1` caller, `$2` key, `$3` request, `$4` owner, `$5` ms of the lease, `$6` ms for which the key is kept.
+/// One that has expired is a new one.
 const CLAIM: &str = "\
     INSERT INTO idempotency_keys AS kept (caller, key, request, claim, owner, leased_until, expires_at) \
     SELECT $1, $2, $3, $4, $4, ms + $5, ms + $6 FROM clock WHERE TRUE \
@@ -45,7 +45,8 @@ const ANSWER: &str = "UPDATE idempotency_keys SET answer = $4, bytes = $5 \
 const RELEASE: &str = "UPDATE idempotency_keys SET leased_until = 0 \
     WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
 
-/// Deletes what a caller has beyond `$2` keys or `$3` bytes, the oldest, but no key that is claimed. `$1` caller.
+/// Deletes what a caller has beyond `$2` keys or `$3` bytes, the oldest, but no key that is claimed. `$1`
+/// caller.
 const TRIM: &str = "\
     DELETE FROM idempotency_keys WHERE caller = $1 AND leased_until <= CASE WHEN answer IS NULL \
             THEN (SELECT ms FROM clock) ELSE leased_until END \
@@ -81,7 +82,7 @@ impl SqlIdempotency {
         Self { pool, bounds: KeyBounds::default() }
     }
 
-    /// The same keys with other bounds for each caller.
+    /// Sets other bounds for each caller.
     #[must_use]
     pub fn with_bounds(self, bounds: KeyBounds) -> Self {
         Self { bounds, ..self }
@@ -154,7 +155,7 @@ impl IdempotencyStore for SqlIdempotency {
                 Some((request, _)) if request != key.request => return Ok(KeyClaim::OtherRequest),
                 Some((_, Some(answer))) => return Ok(KeyClaim::Answered(answer)),
                 Some((_, None)) => return Ok(KeyClaim::InFlight),
-                // It has expired, or was deleted for others, since the claim.
+                // The key has expired, or was deleted for others, since the claim.
                 None => {}
             }
         }

@@ -1,5 +1,5 @@
-//! The stores of this process that hear what others announce on PostgreSQL, and which of its tasks listens for them
-//! (`listening.rs`).
+//! The stores of this process that hear what others announce on PostgreSQL, and which of its tasks listens
+//! for them (`listening.rs`).
 
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};

@@ -158,9 +158,9 @@ impl SqlPool {
     }
 }
 
-/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the migrator's
-/// own lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of the coming months,
-/// which no migration can name, are made after it.
+/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the
+/// migrator's own lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of
+/// the coming months, which no migration can name, are made after it.
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
     let mut transaction = connection.begin().await?;
@@ -193,8 +193,8 @@ fn lock_id(database: &str) -> i64 {
     0x3d32_ad9e * i64::from(!crc)
 }
 
-/// All in one transaction that keeps other writers out from its beginning: the migrator has no lock of its own
-/// here.
+/// All in one transaction that keeps other writers out from its beginning: the migrator has no lock of its
+/// own here.
 async fn migrate_sqlite(pools: &Sqlite) -> Result<(), MigrateError> {
     pools.switch_to_write_ahead_log().await?;
     let mut transaction = pools.writer().begin_with("BEGIN IMMEDIATE").await?;

@@ -1,7 +1,7 @@
 //! The relational database: PostgreSQL, or SQLite in a file of ours.
 //!
-//! Statements are written once for both. What differs is in the migrations, in how a job is claimed, and in how
-//! many rows are written at once.
+//! Statements are written once for both. What differs is in the migrations, in how a job is claimed, and in
+//! how many rows are written at once.
 
 mod commit;
 mod conversations;
@@ -56,8 +56,8 @@ use time_limit::in_time;
 const URL: &str = "DATABASE_URL";
 const DIRECT_URL: &str = "DATABASE_DIRECT_URL";
 
-/// How long the database may take to answer until it counts as gone. Less than a lease, so that a worker hears
-/// of it while it holds its job.
+/// How long the database may take to answer until it counts as gone. Less than a lease, so that a worker
+/// hears of it while it holds its job.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of connections. Clones are the same pool.
@@ -65,7 +65,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum SqlPool {
     /// PostgreSQL.
     Postgres(Postgres),
-    /// SQLite.
     Sqlite(Sqlite),
 }
 
@@ -77,7 +76,8 @@ pub struct AddressError {
     reason: String,
 }
 
-/// Asks PostgreSQL, in a loop: again when a kept connection was dead and the statement's repetition is allowed.
+/// Asks PostgreSQL, in a loop: again when a kept connection was dead and the statement's repetition is
+/// allowed.
 macro_rules! on_postgres {
     ($pool:expr, $repeat:ident, $db:ident => $query:expr) => {
         loop {
@@ -126,7 +126,8 @@ macro_rules! writing {
     };
 }
 
-/// Asks for a change that may be made twice: the second time it changes nothing, or what it answers then does no harm.
+/// Asks for a change that may be made twice: the second time it changes nothing, or what it answers then does
+/// no harm.
 macro_rules! rewriting {
     ($pool:expr, $db:ident => $query:expr) => {
         $crate::sql::asking!($pool, Allowed, writer, $db => $query)
@@ -142,8 +143,8 @@ impl SqlPool {
         Self::postgres_with(url, None)
     }
 
-    /// The same through a pooler: `direct` is the address of the server behind it, where migrations take their lock and
-    /// the queue listens.
+    /// A pool for `postgres://…` behind a pooler: `direct` is the address of the server behind it, where
+    /// migrations take their lock and the queue listens.
     pub fn postgres_with(url: &str, direct: Option<&str>) -> Result<Self, AddressError> {
         let parse = |url: &str, variable| {
             postgres_address::parse(url, variable).map_err(|error| unusable(variable, error))
@@ -152,8 +153,8 @@ impl SqlPool {
         Ok(Self::Postgres(Postgres::new(parse(url, URL)?, direct)))
     }
 
-    /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this process has
-    /// to be able to write in both: neither mends itself while the service waits.
+    /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this
+    /// process has to be able to write in both: neither mends itself while the service waits.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
         let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
         // One in memory has no file. That is not told by the options.

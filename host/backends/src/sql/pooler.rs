@@ -1,17 +1,17 @@
 //! Whether a pooler stands before PostgreSQL that gives one session to several clients in turns (PgBouncer's
 //! `pool_mode = transaction`), and whether it keeps their prepared statements apart.
 //!
-//! No pooler says what it is, so two things are tried. Sessions of a server have processes of their own: when two open
-//! connections have the same one, or one connection has two, they are in turns. And a pooler that keeps prepared statements
-//! apart names them itself, because two clients may give the same name to different ones: PgBouncer does from 1.21 on, with
-//! `max_prepared_statements`.
+//! No pooler says what it is, so two things are tried. Sessions of a server have processes of their own: when
+//! two open connections have the same one, or one connection has two, they are in turns. And a pooler that
+//! keeps prepared statements apart names them itself, because two clients may give the same name to different
+//! ones: PgBouncer does from 1.21 on, with `max_prepared_statements`.
 
 use sqlx::Row as _;
 use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnection;
 
-/// How often both connections are asked. One time is enough unless others use the pooler at the same moment: with three sessions
-/// that go to and fro, one attempt in a hundred still saw no change after three times.
+/// How often both connections are asked. One time is enough unless others use the pooler at the same moment:
+/// with three sessions that go to and fro, one attempt in a hundred still saw no change after three times.
 const ROUNDS: usize = 16;
 
 /// Which process of the server answers.

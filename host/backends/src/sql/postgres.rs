@@ -1,10 +1,12 @@
-//! Connections to PostgreSQL, with one round trip for a statement: nothing is asked before it and nothing after it.
+//! Connections to PostgreSQL, with one round trip for a statement: nothing is asked before it and nothing
+//! after it.
 //!
-//! This is not the pool of the crate `sqlx`, because that one pings each connection that comes back, which no option
-//! turns off: it has to, because it takes back connections whose statements were dropped half-way. Here a connection comes
-//! back only when its statement has ended; any other is closed, which also ends its transaction. A kept connection may
-//! have died unnoticed. Then a statement that may be repeated is sent once more on a new one ([`Borrowed::settle`]), and
-//! one that may not is preceded by a ping when the connection has been silent for a while.
+//! This is not the pool of the crate `sqlx`, because that one pings each connection that comes back, which no
+//! option turns off: it has to, because it takes back connections whose statements were dropped half-way.
+//! Here a connection comes back only when its statement has ended; any other is closed, which also ends its
+//! transaction. A kept connection may have died unnoticed. Then a statement that may be repeated is sent once
+//! more on a new one ([`Borrowed::settle`]), and one that may not is preceded by a ping when the connection
+//! has been silent for a while.
 //!
 //! What does not belong here: what is asked, and whether it may be repeated: the macros in `mod.rs`.
 
@@ -32,7 +34,7 @@ use super::time_limit::in_time;
 /// Most connections of one process (host/docs/interface/errors-and-limits.md#limits).
 const MOST_CONNECTIONS: u32 = 20;
 
-/// The same, with the one that listens for jobs.
+/// Most connections of one process, with the one that listens for jobs.
 pub(super) const CONNECTIONS_OF_A_PROCESS: i64 = MOST_CONNECTIONS as i64 + 1;
 
 /// How long a connection may be idle before it is closed (host/docs/interface/errors-and-limits.md#limits).
@@ -47,8 +49,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a connection counts as alive after an answer.
 const ALIVE: Duration = Duration::from_secs(1);
 
-/// How long the server works on a statement: a little longer than it is waited for, so that nothing goes on for a caller
-/// who has been told that it failed. A transaction that waits for us as long is taken back.
+/// How long the server works on a statement: a little longer than it is waited for, so that nothing goes on
+/// for a caller who has been told that it failed. A transaction that waits for us as long is taken back.
 const STATEMENT_TIMEOUT: &str = "6s";
 
 /// How long to wait before another attempt at a server that refuses connections, at first and at most.
@@ -91,8 +93,9 @@ pub(super) struct Borrowed {
     silence: Silence,
 }
 
-/// For how long a connection in use has not answered. One that is given up after a while says something about the others:
-/// they are closed, so that a network which swallows everything is waited for once, and not once for each connection.
+/// For how long a connection in use has not answered. One that is given up after a while says something about
+/// the others: they are closed, so that a network which swallows everything is waited for once, and not once
+/// for each connection.
 struct Silence {
     pool: Postgres,
     /// Absent once it has answered.
@@ -108,14 +111,15 @@ pub(super) enum Repeat {
 
 /// What came of a statement.
 pub(super) enum Settled<T> {
-    /// This.
+    /// The statement's result.
     Done(Result<T, sqlx::Error>),
     /// Nothing: a kept connection was dead. It is to be sent again.
     Again,
 }
 
 impl Postgres {
-    /// Nothing is connected yet. `direct` is where migrations and listeners connect; where the others do, if absent.
+    /// Nothing is connected yet. `direct` is where migrations and listeners connect; where the others do, if
+    /// absent.
     pub(super) fn new(options: PgConnectOptions, direct: Option<PgConnectOptions>) -> Self {
         let process = format!("agent-host {}", Uuid::now_v7().simple());
         let plain = with_plain_session(options, &process);
@@ -195,7 +199,8 @@ impl Postgres {
         in_time(CONNECT_TIMEOUT, Box::pin(self.0.plain.connect())).await
     }
 
-    /// A connection to the server itself, that is nobody else's, on which statements may take as long as they do.
+    /// A connection to the server itself, that is nobody else's, on which statements may take as long as they
+    /// do.
     pub(super) async fn connect_directly(&self) -> Result<PgConnection, sqlx::Error> {
         in_time(CONNECT_TIMEOUT, Box::pin(self.direct_options().connect())).await
     }
@@ -221,7 +226,8 @@ impl Postgres {
         }
     }
 
-    /// A server that refuses connections may be starting: it is tried again until whoever waits has waited long enough.
+    /// A server that refuses connections may be starting: it is tried again until whoever waits has waited
+    /// long enough.
     async fn connect_patiently(&self) -> Result<PgConnection, sqlx::Error> {
         let mut pauses = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
@@ -256,8 +262,8 @@ impl Borrowed {
         &mut self.kept.connection
     }
 
-    /// Gives the connection back if it answered, whatever it answered but that its server is read-only, and says whether the
-    /// statement has to be sent again because the connection was of no use.
+    /// Gives the connection back if it answered, whatever it answered but that its server is read-only, and
+    /// says whether the statement has to be sent again because the connection was of no use.
     pub(super) fn settle<T>(self, answer: Result<T, sqlx::Error>, repeat: Repeat) -> Settled<T> {
         match &answer {
             Err(error) if is_lost(error) => {
@@ -301,8 +307,8 @@ impl Drop for Silence {
     }
 }
 
-/// Whether nothing more can be asked on a connection, or nothing can be written on it: it leads to a server that was the
-/// primary one before a failover, whose name leads elsewhere by now or soon will.
+/// Whether nothing more can be asked on a connection, or nothing can be written on it: it leads to a server
+/// that was the primary one before a failover, whose name leads elsewhere by now or soon will.
 fn is_lost(error: &sqlx::Error) -> bool {
     const READ_ONLY: &str = "25006";
     match error {
@@ -341,8 +347,9 @@ fn postgres_error(error: &dyn DatabaseError) -> Option<&PgDatabaseError> {
     error.try_downcast_ref::<PgDatabaseError>()
 }
 
-/// What every pooler passes on. Floating-point numbers, which the driver would configure, are in no column of ours. The
-/// name tells processes apart for `server_check.rs`, and for whoever looks at the server's sessions.
+/// What every pooler passes on. Floating-point numbers, which the driver would configure, are in no column of
+/// ours. The name tells processes apart for `server_check.rs`, and for whoever looks at the server's
+/// sessions.
 fn with_plain_session(options: PgConnectOptions, process: &str) -> PgConnectOptions {
     let options = options.extra_float_digits(None);
     if options.get_application_name().is_some() { options } else { options.application_name(process) }

@@ -1,6 +1,6 @@
-//! The address of a PostgreSQL server, as the driver is given it: without the parameters that the driver does not know.
-//! It would log them with their values, and one may be a secret: `sslpassword` is among those that other clients of
-//! PostgreSQL know.
+//! The address of a PostgreSQL server, as the driver is given it: without the parameters that the driver does
+//! not know. It would log them with their values, and one may be a secret: `sslpassword` is among those that
+//! other clients of PostgreSQL know.
 
 use std::str::FromStr as _;
 

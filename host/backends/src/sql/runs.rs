@@ -17,7 +17,8 @@ const LIST: &str = "\
         AND ($1 IS NULL OR user_id = $1) \
     ORDER BY finished_at DESC, run_id DESC LIMIT $4";
 
-/// Keeps runs in the database. What is written at the same time is committed together, with what the queue writes there.
+/// Keeps runs in the database. What is written at the same time is committed together, with what the queue
+/// writes there.
 #[derive(Debug)]
 pub struct SqlRuns {
     pool: SqlPool,

@@ -1,5 +1,5 @@
-//! Whether a PostgreSQL server is set up so that it keeps what is written, and has room for our connections; and whether
-//! a pooler stands before it that works with us. `server_settings.rs` has the rules.
+//! Whether a PostgreSQL server is set up so that it keeps what is written, and has room for our connections;
+//! and whether a pooler stands before it that works with us. `server_settings.rs` has the rules.
 
 use agent_core::ports::{StoreCheck, StoreCheckError, StoreWarning};
 use async_trait::async_trait;
@@ -13,8 +13,8 @@ use super::server_settings::{Direct, ServerSettings, judge, judge_addresses};
 use super::time_limit::in_time;
 use super::{ANSWER_TIMEOUT, SqlPool};
 
-/// Asked without a prepared statement, which some poolers do not understand. Sessions of the same user are told apart by
-/// where they come from; those of other users are not shown, and not ours.
+/// Asked without a prepared statement, which some poolers do not understand. Sessions of the same user are
+/// told apart by where they come from; those of other users are not shown, and not ours.
 const SETTINGS: &str = "\
     SELECT current_setting('server_version'), current_setting('server_version_num'), \
            current_setting('synchronous_commit'), current_setting('statement_timeout'), \
@@ -67,7 +67,8 @@ struct ServerState {
 impl PostgresCheck {
     async fn look(&self) -> Result<ServerState, sqlx::Error> {
         let mut connection = self.0.connect().await?;
-        // One more than is needed for anything else, so a server that has no room for it is no reason to stop.
+        // One more than is needed for anything else, so a server that has no room for it is no reason to
+        // stop.
         let pooling = match self.0.connect().await {
             Ok(mut another) => {
                 let pooling = find_pooling(&mut connection, &mut another).await?;

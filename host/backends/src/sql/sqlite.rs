@@ -1,8 +1,9 @@
 //! SQLite in a file of ours. It lets one connection write at a time, so there is only one that does: writers
 //! queue up in front of it in the order they came, instead of being told that the database is locked.
 //!
-//! A future that waits for the writer or has it has to be polled until it ends. It is given the writer when its turn comes,
-//! whether it is polled or not, and whoever leaves it lie to wait for another write waits for himself.
+//! A future that waits for the writer or has it has to be polled until it ends. It is given the writer when
+//! its turn comes, whether it is polled or not, and whoever leaves it lie to wait for another write waits for
+//! himself.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -63,8 +64,8 @@ pub struct Sqlite {
     lane: Arc<Lane>,
 }
 
-/// The writer during an exchange that begins and ends a transaction. Dropped half-way, the connection is closed, which ends
-/// the transaction.
+/// The writer during an exchange that begins and ends a transaction. Dropped half-way, the connection is
+/// closed, which ends the transaction.
 struct Exchange(Option<PoolConnection<sqlx::Sqlite>>);
 
 impl Sqlite {
@@ -81,8 +82,8 @@ impl Sqlite {
             .acquire_timeout(TURN_TIMEOUT)
             // There is no network that could have gone, and asking costs as much as a statement.
             .test_before_acquire(false)
-            // On a full disk SQLite ends the transaction by itself. The driver then still counts one, which nobody
-            // can end any more, and begins no other on that connection.
+            // On a full disk SQLite ends the transaction by itself. The driver then still counts one, which
+            // nobody can end any more, and begins no other on that connection.
             .before_acquire(|connection: &mut SqliteConnection, _about| {
                 let is_usable = !connection.is_in_transaction();
                 Box::pin(async move { Ok(is_usable) })
@@ -106,8 +107,9 @@ impl Sqlite {
         &self.lane
     }
 
-    /// Carries out statements in one exchange with SQLite's thread and answers all their rows. Where there are several, the
-    /// first one begins a transaction and the last one commits it. The driver does not know of that transaction.
+    /// Carries out statements in one exchange with SQLite's thread and answers all their rows. Where there
+    /// are several, the first one begins a transaction and the last one commits it. The driver does not know
+    /// of that transaction.
     pub(super) async fn exchange<R>(
         &self,
         query: QueryAs<'_, sqlx::Sqlite, R, SqliteArguments>,
@@ -125,8 +127,8 @@ impl Sqlite {
         answer
     }
 
-    /// Has readers and the writer not wait for each other. The file remembers that, so it is not asked of every
-    /// connection: switching wants the file for itself, and SQLite's own waiting does not cover it.
+    /// Has readers and the writer not wait for each other. The file remembers that, so it is not asked of
+    /// every connection: switching wants the file for itself, and SQLite's own waiting does not cover it.
     pub(super) async fn switch_to_write_ahead_log(&self) -> Result<(), sqlx::Error> {
         let deadline = Instant::now() + TURN_TIMEOUT;
         loop {
@@ -137,8 +139,9 @@ impl Sqlite {
         }
     }
 
-    /// In a new file, pages that become free can be given back to the disk. That is decided before anything is written
-    /// to it, the switch included, and asked of a file that has pages it would be a write of every connection.
+    /// In a new file, pages that become free can be given back to the disk. That is decided before anything
+    /// is written to it, the switch included, and asked of a file that has pages it would be a write of every
+    /// connection.
     async fn try_switch(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
         let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
@@ -148,8 +151,8 @@ impl Sqlite {
         sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await.map(drop)
     }
 
-    /// Gives pages that are free back to the disk, some at a time because nobody else writes meanwhile. True when there
-    /// are more. A file that an older version made keeps its pages and uses them again.
+    /// Gives pages that are free back to the disk, some at a time because nobody else writes meanwhile. True
+    /// when there are more. A file that an older version made keeps its pages and uses them again.
     pub(super) async fn give_back_room(&self) -> Result<bool, sqlx::Error> {
         answer(async {
             let mode: i64 = sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&self.writer).await?;
@@ -225,7 +228,8 @@ pub(super) fn check_path(file: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether no transaction is open after a `ROLLBACK`, which is an error where there was none any more or never had been.
+/// Whether no transaction is open after a `ROLLBACK`, which is an error where there was none any more or
+/// never had been.
 fn is_rolled_back(answer: Result<SqliteQueryResult, sqlx::Error>) -> bool {
     const SQLITE_ERROR: i32 = 1;
     answer.map_or_else(|error| code(&error) == Some(SQLITE_ERROR), |_done| true)
@@ -355,7 +359,7 @@ mod tests {
         assert_eq!(pools.exchange::<(i64,)>(write()).await.unwrap(), [(1,)]);
         let failing = "BEGIN IMMEDIATE; DELETE FROM sweeps; SELECT 1 FROM nothing; COMMIT";
         pools.exchange::<(i64,)>(sqlx::query_as(failing)).await.unwrap_err();
-        // It waits for up to 5 s, and then fails.
+        // `other` waits up to 5 s for the lock and fails if the failed exchange still holds it.
         sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut other).await.unwrap();
         assert_eq!(pools.exchange::<(i64,)>(write()).await.unwrap(), [(1,)]);
     }

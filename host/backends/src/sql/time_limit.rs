@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-/// Lets the statements of a transaction take as long as they do on PostgreSQL, whatever limit its user has there: what
-/// the service asks of the user behind a pooler holds at the server's own address too.
+/// Lets the statements of a transaction take as long as they do on PostgreSQL, whatever limit its user has
+/// there: what the service asks of the user behind a pooler holds at the server's own address too.
 pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout = 0";
 
 /// What the database answers, or an error if that takes longer than `patience`.

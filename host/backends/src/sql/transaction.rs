@@ -31,8 +31,8 @@ macro_rules! in_transaction {
 pub(super) use in_transaction;
 
 impl SqlTransaction {
-    /// In SQLite a transaction keeps all other writers out from its beginning; in PostgreSQL it holds the rows that it
-    /// has written.
+    /// In SQLite a transaction keeps all other writers out from its beginning; in PostgreSQL it holds the
+    /// rows that it has written.
     pub(super) async fn begin(pool: &SqlPool) -> Result<Self, sqlx::Error> {
         Ok(match pool {
             SqlPool::Postgres(pool) => Self::Postgres(pool.begin().await?),

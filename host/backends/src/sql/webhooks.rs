@@ -1,5 +1,5 @@
-//! The outbox of webhooks in the database. A claim is one statement; in PostgreSQL it passes the rows that others claim at
-//! this moment.
+//! The outbox of webhooks in the database. A claim is one statement; in PostgreSQL it passes the rows that
+//! others claim at this moment.
 
 use std::time::Duration;
 

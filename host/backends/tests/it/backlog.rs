@@ -1,5 +1,6 @@
-//! A backlog of 100,000 jobs: claiming, ending and reading one costs what it costs with ten, and those who wait for jobs ask nothing
-//! of the queue meanwhile. Counted in commands, bytes and rows, since times say more of the machine.
+//! A backlog of 100,000 jobs: claiming, ending and reading one costs what it costs with ten, and those who
+//! wait for jobs ask nothing of the queue meanwhile. Counted in commands, bytes and rows, since times say
+//! more of the machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +134,7 @@ async fn a_job_of_a_long_backlog_costs_redis_what_one_of_a_short_one_costs() {
     let seconds = 5;
     assert!(many.commands <= few.commands + seconds, "{many:?}, {few:?}");
     assert!(many.operations <= few.operations + seconds, "{many:?}, {few:?}");
-    // The same answers with longer ids.
+    // Answers carry longer ids with a backlog and are otherwise equal.
     assert!(many.bytes <= few.bytes * 3 / 2, "{many:?}, {few:?}");
     // The backlog takes more than 20 MiB. A job that has ended is a result and an event more.
     assert!(many.memory < 1 << 20, "{many:?}, {few:?}");
@@ -170,7 +171,8 @@ async fn a_hundred_who_wait_for_jobs_of_a_long_backlog_ask_nothing_until_these_e
         let job = waiter.ended().await.unwrap().expect("their job");
         assert_eq!((job.id, job.status), ((number + 1).to_string(), JobStatus::Completed));
     }
-    // Each job is ended once and looked at once, and the first one was claimed. A few seconds may pass meanwhile.
+    // Each job is ended once and looked at once, and the first one was claimed. A few seconds may pass
+    // meanwhile.
     let asked = scripts(&mut monitor).await;
     assert!(asked <= 2 * WAITERS + 30, "{asked} for {WAITERS} jobs and those who waited for them");
 }
@@ -212,7 +214,7 @@ async fn a_claim_from_a_long_backlog_in_postgres_reads_a_few_rows() {
         assert_eq!(queue.renew(&claimed).await, Ok(Renewal::Held));
         queue.finish(&claimed, &completed("1")).await.unwrap();
     }
-    // Its processes tell what they have counted when they end.
+    // PostgreSQL's processes tell what they have counted when they end.
     drop(writing);
     pool.close().await;
     let read = eventually("PostgreSQL to tell what was read", async || {

@@ -36,7 +36,7 @@ pub(crate) async fn start() -> (Redis, BullQueue) {
     (server, queue)
 }
 
-/// The same queue as BullMQ's official port has it.
+/// Opens this queue with BullMQ's official port.
 pub(crate) async fn official(server: &Redis) -> Queue {
     let connection = RedisConnectionOptions::new().url(server.url());
     Queue::with_options(QUEUE, QueueOptions::new().connection(connection)).await.unwrap()

@@ -1,5 +1,5 @@
-//! The queue on Redis: how many commands a job takes, what they search, what becomes of one that is sent twice, and what
-//! BullMQ's stream of events tells those who wait.
+//! The queue on Redis: how many commands a job takes, what they search, what becomes of one that is sent
+//! twice, and what BullMQ's stream of events tells those who wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ async fn a_job_that_was_claimed_with_the_end_of_another_is_leased_like_any_other
     assert_eq!((&first.job_id, &second.job_id), (&ids[0], &ids[1]));
     assert_eq!(queue.renew(&second).await, Ok(Renewal::Held));
     assert_eq!(queue.renew(&first).await, Ok(Renewal::Lost));
-    // Its lease runs out like any other.
+    // The second job's lease runs out like any other.
     let again = peer.claim("peer", PATIENCE).await.unwrap().expect("the lease ran out");
     assert_eq!((&again.job_id, again.epoch), (&second.job_id, Epoch(2)));
     let lost = queue.finish(&second, &completed("1")).await.unwrap_err();
@@ -170,7 +170,7 @@ async fn one_process_at_a_time_looks_for_stalled_jobs() {
     assert!(left <= 900, "it is given up soon: {left}");
 }
 
-/// Its answer was lost with the connection, so it is sent once more.
+/// The answer to the addition was lost with the connection, so the addition is sent once more.
 #[tokio::test]
 async fn a_job_whose_addition_is_sent_twice_is_added_once() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
@@ -209,8 +209,8 @@ async fn a_claim_that_is_sent_twice_leases_one_job() {
     queue.finish(&claimed, &completed("1")).await.unwrap();
 }
 
-/// The lease runs in Redis while the answer is under way: a worker that counted from the answer would take the job for its own
-/// when another one already has it.
+/// The lease runs in Redis while the answer is under way: a worker that counted from the answer would take
+/// the job for its own when another one already has it.
 #[tokio::test]
 async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
@@ -262,8 +262,8 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     proxy.reset().await;
     let second = ending.ended().await.unwrap().expect("the job that was claimed the first time");
     assert_eq!((&second.job_id, second.epoch), (&ids[1], Epoch(1)));
-    // Sent by a worker that had no answer in time, it is the same end as well, and the next job's lease begins anew: whoever
-    // sends it counts from then on.
+    // Sent by a worker that had no answer in time, it is the same end as well, and the next job's lease
+    // begins anew: whoever sends it counts from then on.
     sleep(LEASE / 4).await;
     let again = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!(again.map(|claim| claim.token), Some(second.token.clone()));

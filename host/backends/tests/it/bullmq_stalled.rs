@@ -52,8 +52,8 @@ async fn abandon(queue: &BullQueue, redis: &mut MultiplexedConnection) -> String
     id
 }
 
-/// What another process that claims is given: it looks for stalled jobs when it does so for the first time, if nobody else was
-/// elected to. Says of how many jobs it looked at the lock.
+/// What another process that claims is given: it looks for stalled jobs when it does so for the first time,
+/// if nobody else was elected to. Says of how many jobs it looked at the lock.
 async fn claim_of_another(server: &Redis, redis: &mut MultiplexedConnection) -> (Option<String>, usize) {
     let peer = BullQueue::open_with_lease(&server.url(), LONG_LEASE).unwrap();
     all(redis, redis::pipe().del(ELECTION).ignore()).await;

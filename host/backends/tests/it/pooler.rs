@@ -1,4 +1,5 @@
-//! PostgreSQL behind PgBouncer in transaction mode: before 1.21 it is refused by name, from then on it is used.
+//! PostgreSQL behind PgBouncer in transaction mode: before 1.21 it is refused by name, from then on it is
+//! used.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ async fn a_pooler_whose_clients_have_sessions_of_their_own_is_used_like_the_serv
         let pooler = PgBouncer::start(&program, &server, &["pool_mode = session"]).await;
         let pool = SqlPool::postgres(&pooler.url()).unwrap();
         let warnings = pool.check().unwrap().check().await.unwrap();
-        // It does not pass on what a session is to be like.
+        // PgBouncer in session mode does not pass on what a session is to be like.
         assert_eq!(warnings.iter().map(|warning| warning.setting).collect::<Vec<_>>(), ["statement_timeout"]);
         work(&pool).await;
     }
@@ -108,7 +109,7 @@ async fn work(pool: &SqlPool) {
                     assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
                     queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
                 }
-                // They write for all who have this pool, and go on until all have ended.
+                // `writers` write for all who have this pool, and go on until all have ended.
                 writers
             })
         })

@@ -115,7 +115,8 @@ async fn a_frozen_redis_is_waited_for_once_and_not_by_everybody() {
     eventually("the windows to work", async || windows.hit(&[WINDOW]).await.ok()).await;
 }
 
-/// What a request waits for a store at most must not drop its query before the connection has learned of the silence.
+/// What a request waits for a store at most must not drop its query before the connection has learned of the
+/// silence.
 #[tokio::test]
 async fn a_request_that_is_held_up_by_a_silent_redis_opens_the_circuit_for_the_next() {
     let server = test_servers::Redis::start().await;

@@ -1,5 +1,5 @@
-//! A Redis cluster of three masters: the suites of all that lies there, the queue in one shard and in several, slots that move
-//! and a master that dies.
+//! A Redis cluster of three masters: the suites of all that lies there, the queue in one shard and in
+//! several, slots that move and a master that dies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -115,7 +115,8 @@ async fn open_queue(cluster: &RedisCluster, shards: usize) -> queue::Bench {
     cluster.empty().await;
     let open = || Arc::new(BullQueue::open_shards_with_lease(&cluster.url(), shards, LEASE).unwrap());
     let (queue, peer) = (open(), open());
-    // Some cases poll a claim once and leave it. What it would ask the nodes first, who has which slots, is known then.
+    // Some cases poll a claim once and leave it. What it would ask the nodes first, who has which slots, is
+    // known then.
     for queue in [&queue, &peer] {
         queue.depth().await.unwrap();
     }
@@ -162,8 +163,8 @@ async fn jobs_of_all_shards_are_listed_together_and_found_under_their_ids() {
     assert_eq!(listed, ids);
 }
 
-/// A worker that never stops working is given jobs of every shard; their ends are told; and those that are kept too long are
-/// found in each.
+/// A worker that never stops working is given jobs of every shard; their ends are told; and those that are
+/// kept too long are found in each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_all_shards_are_worked_off_told_of_and_removed() {
     let cluster = RedisCluster::start().await;
@@ -233,7 +234,8 @@ async fn a_slot_that_moves_is_followed_and_every_node_is_checked() {
     assert!(matches!(check.check().await, Err(StoreCheckError::Unfit { .. })));
 }
 
-/// When the replica of a dead master has taken its place, everything works again by itself, and what was replicated is there.
+/// When the replica of a dead master has taken its place, everything works again by itself, and what was
+/// replicated is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them() {
     let mut cluster = RedisCluster::start_with_replica().await;
@@ -272,7 +274,7 @@ async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them()
     }
 }
 
-/// It answers still, and turns everything away.
+/// The old master answers still, and turns everything away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_is_cut_off_from_the_others_is_left_for_the_one_that_took_its_place() {
     let cluster = RedisCluster::start_with_replica().await;

@@ -35,8 +35,8 @@ async fn it_is_said_once_that_no_sentinel_answers() {
     assert_eq!(error.0, expected);
 }
 
-/// Jobs are added and worked off while the master is killed. What was acknowledged had reached the replica (`WAIT`), so that
-/// all of it is there; each ends, and what had ended is not claimed again.
+/// Jobs are added and worked off while the master is killed. What was acknowledged had reached the replica
+/// (`WAIT`), so that all of it is there; each ends, and what had ended is not claimed again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promotion_under_load_loses_nothing_that_was_replicated() {
     let (mut master, replica, sentinels) = start().await;
@@ -108,9 +108,9 @@ async fn offsets(master: &test_servers::Redis) -> Option<(u64, u64)> {
     Some((field("master_repl_offset:")?.parse().ok()?, replica?.parse().ok()?))
 }
 
-/// The replica misses the last of what the master acknowledges, and is then promoted. That is lost and nothing else: what was
-/// there before is worked off once. BullMQ counts on from what the replica has, so the lost id is given again; whose job it is
-/// now stands in the job.
+/// The replica misses the last of what the master acknowledges, and is then promoted. That is lost and
+/// nothing else: what was there before is worked off once. BullMQ counts on from what the replica has, so the
+/// lost id is given again; whose job it is now stands in the job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promoted_replica_that_lost_the_last_second_has_everything_else() {
     let (mut master, replica, sentinels) = start().await;
@@ -118,7 +118,7 @@ async fn a_promoted_replica_that_lost_the_last_second_has_everything_else() {
     let kept = queue.add(&data("kept")).await.unwrap();
     let done = queue.add(&data("done")).await.unwrap();
     replicate(&master).await;
-    // It is sent away and cannot come back.
+    // The replica is sent away and cannot come back.
     assert_eq!(master.ask(&["ACL", "SETUSER", "default", "-psync", "-sync"]).await, "OK");
     assert_eq!(master.ask(&["CLIENT", "KILL", "TYPE", "replica"]).await, "1");
     let lost = queue.add(&data("lost")).await.unwrap();
@@ -130,7 +130,8 @@ async fn a_promoted_replica_that_lost_the_last_second_has_everything_else() {
 
     let next = JobData::new("next", "u2");
     let next = eventually("jobs to be accepted again", async || queue.add(&next).await.ok()).await;
-    // The end of the job is lost too: it is run again, under the id of the same run, whose record says that it has ended.
+    // The end of the job is lost too: it is run again, under the id of the same run, whose record says that
+    // it has ended.
     let again = claim_next(&queue).await;
     assert_eq!((&again.job_id, &again.run_id), (&kept, &claim.run_id));
     queue.finish(&again, &completed("1")).await.unwrap();

@@ -1,5 +1,6 @@
-//! The database's clock jumps an hour: leases are counted by it, so what may happen is said here. Each heartbeat makes a lease whole
-//! again, a lease that was taken over meanwhile is lost for good, and nothing ends twice.
+//! The database's clock jumps an hour: leases are counted by it, so what may happen is said here. Each
+//! heartbeat makes a lease whole again, a lease that was taken over meanwhile is lost for good, and nothing
+//! ends twice.
 
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ async fn a_clock_that_jumps_ahead_and_back_lets_no_job_end_twice() {
         assert_eq!(queue.renew(&first).await, Ok(Renewal::Held));
         assert_eq!(claim(&*peer, Duration::ZERO).await, None);
 
-        // Ahead again, and somebody looks before the next heartbeat: the first one may neither go on nor end it.
+        // Ahead again, and somebody looks before the next heartbeat: the first one may neither go on nor end
+        // it.
         jump!(&database, "7200000");
         let second = claim(&*peer, PATIENCE).await.expect("its lease has ended by that clock");
         assert_eq!((&second.job_id, second.epoch), (&id, Epoch(2)));

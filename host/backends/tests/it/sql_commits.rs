@@ -24,10 +24,10 @@ const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON run_event
 const REFUSE_JOBS_IN_SQLITE: &str = "CREATE TRIGGER refuse_jobs BEFORE INSERT ON jobs \
     WHEN NEW.user_id = 'u_bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
 
-/// The same.
+/// Refuses every job of the user `u_bad`.
 const REFUSE_JOBS_IN_POSTGRES: &str = "ALTER TABLE jobs ADD CHECK (user_id <> 'u_bad')";
 
-/// The same of runs.
+/// Refuses every event of the run `run_bad`, on PostgreSQL.
 const REFUSE_IN_POSTGRES: &str = "ALTER TABLE run_events ADD CHECK (run_id <> 'run_bad')";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +70,7 @@ async fn one_bad_row_does_not_fail_the_others() {
         database.execute(refuse).await;
         let (runs, writing) = SqlRuns::new(pool);
         let ids = ["run_1", "run_bad", "run_2", "run_1"];
-        // They wait together before anybody writes.
+        // The appends wait together before anybody writes.
         let appends = ids
             .iter()
             .zip([0, 0, 0, 1])
@@ -147,7 +147,7 @@ async fn ends_and_the_claims_of_the_next_jobs_are_one_commit_and_no_claim_writes
     }
 }
 
-/// Its caller was not told: it is gone, or the connection was.
+/// The caller of the claim was not told: it is gone, or the connection was.
 #[tokio::test]
 async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again() {
     for database in [Database::sqlite(), Database::postgres().await] {
@@ -168,7 +168,7 @@ async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again()
         database.execute("UPDATE jobs SET due_at = due_at - 5000 WHERE status = 'active'").await;
         let next = end().await.unwrap().expect("the job that was claimed with it");
         assert_eq!((stores.queue.depth().await.unwrap().waiting, next.epoch), (1, Epoch(1)));
-        // Its lease counts from now.
+        // The lease of the job claimed with it counts from now.
         let left = "SELECT COUNT(*) FROM jobs, clock WHERE status = 'active' AND due_at > ms + 3000";
         if let Database::Postgres { .. } = &database {
             assert_eq!(count(&database, left).await, 1);

@@ -1,4 +1,5 @@
-//! Connections to PostgreSQL: how often a statement waits for the server, and what becomes of connections that break.
+//! Connections to PostgreSQL: how often a statement waits for the server, and what becomes of connections
+//! that break.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -177,13 +178,13 @@ async fn a_network_that_swallows_everything_is_waited_for_once() {
     tokio::time::timeout(Duration::from_secs(30), queue.read(&id)).await.unwrap().unwrap_err();
 }
 
-/// After a failover a name may still lead to the server that was the primary one. What connects to it then is refused every
-/// write, and must not be kept for that.
+/// After a failover a name may still lead to the server that was the primary one. What connects to it then is
+/// refused every write, and must not be kept for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_to_a_server_that_is_read_only_are_not_kept() {
     let server = Postgres::start().await;
     SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
-    // This session stays as it was made, and so do those that are made while the setting is on.
+    // The operator's session stays as it was made, and so do those that are made while the setting is on.
     let mut operator = PgConnection::connect(&server.url()).await.unwrap();
     let set = "ALTER DATABASE postgres SET default_transaction_read_only = on";
     sqlx::raw_sql(set).execute(&mut operator).await.unwrap();
@@ -203,8 +204,8 @@ async fn connections_to_a_server_that_is_read_only_are_not_kept() {
     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
 }
 
-/// The lease runs in the database while the answer is under way: a worker that counted from the answer would take the job for its
-/// own when another one already has it.
+/// The lease runs in the database while the answer is under way: a worker that counted from the answer would
+/// take the job for its own when another one already has it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
     let (server, mut proxy, queue, _adding) = start_behind_a_proxy().await;
@@ -285,7 +286,8 @@ async fn a_batch_of_conflicts_is_looked_up_at_once() {
     round_trips.take();
     assert!(append(Event::Cancelled).await.iter().all(Result::is_ok), "the same events are kept already");
     assert!(append(Event::HandedBack).await.iter().all(Result::is_err));
-    // Each batch is one statement that inserts and one that looks; how many batches there are depends on who comes first.
+    // Each batch is one statement that inserts and one that looks; how many batches there are depends on who
+    // comes first.
     let taken = round_trips.take();
     assert!(taken < 100, "{taken} round trips for 600 conflicts");
 }

@@ -1,4 +1,5 @@
-//! Partitions of runs by month, on PostgreSQL: of a database that another release has filled, made ahead, and dropped.
+//! Partitions of runs by month, on PostgreSQL: of a database that another release has filled, made ahead, and
+//! dropped.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -81,7 +82,7 @@ impl Bench {
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut self.connection).await.unwrap()
     }
 
-    /// This month and those behind it, as partitions are called.
+    /// Names of the partitions of the current month and those behind it.
     async fn months(&mut self, table: &str) -> Vec<String> {
         let sql = format!(
             "SELECT '{table}_' || to_char(date_trunc('month', now() AT TIME ZONE 'UTC') + n * interval '1 month', 'YYYY_MM') \
@@ -156,7 +157,7 @@ async fn drop_all(retention: &SqlRetention, before: SystemTime) -> u64 {
     }
 }
 
-/// It has what [`Bench::insert`] wrote, and goes on under its fence.
+/// The run has what [`Bench::insert`] wrote, and goes on under its fence.
 async fn check_run(runs: &SqlRuns, id: &str) {
     assert_eq!(runs.read(id, 0).await.unwrap().len(), 2, "{id}");
     assert_eq!(runs.find(id).await.unwrap().unwrap().id, id);
@@ -267,7 +268,8 @@ async fn until_waiting(bench: &mut Bench, count: &str) {
     }
 }
 
-/// By the plan that it was given before, it would look for the fence in the default partition, which the run has left.
+/// By the plan that it was given before, it would look for the fence in the default partition, which the run
+/// has left.
 #[tokio::test]
 async fn who_waits_while_a_month_is_made_is_still_fenced() {
     let mut bench = Bench::of_the_release_before().await;

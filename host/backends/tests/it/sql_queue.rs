@@ -99,7 +99,7 @@ async fn a_job_that_kills_every_worker_fails_in_the_end() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let (queue, _adding) = open_queue_of(&database).await;
         let id = queue.add(&job("poison")).await.unwrap();
-        // The same queue with leases that end as soon as nobody renews them.
+        // A second handle on the queue has leases that end as soon as nobody renews them.
         let (short_lived, _adding) = SqlQueue::new(database.pool());
         let short_lived = short_lived.with_lease(Duration::from_millis(10));
         let mut taken = 0;

@@ -1,4 +1,5 @@
-//! What has ended in the database: jobs, runs with their recordings, the audit trail of tools, and the room that they took.
+//! What has ended in the database: jobs, runs with their recordings, the audit trail of tools, and the room
+//! that they took.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

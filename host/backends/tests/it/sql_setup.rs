@@ -38,7 +38,8 @@ async fn start_ten(database: &Database) {
     }
 }
 
-/// A limit is for statements that somebody waits for. Behind PgBouncer it is the user's, and holds at the direct address too.
+/// A limit is for statements that somebody waits for. Behind PgBouncer it is the user's, and holds at the
+/// direct address too.
 #[tokio::test]
 async fn making_tables_takes_as_long_as_it_does_whatever_limit_the_user_has() {
     let server = Postgres::start_with(&["statement_timeout=300ms"]).await;

@@ -1,4 +1,5 @@
-//! Versions of components in the database: what is left behind, databases that are away, and those of an older program.
+//! Versions of components in the database: what is left behind, databases that are away, and those of an
+//! older program.
 
 use std::fs;
 use std::path::Path;

@@ -59,7 +59,7 @@ async fn what_a_redis_does_not_let_ask_is_read_elsewhere_or_warned_of() {
     assert_eq!(found(&check).await, Ok(vec!["version", "maxmemory-policy", "appendonly"]));
 }
 
-/// It is asked again soon, and nothing is said of settings that nobody has seen.
+/// Redis is asked again soon, and nothing is said of settings that nobody has seen.
 #[tokio::test]
 async fn a_redis_that_does_not_let_us_in_is_not_taken_for_one_that_tells_nothing() {
     let evicting = ["--maxmemory-policy", "allkeys-lru"];

@@ -1,6 +1,7 @@
 //! What other settings depend on: which variants are served, and in which environment.
 //!
-//! The reader holds both once they are known; a setting that is needed by Variant B, or narrowed in production, asks it.
+//! The reader holds both once they are known; a setting that is needed by Variant B, or narrowed in
+//! production, asks it.
 
 use std::fmt;
 
@@ -11,7 +12,6 @@ pub enum Variant {
     A,
     /// Variant B, the extended service.
     B,
-    /// Both.
     Both,
 }
 

@@ -1,11 +1,15 @@
-//! Settings: what both programs read of the environment, and what the server's other settings are declared with.
+//! Settings: what both programs read of the environment, and what the server's other settings are declared
+//! with.
 //!
-//! 1. [`value_type`]: what a setting may hold. [`setting`]: one setting. [`problem`]: what is said when it is wrong.
-//!    [`process_env`]: where values come from; only [`ProcessEnv`] reads the environment of the process.
+//! 1. [`value_type`]: what a setting may hold. [`setting`]: one setting. [`problem`]: what is said when it is
+//!    wrong. [`process_env`]: where values come from; only [`ProcessEnv`] reads the environment of the
+//!    process.
 //! 2. [`context`]: the variants that are served and the environment, which other settings depend on.
-//! 3. [`reader`]: how a setting becomes a value or a problem. [`number`], [`http_url`]: values of several concerns.
-//! 4. [`log`], [`token_budget`], [`tools`], [`stores`]: a file per concern that both programs have. A default that another
-//!    crate owns is that crate's constant. The concerns of the server alone are in `agent-host/src/config`.
+//! 3. [`reader`]: how a setting becomes a value or a problem. [`number`], [`http_url`]: values of several
+//!    concerns.
+//! 4. [`log`], [`token_budget`], [`tools`], [`stores`]: a file per concern that both programs have. A default
+//!    that another crate owns is that crate's constant. The concerns of the server alone are in
+//!    `agent-host/src/config`.
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 

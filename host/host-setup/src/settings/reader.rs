@@ -197,7 +197,8 @@ impl Reader<'_> {
         self.optional(setting, |text| Some(PathBuf::from(text)))
     }
 
-    /// An absolute folder that a variable of the platform names. The XDG specification wants relative ones ignored.
+    /// An absolute folder that a variable of the platform names. The XDG specification wants relative ones
+    /// ignored.
     pub fn platform_folder(&self, name: &str) -> Option<PathBuf> {
         self.vars.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     }

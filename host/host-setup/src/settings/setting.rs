@@ -15,7 +15,6 @@ pub const MIB: u64 = 1 << 20;
 /// One environment variable. The table of all of them is the server's.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its name.
     pub name: &'static str,
     /// What it is for, in sentences.
     pub about: &'static str,
@@ -89,8 +88,9 @@ impl DefaultValue {
     }
 }
 
-/// Declares the settings of a concern, each as `NAME = kind(…)` with an optional `.or(default)`, and `SETTINGS`, the
-/// list of them in the order in which they are documented and reported. The doc comment of an entry is its text.
+/// Declares the settings of a concern, each as `NAME = kind(…)` with an optional `.or(default)`, and
+/// `SETTINGS`, the list of them in the order in which they are documented and reported. The doc comment of an
+/// entry is its text.
 #[macro_export]
 macro_rules! declare_settings {
     ($($(#[doc = $about:literal])+ $name:ident = $entry:expr;)+) => {
@@ -130,7 +130,6 @@ pub const fn key() -> Setting {
     Setting::of(Kind::Key)
 }
 
-/// A path.
 pub const fn path() -> Setting {
     Setting::of(Kind::Path)
 }

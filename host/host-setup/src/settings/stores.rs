@@ -18,19 +18,20 @@ const ONE_SHARD: &str = "1, unless REDIS_URL names a cluster (redis+cluster://â€
 settings! {
     /// The relational database. A SQLite file is created if it is not there.
     DATABASE_URL = url(&["postgres", "postgresql", "sqlite"]).needed(Need::VariantB);
-    /// PostgreSQL's own address, where DATABASE_URL names a pooler before it, such as PgBouncer in transaction mode: tables
-    /// are made there, and jobs that other processes add are listened for.
+    /// PostgreSQL's own address, where DATABASE_URL names a pooler before it, such as PgBouncer in
+    /// transaction mode: tables are made there, and jobs that other processes add are listened for.
     DATABASE_DIRECT_URL = url(&["postgres", "postgresql"]).or_derived("DATABASE_URL");
-    /// The key-value store: one Redis, the master that sentinels know (redis+sentinel://h1:26379,h2:26379/name), or a cluster
-    /// (redis+cluster://h1:6379,h2:6379). memory:// keeps cache and rate windows in the process.
+    /// The key-value store: one Redis, the master that sentinels know
+    /// (redis+sentinel://h1:26379,h2:26379/name), or a cluster (redis+cluster://h1:6379,h2:6379). memory://
+    /// keeps cache and rate windows in the process.
     REDIS_URL =
         url(&["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "memory"])
             .needed(Need::VariantB);
-    /// Shards of the queue of jobs in a cluster, each in one of its hash slots. To change it, let the queue run empty first:
-    /// ids of jobs name their shard.
+    /// Shards of the queue of jobs in a cluster, each in one of its hash slots. To change it, let the queue
+    /// run empty first: ids of jobs name their shard.
     QUEUE_SHARDS = number(1, MOST_SHARDS).or_number(|| 1);
-    /// The document store: when set, run records and journals go there instead of the relational database. The
-    /// servers are named one by one: mongodb+srv:// addresses are not looked up.
+    /// The document store: when set, run records and journals go there instead of the relational database.
+    /// The servers are named one by one: mongodb+srv:// addresses are not looked up.
     MONGODB_URL = url(&["mongodb"]);
 }
 

@@ -1,4 +1,5 @@
-//! What one run may spend at its model: the tools' descriptions take their share of it, so whoever loads tools asks for it.
+//! What one run may spend at its model: the tools' descriptions take their share of it, so whoever loads
+//! tools asks for it.
 
 use agent_core::words::DEFAULT_TOKEN_BUDGET;
 

@@ -16,8 +16,8 @@ use super::setting::{
 settings! {
     /// The folder of tool components: every *.wasm in it is one.
     TOOLS_DIR = path().or("tools");
-    /// The file that says what tools may do beyond computing: which component, by its digest, may reach what, with which
-    /// secrets and limits. Read again when it changes.
+    /// The file that says what tools may do beyond computing: which component, by its digest, may reach what,
+    /// with which secrets and limits. Read again when it changes.
     TOOLS_POLICY = path().or_derived("<TOOLS_DIR>.policy.toml");
     /// The folder that compiled tools are kept in, and what a restart has to know of them.
     TOOLS_CACHE_DIR = path().or_derived("$XDG_CACHE_HOME/agent-host or $HOME/.cache/agent-host");
@@ -31,16 +31,17 @@ settings! {
     TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or_number(|| Limits::default().memory_bytes as u64);
     /// How much one tool call may return.
     TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or_number(|| Limits::default().output_bytes as u64);
-    /// How many calls of one component may run at the same time. Further ones wait their turn within their time,
-    /// so that a component that hangs keeps only its own callers waiting. All components together run 128.
+    /// How many calls of one component may run at the same time. Further ones wait their turn within their
+    /// time, so that a component that hangs keeps only its own callers waiting. All components together
+    /// run 128.
     TOOL_COMPONENT_CONCURRENCY = number(1, 128).or_number(|| u64::from(Limits::default().component_concurrency));
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
-    /// Whether what tools ask and are answered over HTTP is kept in DATABASE_URL, for `agent-tool replay`: the first 64 KiB
-    /// of each body, without credentials, at most 64 exchanges of a call and 8 MiB of a run.
+    /// Whether what tools ask and are answered over HTTP is kept in DATABASE_URL, for `agent-tool replay`:
+    /// the first 64 KiB of each body, without credentials, at most 64 exchanges of a call and 8 MiB of a run.
     TOOLS_RECORD_HTTP = one_of(&["off", "on"]).or("off");
-    /// The registry that `agent-host tools install` and `agent-tool publish` log in to, as references name it. All
-    /// others are asked without credentials, so that no other one is shown them.
+    /// The registry that `agent-host tools install` and `agent-tool publish` log in to, as references name
+    /// it. All others are asked without credentials, so that no other one is shown them.
     TOOLS_REGISTRY = special("a host, or host:port");
     /// Who to be there.
     TOOLS_REGISTRY_USER = special("a name without a colon");

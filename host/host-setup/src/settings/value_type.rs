@@ -5,7 +5,6 @@ use std::fmt;
 /// What a setting may hold. `Display` says it to an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text.
     Text,
     /// A text that is never shown.
     Secret,
@@ -28,18 +27,15 @@ pub enum Kind {
     Url(&'static [&'static str]),
     /// Something with rules of its own, said in words.
     Special(&'static str),
-    /// The same, and it is never shown.
+    /// Something with rules of its own, said in words, and never shown.
     Hidden(&'static str),
 }
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
     Things,
-    /// Milliseconds.
     Milliseconds,
-    /// Bytes.
     Bytes,
 }
 

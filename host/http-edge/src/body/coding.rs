@@ -1,7 +1,8 @@
 //! Content codings of request bodies, as the Node stack's body parser takes them (`inflate`), and `br`.
 //!
-//! A body is decoded when all of it is there, within the limit on what it decodes to: a small body that would become
-//! a large one costs no more than a plain one of the limit's size. That bounds the time as well, so nothing is awaited.
+//! A body is decoded when all of it is there, within the limit on what it decodes to: a small body that would
+//! become a large one costs no more than a plain one of the limit's size. That bounds the time as well, so
+//! nothing is awaited.
 
 use std::io::{self, Read};
 
@@ -38,8 +39,8 @@ pub(super) enum DecodeError {
 }
 
 impl Coding {
-    /// The coding of a body; none when it is not understood. Codings on top of one another are not: the Node stack
-    /// does not take them either.
+    /// The coding of a body; none when it is not understood. Codings on top of one another are not: the Node
+    /// stack does not take them either.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(CONTENT_ENCODING).into_iter();
         let (Some(coding), None) = (lines.next(), lines.next()) else {

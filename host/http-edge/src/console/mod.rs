@@ -1,10 +1,10 @@
-//! `GET /console`: the page by which administrators look at the service: runs, jobs, tools, limits, and a place to try a
-//! prompt and a tool. host/docs/operate/console.md says how it is used.
+//! `GET /console`: the page by which administrators look at the service: runs, jobs, tools, limits, and a
+//! place to try a prompt and a tool. host/docs/operate/console.md says how it is used.
 //!
-//! The page and its modules are texts in the binary, written by hand: no build step, no other network. They hold no data,
-//! so everybody may read them; what they show comes from `/admin/` and `/api/` with the token that the person at the page
-//! enters. The policy lets the page run its own modules and ask this service, and nothing else; texts get into the page as
-//! text only, which the policy enforces as well (trusted types).
+//! The page and its modules are texts in the binary, written by hand: no build step, no other network. They
+//! hold no data, so everybody may read them; what they show comes from `/admin/` and `/api/` with the token
+//! that the person at the page enters. The policy lets the page run its own modules and ask this service, and
+//! nothing else; texts get into the page as text only, which the policy enforces as well (trusted types).
 //!
 //! The page names everything relative to its own address, so it also works below a proxy's prefix.
 

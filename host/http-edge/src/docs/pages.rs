@@ -11,11 +11,11 @@ pub(super) const INDEX: &str = "README";
 /// A page of the documentation.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// Its name, such as `api/streams`: what is behind `/docs/`.
+    /// Name of the page, such as `api/streams`: what is behind `/docs/`.
     pub name: String,
-    /// Its heading.
+    /// Heading of the page.
     pub title: String,
-    /// Its first sentences: what its reader can do after it.
+    /// First sentences of the page: what its reader can do after it.
     pub about: String,
     /// The whole page, with its links as they are where it is served.
     pub markdown: String,

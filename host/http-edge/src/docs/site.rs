@@ -31,7 +31,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 /// One thing that is served.
 pub(super) enum Served {
     Text(LazyLock<StaticText, Box<dyn FnOnce() -> StaticText + Send>>),
-    /// It is elsewhere, seen from where it was looked for.
+    /// The page is elsewhere: the address, seen from where it was looked for.
     Moved(HeaderValue),
 }
 

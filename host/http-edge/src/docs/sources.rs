@@ -1,4 +1,5 @@
-//! Texts and pictures of the documentation, in the tables that `build.rs` makes of the repository, and where each is served.
+//! Texts and pictures of the documentation, in the tables that `build.rs` makes of the repository, and where
+//! each is served.
 
 /// Texts by their paths in the repository.
 pub(super) const TEXTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/texts.rs"));

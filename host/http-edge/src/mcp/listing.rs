@@ -14,7 +14,7 @@ pub(super) fn list(catalog: &Catalog) -> ListToolsResult {
 fn tool(spec: &ToolSpec) -> Tool {
     let schema = match &spec.input_schema {
         Value::Object(schema) => schema.clone(),
-        // Its root is an object (`ToolSpec::input_schema`).
+        // The root of an input schema is an object (`ToolSpec::input_schema`).
         _ => serde_json::Map::new(),
     };
     let ToolHints { read_only, destructive, idempotent, open_world } = spec.hints;
@@ -33,8 +33,8 @@ fn title(name: &str) -> String {
     title
 }
 
-/// An answer to a call. A tool that failed is the model's to read about; only a tool that there is not is an error of the
-/// protocol.
+/// An answer to a call. A tool that failed is the model's to read about; only a tool that there is not is an
+/// error of the protocol.
 pub(super) fn answer(answer: ToolReturn) -> Result<CallToolResult, ErrorData> {
     let ToolReturn { content, receipt } = answer;
     match receipt.outcome {

@@ -1,8 +1,8 @@
-//! The tools as an MCP server (Model Context Protocol): the protocol's side, whatever carries its messages. `/mcp` of Variant
-//! B carries them over HTTP, `agent-host mcp` over the standard input and output.
+//! The tools as an MCP server (Model Context Protocol): the protocol's side, whatever carries its messages.
+//! `/mcp` of Variant B carries them over HTTP, `agent-host mcp` over the standard input and output.
 //!
-//! The protocol itself is the official SDK's (`rmcp`), in every version that it knows from 2025-03-26 on: those with the
-//! `initialize` handshake and those in which each request stands for itself.
+//! The protocol itself is the official SDK's (`rmcp`), in every version that it knows from 2025-03-26 on:
+//! those with the `initialize` handshake and those in which each request stands for itself.
 //!
 //! - `server`: one client's server: whose tools it lists and calls.
 //! - `listing`: tools and answers as the protocol has them.

@@ -1,4 +1,5 @@
-//! A tool's progress as notifications of the protocol (`notifications/progress`), for a client that named a token.
+//! A tool's progress as notifications of the protocol (`notifications/progress`), for a client that named a
+//! token.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(super) struct ProgressNotices {
 }
 
 impl ProgressNotices {
-    /// Those that a client asks for.
+    /// Notices for a client that asks for them in `meta`.
     pub(super) fn asked_for(meta: &RequestMetaObject) -> Option<Self> {
         let token = meta.get_progress_token()?;
         let is_short = match &token.0 {
@@ -82,8 +83,8 @@ async fn in_time(sent: impl Future<Output = ()>) {
     let _ = timeout(LAST_NOTICE, sent).await;
 }
 
-/// The numbers of the notifications, each greater than the one before as the protocol has it, whatever the tool says: shares of
-/// 1 when the first report has one, else how many reports there were.
+/// The numbers of the notifications, each greater than the one before as the protocol has it, whatever the
+/// tool says: shares of 1 when the first report has one, else how many reports there were.
 #[derive(Debug, Default)]
 struct Values {
     last: f64,

@@ -30,7 +30,8 @@ pub(crate) const SUPPORTED: &[ProtocolVersion] = &[
     ProtocolVersion::V_2026_07_28,
 ];
 
-/// The code of the answer to a call that its client cancelled, as language servers have it. Clients do not wait for it.
+/// The code of the answer to a call that its client cancelled, as language servers have it. Clients do not
+/// wait for it.
 const CANCELLED: ErrorCode = ErrorCode(-32800);
 
 /// One client's server. Clones are the same client's.
@@ -54,7 +55,8 @@ struct OverHttp {
 }
 
 impl McpServer {
-    /// The server of a client whose messages all come the same way. `request_id` stands in the log lines of its calls.
+    /// The server of a client whose messages all come the same way. `request_id` stands in the log lines of
+    /// its calls.
     pub fn new(calls: DirectCalls, caller: Principal, request_id: &str) -> Self {
         Self { calls, caller, request_id: request_id.into(), over_http: None }
     }
@@ -197,8 +199,8 @@ impl ServerHandler for McpServer {
         Ok(())
     }
 
-    /// Tells the client of swaps until it is gone (before 2026-07-28). Over HTTP this is not called: there the client asks
-    /// for a stream.
+    /// Tells the client of swaps until it is gone (before 2026-07-28). Over HTTP this is not called: there
+    /// the client asks for a stream.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.tools_prepared().await.is_err() {
             return;

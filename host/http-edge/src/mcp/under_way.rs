@@ -1,8 +1,9 @@
-//! Calls that a later message may cancel (`notifications/cancelled`). It comes as a request of its own over HTTP, so the calls
-//! under way in this process are known by whose they are and by what the client calls them.
+//! Calls that a later message may cancel (`notifications/cancelled`). It comes as a request of its own over
+//! HTTP, so the calls under way in this process are known by whose they are and by what the client calls
+//! them.
 //!
-//! A client whose message reaches another replica cancels nothing there, which the protocol allows: it leaves as well, or
-//! the call ends at its deadline.
+//! A client whose message reaches another replica cancels nothing there, which the protocol allows: it leaves
+//! as well, or the call ends at its deadline.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -32,7 +33,6 @@ pub(crate) struct CallUnderWay {
 }
 
 impl CallsUnderWay {
-    /// Begins one.
     pub(super) fn begin(&self, id: CallId) -> CallUnderWay {
         let cancelled = CancellationToken::new();
         self.0.lock().entry(id.clone()).or_default().push(cancelled.clone());

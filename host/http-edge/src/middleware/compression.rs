@@ -1,8 +1,8 @@
-//! Which answers are compressed for clients that ask for it: texts that are large enough to be worth it. A scrape of
-//! the metrics shrinks to a tenth.
+//! Which answers are compressed for clients that ask for it: texts that are large enough to be worth it. A
+//! scrape of the metrics shrinks to a tenth.
 //!
-//! Compression beside a secret can reveal the secret to somebody who chooses part of the text and sees its length
-//! (BREACH). What is secret here is the caller's token, and no answer contains it.
+//! Compression beside a secret can reveal the secret to somebody who chooses part of the text and sees its
+//! length (BREACH). What is secret here is the caller's token, and no answer contains it.
 
 use http::header::CONTENT_TYPE;
 use http::{Extensions, HeaderMap, StatusCode, Version};

@@ -1,7 +1,9 @@
-//! Tells browsers which pages may read an answer (Fetch standard, "CORS protocol"). It stands around everything that
-//! answers, so that a page can read a 429 as well. Cookies are not used here, so credentials are never allowed.
+//! Tells browsers which pages may read an answer (Fetch standard, "CORS protocol"). It stands around
+//! everything that answers, so that a page can read a 429 as well. Cookies are not used here, so credentials
+//! are never allowed.
 //!
-//! `tower-http` has a layer for this that answers every `OPTIONS` request by itself; ours say what is allowed.
+//! `tower-http` has a layer for this that answers every `OPTIONS` request by itself; ours say what is
+//! allowed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

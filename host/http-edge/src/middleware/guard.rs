@@ -1,5 +1,5 @@
-//! A middleware that answers the requests that fail a check, and passes the others on. The check is synchronous, so that
-//! a request that passes costs no allocation.
+//! A middleware that answers the requests that fail a check, and passes the others on. The check is
+//! synchronous, so that a request that passes costs no allocation.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};

@@ -1,5 +1,5 @@
-//! Middlewares, one file each. In which order requests meet them is written down in `stack.rs`, and for those under
-//! `/api/` and `/admin/` in `variant_b/api_stack.rs`.
+//! Middlewares, one file each. In which order requests meet them is written down in `stack.rs`, and for those
+//! under `/api/` and `/admin/` in `variant_b/api_stack.rs`.
 
 pub(crate) mod client_address;
 pub(crate) mod compression;

@@ -1,9 +1,9 @@
-//! Requests that are answered before any route sees them: those that are no proper HTTP, those that were sent to a
-//! name that is not ours, and those that a browser sends from a page of somebody else's. Preflights of pages that may
-//! call are answered here as well.
+//! Requests that are answered before any route sees them: those that are no proper HTTP, those that were sent
+//! to a name that is not ours, and those that a browser sends from a page of somebody else's. Preflights of
+//! pages that may call are answered here as well.
 //!
-//! Without this any page that a user visits could spend tokens on a service of their machine: a `POST` without a
-//! special header needs no preflight, and bodies are read whatever their content type says.
+//! Without this any page that a user visits could spend tokens on a service of their machine: a `POST`
+//! without a special header needs no preflight, and bodies are read whatever their content type says.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr as _;
@@ -35,7 +35,8 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 pub(crate) struct Rules {
     pub(crate) origins: Origins,
     pub(crate) hosts: Hosts,
-    /// Whether pages of others may not even read: what only changes nothing is no danger, but a protocol may want it.
+    /// Whether pages of others may not even read: what only changes nothing is no danger, but a protocol may
+    /// want it.
     pub(crate) checks_reads: bool,
 }
 
@@ -151,8 +152,8 @@ impl Rules {
         }
     }
 
-    /// The answer to a browser that asks whether a page may call. Pages that may not get none of these headers, from
-    /// whoever answers `OPTIONS`, and that is a no.
+    /// The answer to a browser that asks whether a page may call. Pages that may not get none of these
+    /// headers, from whoever answers `OPTIONS`, and that is a no.
     fn answer_preflight<B>(&self, request: &Request<B>) -> Option<Response> {
         let headers = request.headers();
         let is_preflight =
@@ -189,8 +190,8 @@ fn find_host(headers: &HeaderMap) -> Result<Option<Authority>, Refusal> {
     }
 }
 
-/// Of the transfer codings hyper takes all that end in `chunked` for that one alone. RFC 9112, section 6.1: one that
-/// is not understood is 501.
+/// Of the transfer codings hyper takes all that end in `chunked` for that one alone. RFC 9112, section 6.1:
+/// one that is not understood is 501.
 fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
     match (codings.next(), codings.next()) {

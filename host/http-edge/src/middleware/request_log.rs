@@ -31,8 +31,8 @@ const TARGET: &str = "http_edge::request";
 /// Stands in the log where an answer's status would: nginx's number for a client that did not wait.
 const CLIENT_GONE: u16 = 499;
 
-/// The user of a request, an extension of every request: authentication sets it, and the line has it even when the
-/// client goes away before there is an answer.
+/// The user of a request, an extension of every request: authentication sets it, and the line has it even
+/// when the client goes away before there is an answer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestUser(Arc<OnceLock<Arc<str>>>);
 

@@ -1,5 +1,5 @@
-//! A request in traces: the caller's trace context, and the span of the request as OpenTelemetry's conventions for HTTP
-//! servers describe it.
+//! A request in traces: the caller's trace context, and the span of the request as OpenTelemetry's
+//! conventions for HTTP servers describe it.
 
 use agent_core::trace::{self, TraceContext, TraceState};
 use axum::extract::MatchedPath;
@@ -22,7 +22,8 @@ const LONGEST_HOST: usize = 255;
 /// Asked every few seconds by orchestrators and scrapers, and no work of the service.
 const PROBES: [&str; 5] = ["/health", "/health/live", "/health/ready", "/metrics", "/ready"];
 
-/// The span of `request`, within `around`, which takes the caller's context. Disabled unless traces are recorded.
+/// The span of `request`, within `around`, which takes the caller's context. Disabled unless traces are
+/// recorded.
 pub(super) fn begin<B>(request: &Request<B>, around: &Span) -> Span {
     let path = request.uri().path();
     if let Some(context) = read_context(request.headers()) {

@@ -109,7 +109,8 @@ impl Operation {
             .answers_nothing(StatusCode::NO_CONTENT, "The run has ended and nothing follows that event")
     }
 
-    /// Its answer is a text that does not change while the process runs: clients may ask whether their copy is the newest.
+    /// Its answer is a text that does not change while the process runs: clients may ask whether their copy
+    /// is the newest.
     pub(crate) fn answers_static_text(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["*"] });
         let description = "The `ETag` of a copy that the client has.";
@@ -289,8 +290,8 @@ impl Operation {
         if let Some(media) = media {
             let content = answer.content.entry(media).or_default();
             if !content.schemas.contains(&reference) {
-                // Generated clients take the first that has the right fields, and many do not look at their types: a text
-                // would take a list as well.
+                // Generated clients take the first that has the right fields, and many do not look at their
+                // types: a text would take a list as well.
                 let place = if name == "ValidationError" { 0 } else { content.schemas.len() };
                 content.schemas.insert(place, reference);
             }

@@ -27,7 +27,7 @@ impl Parameter {
         Self(parameter.into())
     }
 
-    /// The same, and it may not be absent.
+    /// Makes the parameter one that may not be absent.
     pub(crate) fn required(mut self) -> Self {
         if let Value::Object(fields) = &mut self.0 {
             fields.insert("required".to_owned(), true.into());

@@ -14,7 +14,6 @@ pub(crate) struct Refused {
     pub(crate) headers: Vec<HeaderName>,
 }
 
-/// The body of one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RefusedBody {
     Empty,

@@ -82,7 +82,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl Described {
-    /// The same route below a prefix that ends in a slash, as [`Router::nest`] has it.
+    /// Moves the route below a prefix that ends in a slash, as [`Router::nest`] has it.
     pub(crate) fn below(mut self, prefix: &str) -> Self {
         self.path = format!("{}{}", prefix.trim_end_matches('/'), self.path);
         self
@@ -93,7 +93,7 @@ impl Described {
         self.method == "post"
     }
 
-    /// The same route with more said of it.
+    /// The route with more said of its operation.
     pub(crate) fn map(mut self, more: impl FnOnce(Operation) -> Operation) -> Self {
         self.operation = more(self.operation);
         self

@@ -56,8 +56,8 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// JSON Schema 2020-12 has `examples`, a list; keys of objects are always strings. What the library leaves unsaid is said,
-/// and links of the sources are none for readers of the document.
+/// JSON Schema 2020-12 has `examples`, a list; keys of objects are always strings. What the library leaves
+/// unsaid is said, and links of the sources are none for readers of the document.
 fn as_in_3_1(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

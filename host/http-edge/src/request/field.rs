@@ -55,7 +55,7 @@ pub(crate) struct Pattern {
     pub(crate) is: fn(&str) -> bool,
     /// What is said of a text that is not.
     pub(crate) fault: &'static str,
-    /// The same as keywords of JSON Schema.
+    /// The pattern as keywords of JSON Schema.
     pub(crate) keywords: fn() -> Value,
 }
 

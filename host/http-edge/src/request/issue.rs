@@ -1,8 +1,8 @@
 //! What is wrong with a request, one issue at a time, as zod 3 says it
 //! (host/docs/interface/node-clients.md#validation-issues).
 //!
-//! Keys and messages are those of zod 3. `origin`, which zod 4 has instead of `type`, stands beside it, so that
-//! clients of either find what they read.
+//! Keys and messages are those of zod 3. `origin`, which zod 4 has instead of `type`, stands beside it, so
+//! that clients of either find what they read.
 
 use std::borrow::Cow;
 use std::fmt;

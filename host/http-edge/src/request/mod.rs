@@ -2,7 +2,8 @@
 //! and examples. From the type derive its reader ([`read`], [`read_query`]), the issues with what does not
 //! fit it, and its schema in the document.
 //!
-//! - `field`: what is said of one field. `check`: holds a value against that. `issue`: what is wrong, as zod 3 says it.
+//! - `field`: what is said of one field. `check`: holds a value against that. `issue`: what is wrong, as zod
+//!   3 says it.
 //! - `value`: values into the types of fields.
 //!
 //! All issues are collected, in the order of the fields (host/docs/interface/decisions-http.md#validation).

@@ -3,8 +3,8 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// Whether `Accept` names `text/event-stream` by itself. `*/*` and `text/*`, which clients send without meaning anything
-/// by it, do not.
+/// Whether `Accept` names `text/event-stream` by itself. `*/*` and `text/*`, which clients send without
+/// meaning anything by it, do not.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(is_wanted_stream)

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 /// What clients are told to wait before they connect again, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
-/// The id of an event: the number of a journal entry, and which of the events that it stands for, counted from 0.
+/// The id of an event: the number of a journal entry, and which of the events that it stands for, counted
+/// from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) number: u64,
@@ -63,7 +64,8 @@ impl Frames {
         let _ = write!(self.text, "retry: {RETRY_MS}\n\n");
     }
 
-    /// The events that a journal entry stands for; none for those that only matter to whoever carries the run.
+    /// The events that a journal entry stands for; none for those that only matter to whoever carries the
+    /// run.
     pub(super) fn event(&mut self, number: u64, event: &Event) {
         self.has_begun = true;
         match event {
@@ -117,7 +119,7 @@ impl Frames {
         self.frame(Some(&number.to_string()), "run.ended", result);
     }
 
-    /// That there is no result, behind so many events if none can follow.
+    /// Writes that there is no result, behind so many events if none can follow.
     pub(super) fn failed(&mut self, events: Option<u64>, status: StatusCode, body: &Value) {
         let data = json!({ "status": status.as_u16(), "body": body });
         self.frame(events.map(|events| events.to_string()).as_deref(), "run.failed", &data.to_string());

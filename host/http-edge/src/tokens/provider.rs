@@ -25,7 +25,7 @@ static HMAC_ONLY: CryptoProvider = CryptoProvider {
             Keyed::Sha512(hmac) => Box::new(hmac),
         })
     },
-    // These are about keys in JSON, which nobody here reads.
+    // `key_utils` is about keys in JSON, which nobody here reads.
     key_utils: KeyUtils::new_unimplemented(),
 };
 

@@ -46,7 +46,8 @@ impl From<Refusal> for Error {
 }
 
 impl Error {
-    /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
+    /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of
+    /// it.
     pub(super) fn status_and_text(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Body(BodyError::TooLarge { .. }) | Self::Json(JsonError::TooLarge(_)) => {
@@ -68,7 +69,7 @@ impl Error {
                 | InvokeError::CircuitOpen { .. }
                 | InvokeError::Stopping
                 | InvokeError::ToolsNotPrepared { .. }
-                // This variant counts nobody, and has no conversations.
+                // Variant A counts nobody, and has no conversations.
                 | InvokeError::OverLimit
                 | InvokeError::Conversation(_),
             )

@@ -1,5 +1,6 @@
-//! Variant A's streams: `GET /agent/runs/{runId}/events` and `POST /agent/runs/{runId}/cancel`. There are no users, so
-//! whoever knows a run's id, which is random, may do both. Runs of users and of jobs are not found here.
+//! Variant A's streams: `GET /agent/runs/{runId}/events` and `POST /agent/runs/{runId}/cancel`. There are no
+//! users, so whoever knows a run's id, which is random, may do both. Runs of users and of jobs are not found
+//! here.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a valid request body is: `{"input": "…"}`, and `options.tools` and `options.history` if they are there. Keys that nobody asked for are
-//! ignored, whatever they hold.
+//! What a valid request body is: `{"input": "…"}`, and `options.tools` and `options.history` if they are
+//! there. Keys that nobody asked for are ignored, whatever they hold.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! `POST /agent/invoke`: `{input, options?}` in, `{result}` out, or a stream of events for whoever accepts one.
+//! `POST /agent/invoke`: `{input, options?}` in, `{result}` out, or a stream of events for whoever accepts
+//! one.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(super) fn describe() -> Operation {
         .once(Error::of_keys())
 }
 
-/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
+/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is
+/// streamed.
 pub(super) async fn invoke_agent(
     State(edge): State<Arc<RouteState<VariantA>>>,
     request_id: RequestId,

@@ -1,5 +1,5 @@
-//! Variant A, the plain agent without users: its routes, one file each, and its error table. What both variants need is
-//! not in here.
+//! Variant A, the plain agent without users: its routes, one file each, and its error table. What both
+//! variants need is not in here.
 
 mod error;
 mod events;

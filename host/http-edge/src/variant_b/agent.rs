@@ -1,4 +1,5 @@
-//! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever accepts one.
+//! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever
+//! accepts one.
 
 use agent_core::conversations::InConversation;
 use agent_core::layers::{Ask, JsonAnswer};
@@ -33,7 +34,8 @@ pub(super) fn describe() -> Operation {
         .refuses(documented::conversations())
 }
 
-/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is streamed.
+/// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is
+/// streamed.
 pub(super) async fn invoke_agent(
     State(edge): State<Shared>,
     asking: Asking,

@@ -1,12 +1,13 @@
-//! The middlewares around everything under `/api/`, `/admin/` and `/v1/` and around `/mcp`, in the order in which a request meets them:
+//! The middlewares around everything under `/api/`, `/admin/` and `/v1/` and around `/mcp`, in the order in
+//! which a request meets them:
 //!
 //! ```text
 //! surround      rate_limit::report → error::render → refusals → panic guard
 //! authenticate    auth::identify → rate_limit::limit → auth::require → idempotency → panic guard → handler
 //! ```
 //!
-//! The inner row is around the routes alone. A request that none of them answers (no such path, no such method, refused)
-//! needs no token and is counted by `report`, in the address's window only.
+//! The inner row is around the routes alone. A request that none of them answers (no such path, no such
+//! method, refused) needs no token and is counted by `report`, in the address's window only.
 
 use axum::Router;
 use axum::extract::Request;
@@ -51,7 +52,7 @@ pub(super) fn describe(route: Described) -> Described {
     describe_with(route, TokenRefusal::Forbidden)
 }
 
-/// The same of a route behind [`authenticate_with`].
+/// Describes a route behind [`authenticate_with`].
 pub(super) fn describe_with(route: Described, refusal: TokenRefusal) -> Described {
     let is_post = route.is_post();
     route.map(|operation| {
@@ -97,8 +98,9 @@ where
     surround_routes(routes, state, Counting::Beside, TokenRefusal::Forbidden, render)
 }
 
-/// Surrounds the routes that are there by now: their handlers see only requests of an authenticated [`auth::Caller`]
-/// within its rate limit. What has to know the caller before the handler does goes behind `auth::require`.
+/// Surrounds the routes that are there by now: their handlers see only requests of an authenticated
+/// [`auth::Caller`] within its rate limit. What has to know the caller before the handler does goes behind
+/// `auth::require`.
 pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -106,7 +108,7 @@ where
     authenticate_with(routes, state, TokenRefusal::Forbidden, render)
 }
 
-/// The same with another answer to bad tokens.
+/// Surrounds the routes as [`authenticate`] does, with another answer to bad tokens.
 pub(super) fn authenticate_with<S>(
     routes: Router<S>,
     state: &Shared,
@@ -134,11 +136,13 @@ where
         (state.idempotency.clone(), state.settings, manner(state.variant.production, render));
     routes.route_layer(
         ServiceBuilder::new()
-            // Verifies the token without refusing anything. That costs no I/O, and so both windows are one round trip.
+            // Verifies the token without refusing anything. That costs no I/O, and so both windows are one
+            // round trip.
             .layer(MapRequestLayer::new(move |request: Request| {
                 auth::identify(request, &edge.variant.tokens)
             }))
-            // Counts the request. Outside the refusal of tokens: an address whose window is full hears of that only.
+            // Counts the request. Outside the refusal of tokens: an address whose window is full hears of
+            // that only.
             .layer(from_fn_with_state((state.clone(), counting), rate_limit::limit))
             // Refuses a request without a valid token.
             .layer(layer_fn(move |inner| {
@@ -146,11 +150,12 @@ where
                     auth::require(request).err().map(|error| refusal.of(error).into_response())
                 })
             }))
-            // Answers a request that was carried out under its idempotency key before. Inside the rate limit, in which such
-            // a request counts like any other.
+            // Answers a request that was carried out under its idempotency key before. Inside the rate limit,
+            // in which such a request counts like any other.
             .layer(layer_fn(move |inner| Idempotent::new(inner, keys.clone(), settings, manner)))
             .layer(MapResponseLayer::new(IntoResponse::into_response as fn(_) -> Response))
-            // Turns a panic of the handler into an answer. Inside the rate limit, whose headers it carries as well.
+            // Turns a panic of the handler into an answer. Inside the rate limit, whose headers it carries as
+            // well.
             .layer(panic_guard::layer()),
     )
 }

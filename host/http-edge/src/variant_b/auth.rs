@@ -1,8 +1,8 @@
 //! Authentication: the bearer token of a request, and the [`Caller`] that handlers take as an argument.
 //!
-//! There are two steps, because the rate limit stands between them: [`identify`] verifies the token and refuses nothing,
-//! [`require`] refuses. [`require_admin`] also refuses whoever is no administrator. A handler that takes a [`Caller`]
-//! answers nobody else.
+//! There are two steps, because the rate limit stands between them: [`identify`] verifies the token and
+//! refuses nothing, [`require`] refuses. [`require_admin`] also refuses whoever is no administrator. A
+//! handler that takes a [`Caller`] answers nobody else.
 
 use std::sync::Arc;
 use std::time::SystemTime;

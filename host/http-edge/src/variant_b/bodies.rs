@@ -14,8 +14,8 @@ use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
 use crate::request::{self, Elsewhere, Field, Kind, Object, Pattern, Request, request};
 
-/// The options that not every route has: where a request of another route has one, it is refused. A run without
-/// its conversation would not know what was said in it, nor be kept.
+/// The options that not every route has: where a request of another route has one, it is refused. A run
+/// without its conversation would not know what was said in it, nor be kept.
 const OF_OTHER_ROUTES: &[Elsewhere] = &[
     of_a_request("maxTokens"),
     of_a_request("temperature"),
@@ -110,8 +110,8 @@ request! {
 }
 
 request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only it and
-    /// `POST /api/agent/async` take `conversationId`.
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only
+    /// it and `POST /api/agent/async` take `conversationId`.
     pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
 }
 

@@ -1,5 +1,5 @@
-//! `/api/agent/conversations`: listing, reading and deleting one's own kept conversations. An id belongs to the namespace of
-//! its user: that of somebody else does not exist.
+//! `/api/agent/conversations`: listing, reading and deleting one's own kept conversations. An id belongs to
+//! the namespace of its user: that of somebody else does not exist.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

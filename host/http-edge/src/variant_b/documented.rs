@@ -1,5 +1,5 @@
-//! Which errors the routes of Variant B have in common, for the document. Each is one that the table in `error.rs` answers,
-//! so that the document has the very statuses, texts and headers that clients get.
+//! Which errors the routes of Variant B have in common, for the document. Each is one that the table in
+//! `error.rs` answers, so that the document has the very statuses, texts and headers that clients get.
 
 use std::time::Duration;
 

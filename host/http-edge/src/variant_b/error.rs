@@ -50,7 +50,7 @@ pub(super) enum Error {
     NoToken,
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The same where the protocol has 401 for it.
+    /// The token is not accepted, where the protocol has 401 for it.
     #[error(transparent)]
     TokenRejected(TokenError),
     #[error("the user has sent too many requests")]
@@ -65,7 +65,7 @@ pub(super) enum Error {
     Schema(#[from] Issues),
     #[error(transparent)]
     Invoke(#[from] InvokeError),
-    /// The same, of a route whose every failure is a 500 with a message
+    /// An [`InvokeError`] of a route whose every failure is a 500 with a message
     /// (host/docs/interface/endpoints.md#variant-b).
     #[error(transparent)]
     Serverless(InvokeError),
@@ -137,7 +137,8 @@ const TOO_LARGE: &str = "Payload too large";
 const SOON: Duration = Duration::from_secs(1);
 
 impl Error {
-    /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of it.
+    /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of
+    /// it.
     fn answer(&self, production: bool) -> ErrorAnswer<'_> {
         let text = ErrorAnswer::text;
         match self {
@@ -171,7 +172,7 @@ impl Error {
                 | InvokeError::CircuitOpen { .. }
                 | InvokeError::Stopping
                 | InvokeError::ToolsNotPrepared { .. }
-                // Its body has no options, and it is counted before.
+                // The body of a serverless request has no options, and the request is counted before.
                 | InvokeError::UnknownTools { .. }
                 | InvokeError::Conversation(_)
                 | InvokeError::OverLimit),
@@ -227,7 +228,7 @@ impl Error {
         }
     }
 
-    /// The same for a failure that is told within an answer, not by one.
+    /// Status and body for a failure that is told within an answer, not by one.
     pub(super) fn status_and_body(&self, production: bool) -> (StatusCode, Value) {
         let answer = self.answer(production);
         let error = match answer.body {
@@ -240,7 +241,8 @@ impl Error {
         (answer.status, json!({ "error": error }))
     }
 
-    /// The same for a client of OpenAI, in the form that it reads. Whatever is wrong with a token is a 401 there.
+    /// Renders the error for a client of OpenAI, in the form that it reads. Whatever is wrong with a token is
+    /// a 401 there.
     pub(super) fn openai(&self, production: bool) -> (StatusCode, Value) {
         let ErrorAnswer { status, body, .. } = self.answer(production);
         let (status, text): (_, Cow<'_, str>) = match (self, body) {

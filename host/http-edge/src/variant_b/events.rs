@@ -186,7 +186,8 @@ pub(super) async fn find_anybodys(
     Ok((streams, run))
 }
 
-/// A client that connects again after the last event is told that nothing follows (204), which ends its attempts.
+/// A client that connects again after the last event is told that nothing follows (204), which ends its
+/// attempts.
 async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) -> Result<bool, Error> {
     match after {
         Some(after) => streams.has_ended_before(run, after.number).await.map_err(unreadable),
@@ -227,7 +228,7 @@ fn show_end(edge: &RouteState<VariantB>) -> ShowEnd {
     })
 }
 
-/// The same status and text that the error itself would have been answered with.
+/// Shows the status and text that the error itself would have been answered with.
 fn show_recorded(failure: &RunFailure, production: bool) -> ShownEnd {
     let RunFailure { kind, error, is_public, is_final: _ } = failure;
     let (status, text): (_, &str) = match kind {

@@ -1,5 +1,5 @@
-//! `POST /api/gateway`: `{query, priority}` in. What is urgent goes to the dedicated cluster, if there is one,
-//! and everything else is answered here.
+//! `POST /api/gateway`: `{query, priority}` in. What is urgent goes to the dedicated cluster, if there is
+//! one, and everything else is answered here.
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use agent_core::words::Options;

@@ -112,7 +112,8 @@ pub(super) struct JobBody<'a> {
     /// Where it stands.
     #[schema(value_type = JobStatus)]
     status: &'static str,
-    /// What its run came to, once it is completed. A worker of another program on the same queue may have kept something else.
+    /// What its run came to, once it is completed. A worker of another program on the same queue may have
+    /// kept something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ResultBody<'static>>, nullable = false)]
     result: Option<&'a RawValue>,

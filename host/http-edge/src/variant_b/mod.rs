@@ -1,17 +1,18 @@
-//! Variant B, the API with tokens, rate limits, jobs and a cache: its routes, one file each, and its error table.
+//! Variant B, the API with tokens, rate limits, jobs and a cache: its routes, one file each, and its error
+//! table.
 //!
-//! What surrounds the routes under `/api/` is written down in `api_stack`: `rate_limit` counts each request and writes
-//! the headers about it, `auth` verifies the token. The order
+//! What surrounds the routes under `/api/` is written down in `api_stack`: `rate_limit` counts each request
+//! and writes the headers about it, `auth` verifies the token. The order
 //! (host/docs/interface/decisions-http.md#order-of-checks) is: the address's window, the token, the user's
 //! window, the body.
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
-//! `mcp` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of OpenAI, under `/v1/`, in the
-//! same stack.
+//! `mcp` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of
+//! OpenAI, under `/v1/`, in the same stack.
 //!
-//! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and `asking`
-//! what the agent is asked for it. What both variants need is not in here.
+//! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and
+//! `asking` what the agent is asked for it. What both variants need is not in here.
 
 mod admin;
 mod agent;
@@ -65,7 +66,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (asked, mut described) = Routes::new().post("/agent", agent::invoke_agent, agent::describe()).split();
     let (others, of_others) = other_routes(state.variant.cluster.is_some()).split();
     described.extend(of_others);
-    // These two come after the authentication, so that they answer whoever asks.
+    // Both fallbacks come after the authentication, so that they answer whoever asks.
     let routes = api_stack::authenticate_beside(asked, state, error::render)
         .merge(api_stack::authenticate(others, state, error::render))
         .fallback(fallback::answer_unknown_path)

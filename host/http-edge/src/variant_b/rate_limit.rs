@@ -1,12 +1,13 @@
-//! The rate limit: each request counts in the window of its address and, with a valid token, in that of its user.
+//! The rate limit: each request counts in the window of its address and, with a valid token, in that of its
+//! user.
 //!
-//! [`limit`] counts what comes to a route, in one round trip, and turns it away when a window is full. [`report`]
-//! writes the windows on every answer, and counts by itself what no route has counted. Where hits are kept is not known
-//! here.
+//! [`limit`] counts what comes to a route, in one round trip, and turns it away when a window is full.
+//! [`report`] writes the windows on every answer, and counts by itself what no route has counted. Where hits
+//! are kept is not known here.
 //!
-//! A route that is [`Counting::Beside`] gets its request while that is counted, and has the check as an extension: it may
-//! read and look up what it likes meanwhile, and begins nothing before the check has passed. So the round trip that counts
-//! and the one that looks into the cache are one.
+//! A route that is [`Counting::Beside`] gets its request while that is counted, and has the check as an
+//! extension: it may read and look up what it likes meanwhile, and begins nothing before the check has
+//! passed. So the round trip that counts and the one that looks into the cache are one.
 
 use std::pin::pin;
 use std::time::SystemTime;
@@ -41,7 +42,7 @@ const USER_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// The headers of every answer.
 pub(super) const OF_ADDRESSES: [HeaderName; 4] = [POLICY, LIMIT, REMAINING, RESET];
 
-/// Those of answers to requests with a valid token.
+/// Headers of answers to requests with a valid token.
 pub(super) const OF_USERS: [HeaderName; 3] = [USER_LIMIT, USER_REMAINING, USER_RESET];
 
 /// When the requests to a route are counted.
@@ -86,8 +87,8 @@ pub(super) async fn limit(
     answer
 }
 
-/// Answers while it is counted, the count first. An answer that is there before is held back until it is known whether it
-/// may be given; one that is under way when a window turns out to be full is dropped.
+/// Answers while it is counted, the count first. An answer that is there before is held back until it is
+/// known whether it may be given; one that is under way when a window turns out to be full is dropped.
 async fn answer_beside(
     count: impl Future<Output = RateLimitStatus> + Unpin,
     answer: impl Future<Output = Response>,
@@ -105,10 +106,10 @@ async fn answer_beside(
     }
 }
 
-/// Writes on an answer what its request was counted in. One that was not counted, because no route has answered it, is
-/// counted now: being turned away only afterwards looks no different, since nothing was done. The preflight
-/// of a page that may call is neither counted nor turned away: a browser would hide the 429 of the request
-/// itself from the page.
+/// Writes on an answer what its request was counted in. One that was not counted, because no route has
+/// answered it, is counted now: being turned away only afterwards looks no different, since nothing was done.
+/// The preflight of a page that may call is neither counted nor turned away: a browser would hide the 429 of
+/// the request itself from the page.
 pub(super) async fn report(
     State((edge, render)): State<(Shared, Render)>,
     request: Request,
@@ -132,8 +133,8 @@ pub(super) async fn report(
     answer
 }
 
-/// What one request was counted in, an extension of its answer. Empty when the windows could not be asked: such a
-/// request passes.
+/// What one request was counted in, an extension of its answer. Empty when the windows could not be asked:
+/// such a request passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RateLimitStatus {
     address: Option<Count>,

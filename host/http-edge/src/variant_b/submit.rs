@@ -1,4 +1,5 @@
-//! `POST /api/agent/async`: `{query, webhookUrl?}` in, the id of a job out. With an idempotency key the id is that of the key.
+//! `POST /api/agent/async`: `{query, webhookUrl?}` in, the id of a job out. With an idempotency key the id is
+//! that of the key.
 
 use agent_core::ports::webhooks::NewWebhook;
 use agent_core::words::JobData;
@@ -70,13 +71,15 @@ pub(super) async fn submit_job(
     Ok(response)
 }
 
-/// A conversation that is free now may be held by another run when the job's begins: then the job waits for it.
+/// A conversation that is free now may be held by another run when the job's begins: then the job waits for
+/// it.
 async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Error> {
     let kept = edge.variant.conversations.read(caller.id(), id).await.map_err(conversations::unavailable)?;
     if kept.is_some_and(|kept| kept.is_busy) { Err(conversations::busy()) } else { Ok(()) }
 }
 
-/// Puts the address into the outbox under the id that the job will have: once the job is added, its end is sent.
+/// Puts the address into the outbox under the id that the job will have: once the job is added, its end is
+/// sent.
 async fn put_webhook(edge: &Shared, job: &mut JobData, url: &str) -> Result<(), Error> {
     let refused = |message| Error::Schema(Issue::custom(message, vec![Step::Name(WEBHOOK_URL)]).into());
     let webhooks = edge.variant.webhooks.as_ref();

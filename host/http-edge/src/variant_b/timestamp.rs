@@ -13,7 +13,7 @@ pub(super) fn iso_8601(moment: SystemTime) -> String {
     })
 }
 
-/// The same of milliseconds since the epoch.
+/// ISO 8601 of milliseconds since the epoch.
 pub(super) fn iso_8601_of_millis(milliseconds: u64) -> String {
     write(i64::try_from(milliseconds).ok())
 }

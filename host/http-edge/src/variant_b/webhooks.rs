@@ -1,5 +1,5 @@
-//! `/api/agent/jobs/{jobId}/webhook`: what became of the webhook of one's job, and sending it again; and the message that a
-//! webhook is.
+//! `/api/agent/jobs/{jobId}/webhook`: what became of the webhook of one's job, and sending it again; and the
+//! message that a webhook is.
 
 use agent_core::webhooks::Webhooks;
 use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt};
@@ -81,7 +81,8 @@ struct WebhookBody<'a> {
     /// Where its end is sent.
     #[schema(example = "https://example.com/hook")]
     url: &'a str,
-    /// `waiting` until the job has ended, `pending` until the receiver confirms it, then `delivered`; `failed` when it was given up.
+    /// `waiting` until the job has ended, `pending` until the receiver confirms it, then `delivered`;
+    /// `failed` when it was given up.
     #[schema(example = "delivered")]
     state: &'static str,
     /// When it was submitted.
@@ -139,7 +140,8 @@ impl<'a> From<&'a WebhookAttempt> for AttemptBody<'a> {
     }
 }
 
-/// The message about the end of a job: `{type, timestamp, data}`, where `data` is the job as its owner reads it.
+/// The message about the end of a job: `{type, timestamp, data}`, where `data` is the job as its owner reads
+/// it.
 pub fn webhook_message(job: &Job) -> String {
     #[derive(Serialize)]
     struct Message<'a> {

@@ -1,5 +1,5 @@
-//! Who gets to the routes that want a token, and who is counted: of every route that the document names, in the order of
-//! the checks (address, token, user, role).
+//! Who gets to the routes that want a token, and who is counted: of every route that the document names, in
+//! the order of the checks (address, token, user, role).
 
 use axum::body::Body;
 use http::{Request, StatusCode};

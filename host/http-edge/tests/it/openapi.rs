@@ -126,7 +126,8 @@ async fn every_path_has_the_methods_that_the_document_names() {
     }
 }
 
-/// Only `Routes` and what serves the document itself call axum's `route`, so that no route is without a description.
+/// Only `Routes` and what serves the document itself call axum's `route`, so that no route is without a
+/// description.
 #[test]
 fn routes_are_added_with_their_descriptions_only() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

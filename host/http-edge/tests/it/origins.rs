@@ -213,7 +213,7 @@ async fn a_listener_on_a_loopback_address_answers_under_no_strange_name() {
             assert_eq!(answer.status, expected, "{method} {host:?}");
         }
     }
-    // Its page is of the same origin as it, so that only its name tells.
+    // The rebound name serves page and service from one origin, so that only the `Host` tells.
     let rebound = [
         ("host", "rebound.example"),
         ("origin", "http://rebound.example"),

@@ -5,8 +5,8 @@ use std::time::Instant;
 /// Steps of a check that runs where the call was asked for: at most a few hundred microseconds.
 const INLINE_STEPS: u64 = 32_000;
 
-/// Steps of a check on the threads for such work: a fraction of a second. A megabyte of numbers against a schema
-/// of a few keywords takes two million.
+/// Steps of a check on the threads for such work: a fraction of a second. A megabyte of numbers against a
+/// schema of a few keywords takes two million.
 const OFFLOADED_STEPS: u64 = 20_000_000;
 
 /// Steps between two looks at the clock: some milliseconds.

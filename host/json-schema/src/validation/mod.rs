@@ -72,8 +72,8 @@ impl Schema {
         Ok(Self { text, rules })
     }
 
-    /// Holds a value against the schema. `whole` is what the value is called when the problem is not in a part
-    /// of it.
+    /// Holds a value against the schema. `whole` is what the value is called when the problem is not in a
+    /// part of it.
     pub fn check(&self, value: &Value, whole: &str, fuel: &mut Fuel) -> Result<(), Misfit> {
         let problems = Check::run(&self.rules, value, whole, fuel)?;
         if problems.is_empty() { Ok(()) } else { Err(Misfit::Wrong(problems.join("; "))) }

@@ -13,7 +13,8 @@ const SOURCE_BYTES: usize = 2 << 10;
 const PATTERNS: u32 = 100;
 const PROGRAMS_BYTES: usize = 1 << 20;
 
-/// Sizes a program may have, smallest first: the crate does not tell how large one became, only whether it fits.
+/// Sizes a program may have, smallest first: the crate does not tell how large one became, only whether it
+/// fits.
 const PROGRAM_BYTES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
 /// Bytes of a program that one step goes through for each byte of the text, at the matcher's slowest: a state
@@ -89,8 +90,8 @@ impl Pattern {
         let is_match = |regex: &Regex| {
             panic::catch_unwind(AssertUnwindSafe(|| regex.is_match(text))).map_err(|_panic| Exhausted)
         };
-        // A regex keeps what its matches needed for the next ones, and a clone starts with nothing. A match of
-        // many steps may need hundreds of kilobytes, which must not stay.
+        // A regex keeps what its matches needed for the next ones, and a clone starts with nothing. A match
+        // of many steps may need hundreds of kilobytes, which must not stay.
         if fuel.is_offloaded() { is_match(&self.regex.clone()) } else { is_match(&self.regex) }
     }
 }

@@ -22,8 +22,8 @@ const KNOWN: [(&str, &str); 3] = [
 ];
 
 /// A model of a few rules: it recognizes arithmetic, the time and word counts, calls the tools for them if
-/// they are there, and answers with what the tools return. Any other tool it calls when the call is written out:
-/// `call greet {"name": "Ada"}`.
+/// they are there, and answers with what the tools return. Any other tool it calls when the call is written
+/// out: `call greet {"name": "Ada"}`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemoModel;
 

@@ -5,7 +5,8 @@ use http::header::HeaderValue;
 
 use crate::connect_error::ConnectError;
 
-/// `prefix` and the key. The value is marked as sensitive, so that it is left out wherever a request is printed.
+/// `prefix` and the key. The value is marked as sensitive, so that it is left out wherever a request is
+/// printed.
 pub(crate) fn auth_header(prefix: &str, key: &Secret) -> Result<HeaderValue, ConnectError> {
     let mut value =
         HeaderValue::from_str(&format!("{prefix}{}", key.expose())).map_err(|_| ConnectError::Key)?;

@@ -1,5 +1,5 @@
-//! The span of an HTTP exchange, as OpenTelemetry's conventions for HTTP clients describe it, and the propagation of
-//! the trace context. Every attempt is a span of its own, so that retries can be seen.
+//! The span of an HTTP exchange, as OpenTelemetry's conventions for HTTP clients describe it, and the
+//! propagation of the trace context. Every attempt is a span of its own, so that retries can be seen.
 
 use agent_core::trace;
 use http::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,5 +1,5 @@
-//! A failed exchange becomes a `ModelError`: which kind it is, how long to wait, and what the provider said, in one
-//! short line without the key.
+//! A failed exchange becomes a `ModelError`: which kind it is, how long to wait, and what the provider said,
+//! in one short line without the key.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,8 +13,8 @@ use super::transport::{ExchangeError, HttpResponse};
 /// The most characters of the provider's text in an error.
 const LONGEST_QUOTE: usize = 300;
 
-/// A shorter key is a placeholder for a server that wants none ("x", "none", "ollama"). It is not redacted: that would
-/// garble every error text in which the word occurs.
+/// A shorter key is a placeholder for a server that wants none ("x", "none", "ollama"). It is not redacted:
+/// that would garble every error text in which the word occurs.
 const SHORTEST_SECRET: usize = 8;
 
 /// Makes the errors of one client.
@@ -69,7 +69,8 @@ impl Faults {
         }
     }
 
-    /// The error for a `status` that is no success: the response's own, or one that a gateway put into the body of a
+    /// The error for a `status` that is no success: the response's own, or one that a gateway put into the
+    /// body of a
     /// 200. `now` is subtracted from a `Retry-After` that is a date.
     pub(crate) fn status(
         &self,
@@ -97,8 +98,8 @@ impl Faults {
         }
     }
 
-    /// The provider's text, safe to log: one line, because line breaks would forge log lines, and without the key,
-    /// which is redacted before the text is cut so that no half of it stays.
+    /// The provider's text, safe to log: one line, because line breaks would forge log lines, and without the
+    /// key, which is redacted before the text is cut so that no half of it stays.
     pub(crate) fn quote(&self, words: &str) -> String {
         let redacted = self.redact(words);
         let printable = redacted.split(|c: char| c.is_whitespace() || c.is_control());

@@ -1,5 +1,5 @@
-//! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors, hence the
-//! many forms that are read.
+//! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors,
+//! hence the many forms that are read.
 
 use serde_json::Value;
 
@@ -8,19 +8,19 @@ use super::transport::ERROR_LIMIT;
 /// An error as the provider describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProviderError {
-    /// Its text, neither cut nor redacted: it may quote the key and the conversation.
+    /// Text of the error, neither cut nor redacted: it may quote the key and the conversation.
     pub(crate) message: String,
     /// The status that a gateway passes on inside a body whose own status is 200.
     pub(crate) status: Option<u16>,
     /// The parameter it is about (`param`).
     pub(crate) parameter: Option<String>,
-    /// Its `type`, and its `code` if that is a word, in lower case.
+    /// `type` of the error, and its `code` if that is a word, in lower case.
     pub(crate) kinds: Vec<String>,
 }
 
 impl ProviderError {
-    /// The error in a body, if it holds one. A body longer than [`ERROR_LIMIT`] is not parsed: it is a reply, and a
-    /// tree of JSON values takes many times its size.
+    /// The error in a body, if it holds one. A body longer than [`ERROR_LIMIT`] is not parsed: it is a reply,
+    /// and a tree of JSON values takes many times its size.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         if body.len() > ERROR_LIMIT {
             return None;
@@ -47,8 +47,8 @@ impl ProviderError {
         })
     }
 
-    /// The status of an error in the body of a 200: the one it names, else that of its kind. `None` when it says
-    /// neither.
+    /// The status of an error in the body of a 200: the one it names, else that of its kind. `None` when it
+    /// says neither.
     pub(crate) fn implied_status(&self) -> Option<u16> {
         let is = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.contains(word)));
         if self.status.is_some_and(|status| (400..600).contains(&status)) {
@@ -74,8 +74,8 @@ impl ProviderError {
         self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
     }
 
-    /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an error when
-    /// they wrote no word before.
+    /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
+    /// error when they wrote no word before.
     pub(crate) fn is_cut_off(&self) -> bool {
         let text = self.message.to_ascii_lowercase();
         text.contains("could not finish the message because max_tokens")

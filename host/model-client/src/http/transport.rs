@@ -13,14 +13,15 @@ use super::client::{CONNECT_TIMEOUT, build_client};
 use super::client_span;
 use crate::connect_error::ConnectError;
 
-/// The largest reply that is read, in bytes. The longest ones that models can write are a few hundred KiB; a provider
-/// that sends without end must not fill the memory.
+/// The largest reply that is read, in bytes. The longest ones that models can write are a few hundred KiB; a
+/// provider that sends without end must not fill the memory.
 const REPLY_LIMIT: usize = 16 << 20;
 
-/// The most bytes that are read of a response with an error status, and the longest body that is parsed as an error.
+/// The most bytes that are read of a response with an error status, and the longest body that is parsed as an
+/// error.
 pub(crate) const ERROR_LIMIT: usize = 64 << 10;
 
-/// The same of one that is streamed: every few words are an event of some hundred bytes.
+/// The largest streamed reply that is read, in bytes: every few words are an event of some hundred bytes.
 const STREAM_LIMIT: usize = 64 << 20;
 
 /// How long the end of a body is waited for after its last event.
@@ -146,7 +147,8 @@ impl Transport {
                 return Err(ExchangeError::TooLarge);
             }
             if !reader.read(&chunk) {
-                // A body that was read to its end leaves the connection to the next request. Most have ended by now.
+                // A body that was read to its end leaves the connection to the next request. Most have ended
+                // by now.
                 let _ = timeout(END_LIMIT, response.chunk()).await;
                 return Ok(());
             }
@@ -173,8 +175,8 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 impl HttpResponse {
-    /// Whether the end of the body was the end of the connection, so that a connection that broke and a complete body
-    /// look the same.
+    /// Whether the end of the body was the end of the connection, so that a connection that broke and a
+    /// complete body look the same.
     pub(crate) fn ends_with_the_connection(&self) -> bool {
         !self.headers.contains_key(CONTENT_LENGTH) && !self.headers.contains_key(TRANSFER_ENCODING)
     }

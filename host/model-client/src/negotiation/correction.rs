@@ -1,16 +1,17 @@
-//! What a refusal of a parameter says about the profile: a model that takes no temperature, the other name of the token
-//! limit, another bound of it.
+//! What a refusal of a parameter says about the profile: a model that takes no temperature, the other name of
+//! the token limit, another bound of it.
 //!
-//! No list of models stays true for long, and a server behind another address may serve any of them. So the text of
-//! the refusal is read: it names the parameter, and the request is sent again without it, under its other name or with
-//! fewer tokens. A caller without a limit of its own is given all that its budget leaves, which is often more than the
-//! model's own bound. This is no retry: that would send the same request.
+//! No list of models stays true for long, and a server behind another address may serve any of them. So the
+//! text of the refusal is read: it names the parameter, and the request is sent again without it, under its
+//! other name or with fewer tokens. A caller without a limit of its own is given all that its budget leaves,
+//! which is often more than the model's own bound. This is no retry: that would send the same request.
 
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::ProviderProfile;
 
-/// A parameter counts as named only among so many first characters of a refusal without a `param` field. Further on it
-/// may be a quotation of the conversation, and what a caller writes must not change how others are served.
+/// A parameter counts as named only among so many first characters of a refusal without a `param` field.
+/// Further on it may be a quotation of the conversation, and what a caller writes must not change how others
+/// are served.
 const NAMED_WITHIN: usize = 120;
 
 /// A bound counts only among so many first characters of a refusal, for the same reason.
@@ -27,7 +28,7 @@ const LOWEST_BOUND: u32 = 16;
 pub(crate) struct SentParameters {
     /// The most tokens that it asked for.
     pub(crate) tokens: u32,
-    /// It had `tool_choice: none`.
+    /// The request had `tool_choice: none`.
     pub(crate) forbids_calls: bool,
 }
 
@@ -35,7 +36,8 @@ pub(crate) struct SentParameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Correction {
     pub(crate) profile: ProviderProfile,
-    /// It holds for other requests too. A bound that follows from what is left of a quota does not.
+    /// The correction holds for other requests too. A bound that follows from what is left of a quota does
+    /// not.
     pub(crate) lasting: bool,
 }
 
@@ -104,8 +106,8 @@ fn minimum(refusal: &str, sent: u32) -> Option<u32> {
     if is_small && sent < HIGHEST_MINIMUM { numbers.min() } else { None }
 }
 
-/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because the others
-/// in such a text are `sent` itself or small.
+/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
+/// the others in such a text are `sent` itself or small.
 ///
 /// `None` for a refusal that counts the conversation too: it is about that conversation's length.
 fn maximum(refusal: &str, sent: u32) -> Option<u32> {
@@ -123,7 +125,8 @@ fn numbers(text: &str) -> impl Iterator<Item = u32> {
     words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])))
 }
 
-/// The whole numbers in a word: one, perhaps with commas between its thousands, or several, separated by commas.
+/// The whole numbers in a word: one, perhaps with commas between its thousands, or several, separated by
+/// commas.
 fn ungrouped(word: &str) -> Vec<u32> {
     let thousands = word.split(',').skip(1).all(|group| group.len() == 3);
     let joined = if thousands { word.replace(',', "") } else { word.to_owned() };

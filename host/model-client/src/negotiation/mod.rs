@@ -1,8 +1,9 @@
 //! One call, until the provider accepts the form of its request: with other parameters, or with fewer tools.
 //!
-//! This is no retry: each request differs from the one before. Nothing is kept for later calls before a request was
-//! accepted, so that no text which a refusal quotes can change how others are served. A function that the
-//! caller has brought along is not left out, because the caller counts on it: its refusal ends the call.
+//! This is no retry: each request differs from the one before. Nothing is kept for later calls before a
+//! request was accepted, so that no text which a refusal quotes can change how others are served. A function
+//! that the caller has brought along is not left out, because the caller counts on it: its refusal ends the
+//! call.
 //!
 //! - [`correction`]: what a refusal of a parameter says. [`refused_tools`]: which tool a provider refuses.
 //! - [`profile_cache`]: what was learnt, for ten minutes.

@@ -1,5 +1,5 @@
-//! What a provider was found to accept, cached for a while. It expires because servers are upgraded, models are swapped
-//! behind an address, and the reason of a refusal may pass.
+//! What a provider was found to accept, cached for a while. It expires because servers are upgraded, models
+//! are swapped behind an address, and the reason of a refusal may pass.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;

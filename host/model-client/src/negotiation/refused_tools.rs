@@ -1,9 +1,9 @@
 //! The search for the tool that a provider refuses.
 //!
-//! A provider that refuses one tool refuses every request that shows it, whatever its conversation. So such a refusal
-//! is read: it may name the tool or its index in the list. When it names none, a binary search sends probes with half
-//! of the tools until one is left. A result counts only once a request without the tool was accepted, so that no text
-//! of a caller that a refusal happens to quote can take a tool from others.
+//! A provider that refuses one tool refuses every request that shows it, whatever its conversation. So such a
+//! refusal is read: it may name the tool or its index in the list. When it names none, a binary search sends
+//! probes with half of the tools until one is left. A result counts only once a request without the tool was
+//! accepted, so that no text of a caller that a refusal happens to quote can take a tool from others.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ impl<'a> RefusedToolSearch<'a> {
         }
         let offered = self.offered();
         if offered.is_empty() {
-            // It refuses without any tool as well, so the refusal is not about them.
+            // The provider refuses without any tool as well, so the refusal is not about them.
             return Next::End;
         }
         if refuses_all(refusal) {
@@ -228,7 +228,8 @@ fn refuses_all(refusal: &ProviderError) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// The indices of the tools that a refusal names, by their names or by their indices in the list that was sent.
+/// The indices of the tools that a refusal names, by their names or by their indices in the list that was
+/// sent.
 fn named(refusal: &ProviderError, offered: &[usize], shown: &[&str]) -> Vec<usize> {
     let mut texts: Vec<String> = refusal.parameter.iter().map(|text| text.to_ascii_lowercase()).collect();
     texts.push(beginning(refusal));
@@ -303,8 +304,8 @@ mod tests {
         assert!(RefusedToolSearch::begin(SHOWN.to_vec(), &refusal).is_none());
     }
 
-    /// Plays a server that refuses requests with one of `bad` tools in these words, and says what the search found
-    /// and after how many requests.
+    /// Plays a server that refuses requests with one of `bad` tools in these words, and says what the search
+    /// found and after how many requests.
     fn search(shown: &[&str], bad: &[&str], words: impl Fn(&[&str]) -> ProviderError) -> (Vec<String>, u32) {
         let all: Vec<_> = shown.to_vec();
         let mut search = RefusedToolSearch::begin(shown.to_vec(), &words(&all)).expect("it is about tools");
@@ -399,7 +400,7 @@ mod tests {
         }
         let about = provider_error("Unrecognized schema", None);
         assert!(RefusedToolSearch::begin(vec![], &about).is_none());
-        // It refuses without any tool as well: two requests, and nothing is learnt.
+        // The provider refuses without any tool as well: two requests, and nothing is learnt.
         let mut search = RefusedToolSearch::begin(SHOWN.to_vec(), &about).unwrap();
         assert!(SHOWN.iter().all(|name| !search.offers(name)) && search.is_probe());
         assert_eq!(search.after_refusal(&about), Next::End);

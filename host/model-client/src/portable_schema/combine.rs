@@ -1,4 +1,5 @@
-//! Combinations of schemas: `anyOf` and `oneOf`, beside the `$ref` and `allOf` that `json_schema` takes together.
+//! Combinations of schemas: `anyOf` and `oneOf`, beside the `$ref` and `allOf` that `json_schema` takes
+//! together.
 
 use json_schema::syntax::{Document, Keywords, add_properties, add_required};
 use serde_json::{Map, Value, json};
@@ -62,7 +63,8 @@ pub(super) fn fold_alternatives(reader: &mut Reader<'_>, keywords: &mut Map<Stri
     add_required(keywords, &common.unwrap_or_default().into());
 }
 
-/// A property that two alternatives define: one list of values where both have one, such as the tags of a union.
+/// A property that two alternatives define: one list of values where both have one, such as the tags of a
+/// union.
 fn either(reader: &mut Reader<'_>, known: Value, other: &Value) -> Value {
     if known == *other {
         return known;

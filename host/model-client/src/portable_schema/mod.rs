@@ -1,7 +1,7 @@
 //! JSON Schemas of tools, normalised for providers: one conservative form that every server takes.
 //!
-//! A schema that one server refuses costs every request to it, whatever is asked, so nothing is sent that any of
-//! them is known to refuse. What each refuses, from its source or its error texts:
+//! A schema that one server refuses costs every request to it, whatever is asked, so nothing is sent that any
+//! of them is known to refuse. What each refuses, from its source or its error texts:
 //!
 //! | server | refuses |
 //! |---|---|
@@ -11,10 +11,11 @@
 //! | Ollama (`api/types.go`, Go structs) | a property that is not an object, a description or root type that is no string, an `enum` that is no list; all keywords it has no field for are lost |
 //! | vLLM with xgrammar | `minItems` (0.8.4), `multipleOf`, `uniqueItems`, `contains`, `patternProperties`, `propertyNames`, unknown formats |
 //!
-//! The form allows all that the tool's own schema does, and often more: servers that generate by a grammar could
-//! not write an argument that it forbids. (A part without a type is taken for what its keywords are about: one
-//! with `properties` for an object.) What a keyword said that is left out goes into the description
-//! in words where it is short. Arguments are held against the tool's own schema by the tool host, not here.
+//! The form allows all that the tool's own schema does, and often more: servers that generate by a grammar
+//! could not write an argument that it forbids. (A part without a type is taken for what its keywords are
+//! about: one with `properties` for an object.) What a keyword said that is left out goes into the
+//! description in words where it is short. Arguments are held against the tool's own schema by the tool host,
+//! not here.
 
 mod bounds;
 mod combine;
@@ -62,7 +63,8 @@ pub(crate) fn portable(schema: &Value) -> Value {
 struct Place {
     /// How many levels of it are rendered.
     levels: u32,
-    /// It may be left out, so that `null` need not be allowed: a model leaves out what it does not want to say.
+    /// The value may be left out, so that `null` need not be allowed: a model leaves out what it does not
+    /// want to say.
     optional: bool,
 }
 
@@ -142,8 +144,8 @@ impl Reader<'_> {
         if is_root { described(form, keywords) } else { form }
     }
 
-    /// Which properties there may be beside those with a name: absent for none. `open` says what holds when the
-    /// schema does not.
+    /// Which properties there may be beside those with a name: absent for none. `open` says what holds when
+    /// the schema does not.
     fn additional(&mut self, keywords: Keywords<'_>, levels: u32, open: bool) -> Option<Value> {
         let form = match keywords.get("additionalProperties") {
             Some(Value::Bool(false)) if !open || !keywords.has(&["properties"]) => return None,
@@ -211,8 +213,8 @@ fn described(mut form: Value, keywords: Keywords<'_>) -> Value {
     form
 }
 
-/// An object of any properties. Without `properties` OpenAI refuses it; without `additionalProperties` llama.cpp
-/// would take it for an empty one.
+/// An object of any properties. Without `properties` OpenAI refuses it; without `additionalProperties`
+/// llama.cpp would take it for an empty one.
 fn free_form() -> Value {
     json!({ "type": "object", "properties": {}, "additionalProperties": true })
 }

@@ -1,5 +1,5 @@
-//! The servers' own checks, as far as their sources and error texts show them: what the normalised form is held
-//! against.
+//! The servers' own checks, as far as their sources and error texts show them: what the normalised form is
+//! held against.
 
 use serde_json::Value;
 

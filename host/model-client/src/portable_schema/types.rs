@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 /// All types, in the order in which they are written.
 const ALL: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
 
-/// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid the
-/// rest, but left out.
+/// The longest list of alternatives, or of values of an `enum`. A longer one is not cut, which would forbid
+/// the rest, but left out.
 pub(super) const MOST_CHOICES: usize = 250;
 
 /// The most bytes of an `enum` as text.

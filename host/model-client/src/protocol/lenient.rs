@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::Value;
 
-/// A value, or `None` when it is of another type: a reply that was paid for is not thrown away because a server
-/// counts its tokens in words.
+/// A value, or `None` when it is of another type: a reply that was paid for is not thrown away because a
+/// server counts its tokens in words.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

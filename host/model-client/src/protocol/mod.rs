@@ -1,11 +1,13 @@
 //! Wire protocols of language-model providers: conversations to JSON, and replies from JSON. No I/O.
 //!
-//! [`Protocol`] is all that the rest of the crate knows of a provider. One folder per provider implements it, each with
-//! the JSON itself in its `json.rs`; [`provider`] is the table of them. What the implementations share:
+//! [`Protocol`] is all that the rest of the crate knows of a provider. One folder per provider implements it,
+//! each with the JSON itself in its `json.rs`; [`provider`] is the table of them. What the implementations
+//! share:
 //!
 //! - [`provider_profile`]: which parameters a model accepts.
 //! - [`tool_call_ids`]: ids and names of tool calls that every provider takes.
-//! - [`reply_limits`]: how many calls and tokens of a reply are believed. [`lenient`]: fields that may be malformed.
+//! - [`reply_limits`]: how many calls and tokens of a reply are believed. [`lenient`]: fields that may be
+//!   malformed.
 //! - [`text_tool_calls`]: tool calls that a model wrote into its text.
 //! - [`streamed_reply`]: a reply from a stream of events, which `agent_core::event_stream` parses.
 
@@ -34,12 +36,14 @@ use crate::connect_error::ConnectError;
 use provider_profile::ProviderProfile;
 use streamed_reply::ReplyAssembler;
 
-/// How requests to one provider, and to the servers that imitate it, are written, and how their replies are read.
+/// How requests to one provider, and to the servers that imitate it, are written, and how their replies are
+/// read.
 pub(crate) trait Protocol: Send + Sync {
     /// The word before the slash in `LLM_MODEL`.
     fn prefix(&self) -> &'static str;
 
-    /// How the provider's own models are named: `LLM_MODEL` without a prefix is this provider's when it begins so.
+    /// How the provider's own models are named: `LLM_MODEL` without a prefix is this provider's when it
+    /// begins so.
     fn model_names(&self) -> &'static [&'static str];
 
     /// The provider's own base address.

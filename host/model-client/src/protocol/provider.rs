@@ -24,9 +24,9 @@ static PROTOCOLS: &[&dyn Protocol] = &[&OpenAi, &Anthropic];
 /// | `http://host/api` | `http://host/api/chat/completions` | `http://host/api/v1/messages` |
 /// | the whole endpoint | as it is | as it is |
 ///
-/// The two differ in the fourth row because their own SDKs do: OpenAI's base ends with the version, and servers that
-/// speak its protocol under another path (`/api/v1`, `/openai`, `/v1beta/openai`) document all of it; Anthropic's base
-/// ends before the version. A query is kept.
+/// The two differ in the fourth row because their own SDKs do: OpenAI's base ends with the version, and
+/// servers that speak its protocol under another path (`/api/v1`, `/openai`, `/v1beta/openai`) document all
+/// of it; Anthropic's base ends before the version. A query is kept.
 #[derive(Clone, Copy)]
 pub struct Provider(&'static dyn Protocol);
 
@@ -103,7 +103,7 @@ fn check(url: &Url) -> Result<(), ConnectError> {
     } else if !url.has_host() {
         "names no host"
     } else if !url.username().is_empty() || url.password().is_some() {
-        // They would not be sent, and every error would show them.
+        // A user name and a password would not be sent, and every error would show them.
         "holds a user name or a password; the key belongs into its own setting"
     } else {
         return Ok(());

@@ -7,8 +7,8 @@ pub(crate) struct ProviderProfile {
     pub(crate) temperature: bool,
     /// The parameter for the most tokens is `max_completion_tokens`, not `max_tokens`.
     pub(crate) completion_tokens: bool,
-    /// Ids of tool calls must be short. Elsewhere they are sent back unchanged, however long: some gateways keep a
-    /// model's state in them.
+    /// Ids of tool calls must be short. Elsewhere they are sent back unchanged, however long: some gateways
+    /// keep a model's state in them.
     pub(crate) short_ids: bool,
     /// The most tokens of a reply that a request may ask for, once the model has refused more.
     pub(crate) most_tokens: Option<u32>,

@@ -2,16 +2,16 @@
 
 use super::UnreadableReply;
 
-/// The most tool calls of one reply. Models make a handful at once; each becomes an id, a message of the conversation
-/// and a call of a tool.
+/// The most tool calls of one reply. Models make a handful at once; each becomes an id, a message of the
+/// conversation and a call of a tool.
 const MOST_CALLS: usize = 128;
 
-/// The most tokens that one reply can have cost, of either kind. The largest contexts are some millions; without a
-/// bound the counters that such numbers are added to would overflow.
+/// The most tokens that one reply can have cost, of either kind. The largest contexts are some millions;
+/// without a bound the counters that such numbers are added to would overflow.
 const MOST_TOKENS: u64 = 10_000_000;
 
-/// Refuses a reply with more than [`MOST_CALLS`] tool calls. Called before the calls are converted, so that a reply
-/// full of them costs little.
+/// Refuses a reply with more than [`MOST_CALLS`] tool calls. Called before the calls are converted, so that a
+/// reply full of them costs little.
 pub(crate) fn check_calls(count: usize) -> Result<(), UnreadableReply> {
     if count > MOST_CALLS {
         return Err(UnreadableReply::invalid(&format!("it holds more than {MOST_CALLS} tool calls")));

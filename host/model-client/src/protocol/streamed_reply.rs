@@ -1,5 +1,5 @@
-//! A streamed reply, put together into the body that a response without streaming would have had, so that both are read by
-//! the same rules. No I/O.
+//! A streamed reply, put together into the body that a response without streaming would have had, so that
+//! both are read by the same rules. No I/O.
 
 use agent_core::event_stream::{EventStreamParser, StreamEvent, TooMuch};
 
@@ -26,7 +26,6 @@ pub(crate) enum Part {
 
 /// Puts the events of one reply together.
 pub(crate) trait ReplyAssembler: Send {
-    /// Takes an event.
     fn take(&mut self, event: &StreamEvent) -> Result<Part, UnreadableReply>;
 
     /// The body. None when the provider did not say why the reply ends: then it may be half of one.

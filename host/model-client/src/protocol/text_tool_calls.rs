@@ -1,8 +1,8 @@
 //! Tool calls that a model wrote into its text.
 //!
-//! Models are trained on their maker's own syntax of a call, and a server without the parser for it passes the syntax on
-//! as text. Such a text is parsed into calls if every call in it is complete and names a tool of the request; otherwise
-//! it stays text.
+//! Models are trained on their maker's own syntax of a call, and a server without the parser for it passes
+//! the syntax on as text. Such a text is parsed into calls if every call in it is complete and names a tool
+//! of the request; otherwise it stays text.
 //!
 //! | models | form |
 //! |---|---|
@@ -35,7 +35,8 @@ struct ParsedText {
 
 type Call = (String, Map<String, Value>);
 
-/// Moves the calls in the text of a reply to its `tool_calls`, unless it has some already or none were allowed.
+/// Moves the calls in the text of a reply to its `tool_calls`, unless it has some already or none were
+/// allowed.
 pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) {
     let may = request.tool_choice == ToolChoice::Auto && reply.finish == Finish::Done;
     if !may || !reply.tool_calls.is_empty() {
@@ -125,7 +126,8 @@ fn function(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
     rest.is_empty().then(|| vec![(name.to_owned(), arguments)])
 }
 
-/// The value of a parameter that was written without quotes: text if the schema says so, else JSON if it parses.
+/// The value of a parameter that was written without quotes: text if the schema says so, else JSON if it
+/// parses.
 fn parameter_value(value: &str, schema: Option<&Value>) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);

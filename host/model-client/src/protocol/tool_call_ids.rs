@@ -15,8 +15,9 @@ const LONGEST_NAME: usize = 64;
 
 /// Gives every tool call of a reply an id that no other call of the conversation has.
 ///
-/// Servers that imitate a provider leave ids out, repeat one within a reply, or count from zero in each reply. But a
-/// tool's answer is matched to its call by id, and Anthropic refuses a conversation with the same id twice.
+/// Servers that imitate a provider leave ids out, repeat one within a reply, or count from zero in each
+/// reply. But a tool's answer is matched to its call by id, and Anthropic refuses a conversation with the
+/// same id twice.
 #[derive(Debug)]
 pub(crate) struct CallIds<'a> {
     taken: HashSet<Cow<'a, str>>,
@@ -49,8 +50,8 @@ impl<'a> CallIds<'a> {
     }
 }
 
-/// `id` if it `fits`, else a hash of it. The same id always gives the same hash, so that calls and their answers
-/// still match.
+/// `id` if it `fits`, else a hash of it. The same id always gives the same hash, so that calls and their
+/// answers still match.
 pub(crate) fn portable_id(id: &str, fits: impl FnOnce(&str) -> bool) -> Cow<'_, str> {
     if fits(id) {
         return Cow::Borrowed(id);
@@ -60,8 +61,8 @@ pub(crate) fn portable_id(id: &str, fits: impl FnOnce(&str) -> bool) -> Cow<'_, 
     Cow::Owned(format!("call_{:016x}", hasher.finish()))
 }
 
-/// A tool's name as a model wrote it, changed into one that every provider accepts. Models invent names such as
-/// `functions.add`; the run answers them with an error, and the next request repeats the name.
+/// A tool's name as a model wrote it, changed into one that every provider accepts. Models invent names such
+/// as `functions.add`; the run answers them with an error, and the next request repeats the name.
 pub(crate) fn portable_name(name: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {

@@ -7,9 +7,9 @@ use json_schema::ReadError;
 pub(crate) struct UnreadableReply {
     /// What is wrong with it.
     pub(crate) detail: String,
-    /// It is the beginning of a JSON text: the connection may have broken.
+    /// The reply is the beginning of a JSON text: the connection may have broken.
     pub(crate) truncated: bool,
-    /// It holds nothing, or not all of a reply: another try may bring one.
+    /// The body holds nothing, or not all of a reply: another try may bring one.
     pub(crate) retryable: bool,
 }
 

@@ -7,22 +7,24 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-/// Asks the secondary model whenever the primary gives no reply, whatever the reason, as long as there is time.
+/// Asks the secondary model whenever the primary gives no reply, whatever the reason, as long as there is
+/// time.
 ///
-/// Both are asked with the same request but for its deadline, and each does its own retries: `Fallback` is built
-/// around `Retry`.
+/// Both are asked with the same request but for its deadline, and each does its own retries: `Fallback` is
+/// built around `Retry`.
 ///
-/// A circuit breaker guards the primary: while it is open, the secondary is asked at once. The secondary has none,
-/// because nothing could take its place.
+/// A circuit breaker guards the primary: while it is open, the secondary is asked at once. The secondary has
+/// none, because nothing could take its place.
 ///
-/// The primary, its retries included, gets at most two thirds of the time that is left. By default a call may take as
-/// long as a whole run, so that a primary which hangs would otherwise leave no time to ask the secondary.
+/// The primary, its retries included, gets at most two thirds of the time that is left. By default a call may
+/// take as long as a whole run, so that a primary which hangs would otherwise leave no time to ask the
+/// secondary.
 ///
-/// Refusals (4xx) count as a reason too. Most are the primary's alone: a revoked key, an empty account, a retired
-/// model, a conversation longer than its context. If the request itself is wrong, the secondary refuses it too, which
-/// costs a moment and no tokens. They do not count as failures for the circuit, so that a caller cannot open it for
-/// everybody. Every use of the secondary is a warning in the log, so that a broken key does not hide behind it; while
-/// the circuit is open, one warning stands for all of them.
+/// Refusals (4xx) count as a reason too. Most are the primary's alone: a revoked key, an empty account, a
+/// retired model, a conversation longer than its context. If the request itself is wrong, the secondary
+/// refuses it too, which costs a moment and no tokens. They do not count as failures for the circuit, so that
+/// a caller cannot open it for everybody. Every use of the secondary is a warning in the log, so that a
+/// broken key does not hide behind it; while the circuit is open, one warning stands for all of them.
 ///
 /// When both fail, the error of the secondary is returned, and that of the primary is in the warning.
 #[derive(Debug)]

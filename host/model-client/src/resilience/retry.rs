@@ -13,11 +13,12 @@ use tracing::debug;
 
 use super::retry_schedule::RetryPolicy;
 
-/// Retries a model's calls after timeouts, broken connections, 408, 409, 429 and 5xx, errors in the body of a 200 and
-/// half replies included. Never after another 4xx or a complete reply that cannot be read: the same request would fail
-/// again, and a reply is billed.
+/// Retries a model's calls after timeouts, broken connections, 408, 409, 429 and 5xx, errors in the body of a
+/// 200 and half replies included. Never after another 4xx or a complete reply that cannot be read: the same
+/// request would fail again, and a reply is billed.
 ///
-/// A retry that could not begin before the request's deadline is not waited for: the last error is returned at once.
+/// A retry that could not begin before the request's deadline is not waited for: the last error is returned
+/// at once.
 pub struct Retry<M> {
     model: M,
     policy: RetryPolicy,
@@ -87,7 +88,7 @@ impl<M: fmt::Debug> fmt::Debug for Retry<M> {
 }
 
 enum FaultKind {
-    /// The same request will fail again.
+    /// An equal request will fail again.
     Permanent,
     /// Another attempt may succeed, after the time that the provider asks for if it does.
     Transient { retry_after: Option<Duration> },

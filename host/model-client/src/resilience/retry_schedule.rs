@@ -1,5 +1,5 @@
-//! When a failed call is retried: exponential backoff with full jitter, `Retry-After`, and the time that is left. No
-//! clock, no sleep: those are [`super::retry`]'s.
+//! When a failed call is retried: exponential backoff with full jitter, `Retry-After`, and the time that is
+//! left. No clock, no sleep: those are [`super::retry`]'s.
 
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ impl RetryPolicy {
 impl Delays {
     /// How long to wait after one more failure; `None` when the call is not retried.
     ///
-    /// Without a `retry_after` of the provider the delay is anywhere between zero and the bound (full jitter), so that
-    /// callers that failed together do not come back together. A `retry_after` is honoured, with a little jitter on top
-    /// for the same reason. A retry that could not begin within the time `left` is not waited for, because the caller
-    /// would rather know now. `jitter` is from 0 to 1.
+    /// Without a `retry_after` of the provider the delay is anywhere between zero and the bound (full
+    /// jitter), so that callers that failed together do not come back together. A `retry_after` is honoured,
+    /// with a little jitter on top for the same reason. A retry that could not begin within the time `left`
+    /// is not waited for, because the caller would rather know now. `jitter` is from 0 to 1.
     pub(super) fn next(
         &mut self,
         retry_after: Option<Duration>,

@@ -35,7 +35,8 @@ async fn nobody_listening_is_unreachable_and_says_why() {
     assert!(detail.contains("refused"), "{detail}");
 }
 
-/// A listener whose queue of connections is full: the system answers no further one with as much as a refusal.
+/// A listener whose queue of connections is full: the system answers no further one with as much as a
+/// refusal.
 fn full_listener() -> (std::net::SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

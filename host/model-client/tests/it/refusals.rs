@@ -71,7 +71,8 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
     }
 }
 
-/// Some providers tell that the few tokens of a probe did not suffice as an error. It is no refusal and no answer.
+/// Some providers tell that the few tokens of a probe did not suffice as an error. It is no refusal and no
+/// answer.
 #[tokio::test]
 async fn a_probe_that_is_cut_off_with_an_error_is_not_the_answer() {
     let tools = catalog("d");
@@ -159,7 +160,7 @@ async fn a_server_that_takes_no_tools_is_asked_without() {
 #[tokio::test]
 async fn a_refusal_that_is_not_about_the_tools_stays_one_and_teaches_nothing() {
     for protocol in both() {
-        // It mentions a schema, but without tools it is refused as well.
+        // The refusal mentions a schema, but without tools the request is refused as well.
         let script = [Answer::error(400, SCHEMA), Answer::error(400, SCHEMA), Answer::reply(protocol, "3")];
         let provider = ScriptedProvider::start(protocol, script).await;
         let model = retrying(protocol, &provider);

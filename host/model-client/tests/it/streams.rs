@@ -95,7 +95,7 @@ async fn a_stream_that_breaks_off_is_asked_for_again_and_what_was_told_is_taken_
         let (words, end) = events(protocol, &["Hel", "lo"]);
         let whole = stream(&format!("{words}{end}"));
         for broken in [
-            // It ends well, but without a reason.
+            // The stream ends well, but without a reason.
             stream(&words),
             // The connection breaks.
             Answer::Raw(open_stream(&words)),

@@ -43,7 +43,7 @@ pub enum Choice {
 pub enum Install {
     /// The target, by rustup: a part of a toolchain that is there.
     Target,
-    /// That, and Debian's packages when this is run by root: for machines that only build.
+    /// The target, and Debian's packages when the command is run by root: for machines that only build.
     Packages,
 }
 
@@ -107,7 +107,7 @@ impl Compiler {
     /// Makes cargo use this compiler.
     pub(super) fn equip(&self, cargo: &mut Command) {
         let Self::FromSource { rustc, linker } = self else { return };
-        // It is cargo's part in building the standard library that is unstable; rustc needs nothing unstable
+        // Only cargo's part in building the standard library is unstable; rustc needs nothing unstable
         // for it.
         cargo
             .arg("-Zbuild-std=std,panic_abort")

@@ -32,13 +32,13 @@ pub struct Build<'a> {
     pub hidden_paths: Vec<(PathBuf, &'static str)>,
     /// Whether cargo is to name each crate that it compiles.
     pub names_crates: bool,
-    /// With what.
     pub compiler: &'a Compiler,
 }
 
 impl Build<'_> {
-    /// Builds targets of one package, by itself: cargo gives a dependency every feature that any crate *it is building* asks
-    /// for, so tools that are built together change each other's bytes, and with them their digests.
+    /// Builds targets of one package, by itself: cargo gives a dependency every feature that any crate *it is
+    /// building* asks for, so tools that are built together change each other's bytes, and with them their
+    /// digests.
     ///
     /// # Errors
     /// When cargo fails. Its diagnostics went to `progress` line by line.
@@ -125,9 +125,9 @@ fn read_module(message: &Value, manifest: &Path) -> Option<Module> {
     Some(Module { name: message["target"]["name"].as_str()?.replace('_', "-"), file: file.into() })
 }
 
-/// Flags of the compiler: this machine's folders are kept out of panic messages, which others read in their logs, and
-/// random numbers of the system, which a tool does not have, are no reason not to compile (`.cargo/config.toml` of
-/// `guest-tools/` says the same, which these flags take the place of).
+/// Flags of the compiler: this machine's folders are kept out of panic messages, which others read in their
+/// logs, and random numbers of the system, which a tool does not have, are no reason not to compile
+/// (`.cargo/config.toml` of `guest-tools/` says the same, which these flags take the place of).
 fn flags(hidden_paths: &[(PathBuf, &str)]) -> OsString {
     let mut flags = OsString::from("--cfg\u{1f}getrandom_backend=\"unsupported\"");
     for (path, word) in hidden_paths {

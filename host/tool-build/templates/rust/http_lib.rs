@@ -1,7 +1,7 @@
 //! The tools of this component. `cargo test` tests them; `agent-tool build` makes the component.
 //!
-//! Where the service is stands in the operator's policy (`config`), and so does the key that it wants: the host adds it to
-//! the requests, and the tool never sees it.
+//! Where the service is stands in the operator's policy (`config`), and so does the key that it wants: the
+//! host adds it to the requests, and the tool never sees it.
 
 use agent_tool_sdk::{Failure, config, http};
 use schemars::JsonSchema;
@@ -33,7 +33,8 @@ fn {{tool}}(Question { part }: Question) -> Result<Part, Failure> {
 }
 
 agent_tool_sdk::export! {
-    /// Looks up how many of a part are in stock and what it is called. Use it when the user asks about a part by its number.
+    /// Looks up how many of a part are in stock and what it is called. Use it when the user asks about a part
+    /// by its number.
     {{tool}}(Question) -> Part, hints: [read_only, idempotent], timeout_ms: 5000;
 }
 

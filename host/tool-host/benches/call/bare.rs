@@ -1,4 +1,4 @@
-//! The same component on bare wasmtime.
+//! The component of the benchmark on bare wasmtime.
 
 use std::hint::black_box;
 

@@ -58,7 +58,8 @@ impl Callers {
         Self { tasks: tasks.collect(), stop, versions, began: Instant::now() }
     }
 
-    /// When the first of them had an answer of that version, by its digest. Versions before it are passed over.
+    /// When the first of them had an answer of that version, by its digest. Versions before it are passed
+    /// over.
     pub(crate) async fn first_answer(&mut self, digest: &str) -> Instant {
         let answered = async {
             loop {
@@ -117,7 +118,8 @@ impl Caller {
         let returned = self.host.everything().call(request).await;
         self.stats.times.push(begun.elapsed());
         self.note(returned);
-        // A call that waits for nothing would otherwise keep its thread from the others until a budget of tokio's ends.
+        // A call that waits for nothing would otherwise keep its thread from the others until a budget of
+        // tokio's ends.
         tokio::task::yield_now().await;
     }
 

@@ -1,4 +1,4 @@
-//! The same greeting tool in three languages.
+//! One greeting tool in three languages.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What is resident for each tool that waits to be called, and for each call under way.
 //!
-//! Measured by a process of its own, which this one starts when everything is compiled, so that no memory of earlier rows
-//! is taken for it. The allocator is that of this bench, not that of the service.
+//! Measured by a process of its own, which this one starts when everything is compiled, so that no memory of
+//! earlier rows is taken for it. The allocator is that of this bench, not that of the service.
 
 use std::fs;
 use std::net::SocketAddr;

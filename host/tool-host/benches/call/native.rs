@@ -1,4 +1,4 @@
-//! The same work as native code, in a process of its own.
+//! The work of the benchmark as native code, in a process of its own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

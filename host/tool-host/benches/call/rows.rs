@@ -117,7 +117,7 @@ async fn requests(set: &dyn ToolSet, server: SocketAddr) {
     );
 }
 
-/// The same request by the HTTP library alone.
+/// Sends the tool's request with the HTTP library alone.
 async fn plain_requests(server: SocketAddr) -> Duration {
     let stream = tokio::net::TcpStream::connect(server).await.unwrap();
     stream.set_nodelay(true).unwrap();

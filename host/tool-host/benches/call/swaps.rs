@@ -1,8 +1,9 @@
 //! How long a swap takes, and what callers notice of it.
 //!
-//! A version is renamed into the tools folder, or uploaded to a host with a store of versions, which is kept in memory.
-//! Callers go on calling, and the first answer whose receipt names the new version ends the swap. The next one follows at
-//! once, so that all calls of [`Row::during`] are made while something is being swapped.
+//! A version is renamed into the tools folder, or uploaded to a host with a store of versions, which is kept
+//! in memory. Callers go on calling, and the first answer whose receipt names the new version ends the swap.
+//! The next one follows at once, so that all calls of [`Row::during`] are made while something is being
+//! swapped.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +70,8 @@ pub(crate) async fn print(guest_runtime: &Handle) {
         let versions = (1 + row * NEW..=(row + 1) * NEW).map(|number| version_of(&wasm, number));
         measure(&service, way, callers, versions).await.print(way, callers, "compiled for it");
     }
-    // Those are in the compile cache now, and new to hosts and stores that have just begun.
+    // Versions 1 to `COMPILED` are in the compile cache now, and new to hosts and stores that have just
+    // begun.
     for (way, callers) in rows() {
         let service = Service::start(way, &wasm, (cache.path(), guest_runtime)).await;
         let versions = (1..=COMPILED).map(|number| version_of(&wasm, number));

@@ -82,7 +82,7 @@ impl Fault {
         )
     }
 
-    /// It used up the instructions that the policy gives it.
+    /// The tool used up the instructions that the policy gives it.
     fn out_of_fuel(most: u64) -> Self {
         Self::new(
             ToolOutcome::TimedOut,

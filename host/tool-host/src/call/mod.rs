@@ -1,10 +1,11 @@
 //! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
 //!
 //! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
-//! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state is
-//! `state.rs` (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself, `validation.rs` checks the output. `retry.rs` says
-//! whether it is tried again, `fault.rs` has the words for whatever goes wrong, `progress.rs` what the call has used up
-//! until now, `receipt.rs` what is written down of it.
+//! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state
+//! is `state.rs` (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself,
+//! `validation.rs` checks the output. `retry.rs` says whether it is tried again, `fault.rs` has the words for
+//! whatever goes wrong, `progress.rs` what the call has used up until now, `receipt.rs` what is written down
+//! of it.
 
 mod admitted;
 mod fault;
@@ -153,7 +154,8 @@ impl Call<'_> {
         let begin = if is_heavy { Start::OnGuestRuntime } else { Start::Here };
         let run = admitted.run(caller, arguments);
         if self.tool.component.call_interface.is_mcp() {
-            // It waits for others and computes nothing. Dropped with its caller, it closes its connection at once.
+            // An MCP call waits for others and computes nothing. Dropped with its caller, it closes its
+            // connection at once.
             let ended = tokio::time::timeout_at(deadline.into(), Box::pin(run)).await;
             return ended.unwrap_or_else(|_elapsed| Err(Fault::timed_out(allowed)));
         }

@@ -1,4 +1,5 @@
-//! Phase and cost of a call, readable while it runs, because a call that is stopped or abandoned has a cost too.
+//! Phase and cost of a call, readable while it runs, because a call that is stopped or abandoned has a cost
+//! too.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};

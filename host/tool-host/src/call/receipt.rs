@@ -52,7 +52,7 @@ impl Drop for Requests {
 }
 
 impl Attempts {
-    /// It is made under these grants, until then.
+    /// The attempt is made under these grants, until `deadline`.
     pub(super) fn granted(&mut self, granted: Option<Arc<Granted>>, deadline: Instant) {
         (self.granted, self.deadline) = (granted, Some(deadline));
     }
@@ -74,7 +74,7 @@ impl Attempts {
         Some(answer.to_string())
     }
 
-    /// It has its permits: it runs.
+    /// Notes that the call has its permits: it runs.
     pub(super) fn admitted(&mut self) {
         self.made += 1;
     }
@@ -107,7 +107,7 @@ impl Attempts {
         self.operations.clone()
     }
 
-    /// It has ended. Returns how long to wait before the next one; nothing when it was the last.
+    /// The attempt has ended. Returns how long to wait before the next one; nothing when it was the last.
     pub(super) fn end(
         &mut self,
         runtime: &Runtime,

@@ -6,8 +6,8 @@ use super::state::Caller;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::mcp::{Answer, McpError, Server, ToolList};
 
-/// The code of the failure of a server that was not reached, of one that answered with an error of the protocol, and of the
-/// tool's own failure.
+/// The code of the failure of a server that was not reached, of one that answered with an error of the
+/// protocol, and of the tool's own failure.
 const UNAVAILABLE: &str = "unavailable";
 const REFUSED: &str = "refused";
 const FAILED: &str = "failed";

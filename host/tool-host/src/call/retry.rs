@@ -16,7 +16,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The code of a failure that may pass.
 const UNAVAILABLE: &str = "unavailable";
 
-/// How long to wait before the next attempt; nothing when there is to be none. `left` is what the call's time has left.
+/// How long to wait before the next attempt; nothing when there is to be none. `left` is what the call's time
+/// has left.
 pub(super) fn pause(
     definition: &Definition,
     fault: &Fault,

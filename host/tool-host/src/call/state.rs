@@ -119,7 +119,8 @@ impl CallState {
         }
     }
 
-    /// The state, for a guest that asks for something of the contract: it went on after whatever it was denied.
+    /// The state, for a guest that asks for something of the contract: it went on after whatever it was
+    /// denied.
     pub(crate) fn active(&mut self) -> &mut Self {
         self.limiter.clear_denied();
         self

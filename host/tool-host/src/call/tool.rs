@@ -19,7 +19,7 @@ pub(crate) struct Tool {
     pub(crate) name: Arc<str>,
     /// What was in force when its set was made: a run is never allowed more.
     pub(crate) policy: Arc<Policy>,
-    /// Its part in a trial, if its component is in one.
+    /// Part of the tool in a trial, if its component is in one.
     pub(crate) tried: Option<TrialPart>,
     /// Where its calls are counted, if its component has come to serve lately.
     pub(crate) first_calls: Option<Arc<FirstCalls>>,
@@ -53,7 +53,8 @@ impl Tool {
         running.observe(*side, user, outcome, duration);
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);
-        // And what a server did once it does not do again for a comparison: both versions are the same server.
+        // And what a server did once it does not do again for a comparison: both versions are the same
+        // server.
         let has_effects = keeps_values || self.component.call_interface.is_mcp();
         let is_comparable = self.definition.is_read_only || !has_effects;
         if *side == Side::Old && is_comparable && running.shadows(request) {
@@ -68,7 +69,8 @@ impl Tool {
         }
     }
 
-    /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next time.
+    /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next
+    /// time.
     pub(crate) fn is_pure(&self) -> bool {
         self.definition.is_pure && self.component.computes_only
     }

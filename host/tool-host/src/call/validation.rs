@@ -1,5 +1,5 @@
-//! Arguments and outputs held against their schemas: with a few steps where the call is, else beside the threads that
-//! serve (`host_work_pool.rs`), with the call's deadline and its permits.
+//! Arguments and outputs held against their schemas: with a few steps where the call is, else beside the
+//! threads that serve (`host_work_pool.rs`), with the call's deadline and its permits.
 
 use json_schema::{Fuel, Misfit};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! `agent:tool/context`: for which request and run the call is made, how long it may take, and whether anybody still waits.
+//! `agent:tool/context`: for which request and run the call is made, how long it may take, and whether
+//! anybody still waits.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -5,7 +5,7 @@ pub(crate) const SERVED: &[&str] = &["0.1.0", "0.1.1"];
 
 /// Imports, by their names `package/interface@version`.
 pub(super) enum Imports {
-    /// This interface of the contract, in every version that is served.
+    /// One interface of the contract, in every version that is served.
     Contract(&'static str),
     /// All interfaces of these packages, in versions that begin so.
     Packages(&'static [&'static str], &'static str),

@@ -37,7 +37,7 @@ pub(crate) struct OwnSpace {
 pub(crate) enum Owner {
     /// All callers' of the component.
     Shared,
-    /// That user's.
+    /// Values of that user.
     User(String),
     /// A user's, and there is none: every operation is denied.
     Anonymous,

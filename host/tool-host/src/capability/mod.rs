@@ -1,8 +1,8 @@
 //! What a guest may import: one file per capability, and the table of them.
 //!
-//! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the guest may use of
-//! it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the contract derive from [`ALL`]:
-//! what is not in the table is refused when a component is loaded.
+//! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the
+//! guest may use of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the
+//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded.
 
 pub(crate) mod clock;
 pub(crate) mod config;
@@ -31,7 +31,6 @@ use crate::call::state::CallState;
 use crate::policy::Want;
 use imports::Imports;
 
-/// One capability.
 struct Capability {
     /// The imports it answers.
     imports: Imports,
@@ -93,7 +92,7 @@ pub(crate) fn answers(import: &str) -> bool {
 pub(crate) struct CapabilitySet(u32);
 
 impl CapabilitySet {
-    /// Those that answer these imports, and the imports that none does.
+    /// Capabilities that answer these imports, and the imports that none does.
     pub(crate) fn answering<'a>(imports: &[&'a str]) -> (Self, Vec<&'a str>) {
         let mut set = Self::default();
         let mut unanswered = Vec::new();
@@ -106,7 +105,7 @@ impl CapabilitySet {
         (set, unanswered)
     }
 
-    /// Those among them that only the policy gives.
+    /// Wants among the set's capabilities that only the policy gives.
     pub(crate) fn granted_by_policy(self) -> Vec<Want> {
         let is_wanted = |(import, _): &&(&str, Want)| self.iter().any(|it| it.imports.include(import));
         GRANTED.iter().filter(is_wanted).map(|(_, want)| *want).collect()

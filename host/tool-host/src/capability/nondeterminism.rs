@@ -16,7 +16,8 @@ const FIXED_REMAINING: Duration = Duration::from_secs(1);
 pub(crate) enum Nondeterminism {
     /// From the machine.
     Live,
-    /// From constants: clocks stand still, timers are over at once, and random numbers are the same every time.
+    /// From constants: clocks stand still, timers are over at once, and random numbers are the same every
+    /// time.
     Fixed,
 }
 

@@ -1,4 +1,5 @@
-//! `agent:tool/progress`: how far a call has got, for whoever watches it, and as lines of the tool's log within their bounds.
+//! `agent:tool/progress`: how far a call has got, for whoever watches it, and as lines of the tool's log
+//! within their bounds.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `agent:tool/secrets`: whether there is a secret of a name. Its value never gets to a guest: the host puts it into requests.
+//! `agent:tool/secrets`: whether there is a secret of a name. Its value never gets to a guest: the host puts
+//! it into requests.
 
 use std::sync::Arc;
 

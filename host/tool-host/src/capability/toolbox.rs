@@ -1,7 +1,7 @@
 //! `agent:tool/toolbox`: the run's other tools, for components that the policy grants it.
 //!
-//! The guest runs on a thread of its own and borrows nothing of the run. So a call is handed to the task that waits for
-//! the guest (`call/nested.rs`), which makes it and hands the answer back.
+//! The guest runs on a thread of its own and borrows nothing of the run. So a call is handed to the task that
+//! waits for the guest (`call/nested.rs`), which makes it and hands the answer back.
 
 use agent_core::words::{ToolOutcome, ToolReturn};
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,8 @@ pub(crate) struct NestedCall {
     pub(crate) answer: oneshot::Sender<ToolReturn>,
 }
 
-/// The way to the run's tools; absent where nothing is granted, for calls that are nested themselves, and outside of runs.
+/// The way to the run's tools; absent where nothing is granted, for calls that are nested themselves, and
+/// outside of runs.
 #[derive(Debug, Default)]
 pub(crate) struct ToolboxState(pub(crate) Option<Outer>);
 

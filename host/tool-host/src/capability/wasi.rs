@@ -1,6 +1,6 @@
-//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, no standard input. The standard libraries of
-//! several languages import it always, and get nothing from it but clocks and random numbers. What a guest prints goes to
-//! its log (`printed.rs`).
+//! WASI 0.2, closed: no files, no sockets, no environment, no arguments, no standard input. The standard
+//! libraries of several languages import it always, and get nothing from it but clocks and random numbers.
+//! What a guest prints goes to its log (`printed.rs`).
 
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView};
 
@@ -14,8 +14,9 @@ pub(super) const IMPORTS: Imports = Imports::Packages(
     "0.2.",
 );
 
-/// Most WASI resources (streams, pollables, requests) that one call may hold: a guest must not fill the host's memory with
-/// handles. A request keeps up to 80 KiB: its path has up to 64 KiB, its headers up to 16 KiB.
+/// Most WASI resources (streams, pollables, requests) that one call may hold: a guest must not fill the
+/// host's memory with handles. A request keeps up to 80 KiB: its path has up to 64 KiB, its headers up to 16
+/// KiB.
 const RESOURCES: usize = 100;
 
 /// Most random bytes of one request for them: they are made on the host's side, where no limit of the guest
@@ -35,7 +36,8 @@ impl WasiState {
         Self { log, nondeterminism, made: None }
     }
 
-    /// How long a timer takes that the guest asked for, or when it ends: with a clock that stands still it is over.
+    /// How long a timer takes that the guest asked for, or when it ends: with a clock that stands still it is
+    /// over.
     pub(super) fn timer(&self, asked: u64) -> u64 {
         self.nondeterminism.timer(asked)
     }

@@ -49,8 +49,8 @@ pub(crate) struct HttpState {
 
 /// Sends the requests of one call.
 pub(super) struct Outgoing {
-    /// Absent where nothing is granted: a component that imports `wasi:http` is not loaded then, so this is what is left when
-    /// the grant was taken away since.
+    /// Absent where nothing is granted: a component that imports `wasi:http` is not loaded then, so this is
+    /// what is left when the grant was taken away since.
     call: Option<Arc<Call>>,
     log: LogState,
     /// Requests that failed.
@@ -115,7 +115,8 @@ impl HttpState {
 }
 
 impl Outgoing {
-    /// Counts a failed request, and writes a line about it unless there were many: a guest may make them in a loop.
+    /// Counts a failed request, and writes a line about it unless there were many: a guest may make them in a
+    /// loop.
     fn reporter(&self) -> impl Fn(&str) + Send + use<> {
         let (log, failures) = (self.log.clone(), self.failures.clone());
         move |why| {

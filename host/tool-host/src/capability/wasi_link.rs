@@ -18,8 +18,8 @@ pub(super) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     linked
 }
 
-/// Puts timers in the place of the library's, which are those of the machine whatever clock a guest sees: with a
-/// clock that stands still they are over at once.
+/// Puts timers in the place of the library's, which are those of the machine whatever clock a guest sees:
+/// with a clock that stands still they are over at once.
 fn link_timers(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     clock.func_wrap(

@@ -1,14 +1,14 @@
 //! What the compiler process does: limits itself, reads a component, writes compiled code, ends.
 //!
-//! The limits bound what a component may cost: memory, processor time, bytes of output, open files. They are a wall
-//! against compile bombs and against crashes of Cranelift, which end this process and not the service. They are **no
-//! sandbox**: an input that makes Cranelift run code of its author's choice runs it as the service's user, who may read
-//! that user's files, start other programs, open connections, and signal the service or, where the kernel's `ptrace`
-//! rules let it, read its memory. What is cheap against that is done: nothing to inherit (no environment, no descriptor
-//! but three), no privileges gained by starting set-user-ID programs, no core dump, and nobody of the same user may
-//! attach to this process. What it would take is a system call filter or a user of its own for it: who serves
-//! components of strangers gives the container no network policy but the service's own, and no file that the service
-//! does not need.
+//! The limits bound what a component may cost: memory, processor time, bytes of output, open files. They are
+//! a wall against compile bombs and against crashes of Cranelift, which end this process and not the service.
+//! They are **no sandbox**: an input that makes Cranelift run code of its author's choice runs it as the
+//! service's user, who may read that user's files, start other programs, open connections, and signal the
+//! service or, where the kernel's `ptrace` rules let it, read its memory. What is cheap against that is done:
+//! nothing to inherit (no environment, no descriptor but three), no privileges gained by starting set-user-ID
+//! programs, no core dump, and nobody of the same user may attach to this process. What it would take is a
+//! system call filter or a user of its own for it: who serves components of strangers gives the container no
+//! network policy but the service's own, and no file that the service does not need.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,7 +29,8 @@ use crate::error::detail;
 /// Most bytes of compiled code: some five times those of the largest component.
 pub(crate) const MOST_CODE_BYTES: u64 = 512 << 20;
 
-/// Open files a compiler needs: its input, its output, its complaint, and what the standard library reads for a moment.
+/// Open files a compiler needs: its input, its output, its complaint, and what the standard library reads for
+/// a moment.
 const MOST_FILES: u64 = 16;
 
 /// How far a compiler steps back behind what serves.
@@ -55,13 +56,13 @@ pub struct CompileJob {
 /// Why there is no compiled code.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// This process could not be limited.
+    /// The compiler's process could not be limited.
     #[error("the compiler cannot limit itself: {0}")]
     Limits(#[source] io::Error),
     /// The component did not arrive.
     #[error("the component cannot be read: {0}")]
     Input(#[source] io::Error),
-    /// It does not compile.
+    /// The component does not compile.
     #[error("{0}")]
     Compile(String),
     /// The code could not be written.
@@ -70,8 +71,8 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// What the compiler process ends with: 1 when the component does not compile, and what `sysexits.h` calls a
-    /// temporary failure when that was never found out, so that the component is tried again.
+    /// What the compiler process ends with: 1 when the component does not compile, and what `sysexits.h`
+    /// calls a temporary failure when that was never found out, so that the component is tried again.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Compile(_) => 1,
@@ -112,7 +113,8 @@ impl CompileJob {
     }
 
     fn limit(self) -> io::Result<()> {
-        // The signal comes when the thread that started this ends. A runtime's threads last as long as the runtime.
+        // The signal comes when the thread that started this ends. A runtime's threads last as long as the
+        // runtime.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // Programs that it might be made to start get no more rights than it has.
         set_no_new_privs(true)?;
@@ -123,14 +125,15 @@ impl CompileJob {
         lower(Resource::Nofile, MOST_FILES)?;
         lower(Resource::Cpu, self.cpu_seconds)?;
         nice(NICENESS)?;
-        // When memory is short the kernel is to end this and not the service. silent-ok: not every system lets us.
+        // When memory is short the kernel is to end this and not the service. silent-ok: not every system
+        // lets us.
         let _ = fs::write("/proc/self/oom_score_adj", "1000");
         Ok(())
     }
 }
 
-/// Keeps other processes of the same user from attaching to this one and reading its memory. Comes last: from then on
-/// most of `/proc/self` belongs to root.
+/// Keeps other processes of the same user from attaching to this one and reading its memory. Comes last: from
+/// then on most of `/proc/self` belongs to root.
 fn close_to_others() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

@@ -1,9 +1,10 @@
 //! Compiling a stranger's bytes: in a child process, so that Cranelift never runs where requests are served.
 //!
-//! The child gets the component on its standard input, writes the code to its standard output, which is a file that the
-//! parent opened, and says on its standard error what is wrong. It has no environment and no other descriptor. It
-//! limits itself before it reads (`child.rs`); the parent holds it to the time limit and kills it when nobody waits for
-//! the result any more. What the child wrote is checked in `compiled.rs` before it is loaded.
+//! The child gets the component on its standard input, writes the code to its standard output, which is a
+//! file that the parent opened, and says on its standard error what is wrong. It has no environment and no
+//! other descriptor. It limits itself before it reads (`child.rs`); the parent holds it to the time limit and
+//! kills it when nobody waits for the result any more. What the child wrote is checked in `compiled.rs`
+//! before it is loaded.
 
 mod child;
 
@@ -37,24 +38,24 @@ const OUT_OF_MEMORY: &str = "memory allocation of ";
 
 /// The command that compiles one component, and what it may use up.
 ///
-/// The program has to run [`CompileJob::run`] with the arguments that follow its own: `--memory-bytes`, `--cpu-seconds`
-/// and, if instructions are to be counted, `--metering`.
+/// The program has to run [`CompileJob::run`] with the arguments that follow its own: `--memory-bytes`,
+/// `--cpu-seconds` and, if instructions are to be counted, `--metering`.
 #[derive(Debug, Clone)]
 pub struct Compiler {
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments, before those of the job.
+    /// Arguments of the program, before those of the job.
     pub arguments: Vec<OsString>,
-    /// Longest one component may take with all processors to itself: what is limited is processor time, so that a busy
-    /// machine refuses nothing that an idle one takes. By the clock it may take three times as long.
+    /// Longest one component may take with all processors to itself: what is limited is processor time, so
+    /// that a busy machine refuses nothing that an idle one takes. By the clock it may take three times as
+    /// long.
     pub time_limit: Duration,
     /// Most memory one component may take. Its address space is limited to four times as much.
     pub memory_bytes: u64,
 }
 
 impl Compiler {
-    /// A command with the default limits. Measured: a Python component of 18 MB takes some 350 MB and, with two
-    /// processors, ten seconds.
+    /// A command with the default limits. Measured: a Python component of 18 MB takes some 350 MB and, with
+    /// two processors, ten seconds.
     pub fn new(program: impl Into<PathBuf>, arguments: &[&str]) -> Self {
         Self {
             program: program.into(),

@@ -1,7 +1,7 @@
 //! What a component may do over HTTP: plain data that the policy is mapped to, and the question it answers.
 //!
-//! Which requests the policy's rules admit is decided behind [`Authorize`], by the policy. What is checked here is
-//! what must hold whatever a rule says.
+//! Which requests the policy's rules admit is decided behind [`Authorize`], by the policy. What is checked
+//! here is what must hold whatever a rule says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(crate) struct Grant {
 
 /// Decides whether a request is admitted.
 pub(crate) trait Authorize: fmt::Debug + Send + Sync {
-    /// Says what the rule that admits the request allows, or why there is none: a sentence for the model, which may
-    /// name hosts, methods and paths of the policy.
+    /// Says what the rule that admits the request allows, or why there is none: a sentence for the model,
+    /// which may name hosts, methods and paths of the policy.
     fn authorize(&self, request: &RequestLine<'_>) -> Result<Admission, String>;
 
     /// Is told of a host that has only addresses which the rule does not let requests reach.
@@ -56,12 +56,13 @@ pub(crate) struct Admission {
     pub(crate) scheme: Scheme,
     /// Names of the credentials to inject: those of this host.
     pub(crate) secrets: Vec<String>,
-    /// The path in the form that was compared, without the query. It is sent instead of what the guest wrote, so that
-    /// the server cannot read it as another one.
+    /// The path in the form that was compared, without the query. It is sent instead of what the guest wrote,
+    /// so that the server cannot read it as another one.
     pub(crate) path: Option<String>,
 }
 
-/// A credential that the host injects into requests whose [`Admission`] names it. Guests only learn that it exists.
+/// A credential that the host injects into requests whose [`Admission`] names it. Guests only learn that it
+/// exists.
 #[derive(Debug, Clone)]
 pub(crate) struct Secret {
     /// What it is called in messages and in the mark that stands for its value.
@@ -129,8 +130,8 @@ pub(crate) struct Times {
 }
 
 impl Grant {
-    /// `digest` is that of the component and of everything the grant says. Connections are shared by calls under the
-    /// same digest only, so a grant that was narrowed uses none that an earlier one opened.
+    /// `digest` is that of the component and of everything the grant says. Connections are shared by calls
+    /// under the same digest only, so a grant that was narrowed uses none that an earlier one opened.
     pub(crate) fn new(
         digest: Arc<str>,
         rules: Arc<dyn Authorize>,
@@ -178,8 +179,8 @@ impl Admission {
 }
 
 impl SecretValue {
-    /// Shortest value. A shorter one would stand in texts by chance, and what is left of it in base64 is too short to
-    /// be found.
+    /// Shortest value. A shorter one would stand in texts by chance, and what is left of it in base64 is too
+    /// short to be found.
     pub(crate) const MIN_BYTES: usize = 8;
 
     /// Longest value: more than any header takes. It bounds the automaton that looks for it.
@@ -224,7 +225,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Those times, where the guest asks for shorter ones.
+    /// The times, or the guest's where those are shorter.
     pub(crate) fn shortened(
         self,
         connect: Option<Duration>,

@@ -1,7 +1,7 @@
 //! A request that is answered by an [`HttpAnswers`], without the network.
 //!
-//! What a guest can notice is as it is with a server: permits, bytes, times, the scan of both bodies. An address in the URL
-//! is judged, a name is taken for one that may be reached.
+//! What a guest can notice is as it is with a server: permits, bytes, times, the scan of both bodies. An
+//! address in the URL is judged, a name is taken for one that may be reached.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -132,7 +132,8 @@ fn fields_of(fields: Vec<(String, String)>) -> Result<HeaderMap, EgressError> {
     Ok(map)
 }
 
-/// The failure with that code. Where a guest is told words, they are the same as those of a failure over the network.
+/// The failure with that code. Where a guest is told words, they are the same as those of a failure over the
+/// network.
 fn failure(host: &str, code: &str) -> EgressError {
     let host = host.to_owned();
     match ErrorKind::from_name(code) {

@@ -1,13 +1,13 @@
-//! HTTP of guests without the network: what a request and its outcome are as values, who records them, and who answers
-//! instead of the servers.
+//! HTTP of guests without the network: what a request and its outcome are as values, who records them, and
+//! who answers instead of the servers.
 //!
-//! [`HttpMode`] is what a tool host is started with. Under [`HttpMode::Answers`] a request goes through the same rules as
-//! always (grant, target, limits, the scan for secrets), and then nothing is resolved and nothing connected: `answered`
-//! asks an [`HttpAnswers`]. Under [`HttpMode::Network`] a [`HttpRecorder`] may be told of every exchange when it has
-//! ended; `recording` makes what it is told.
+//! [`HttpMode`] is what a tool host is started with. Under [`HttpMode::Answers`] a request goes through the
+//! same rules as always (grant, target, limits, the scan for secrets), and then nothing is resolved and
+//! nothing connected: `answered` asks an [`HttpAnswers`]. Under [`HttpMode::Network`] a [`HttpRecorder`] may
+//! be told of every exchange when it has ended; `recording` makes what it is told.
 //!
-//! No value of a secret is in a record: credentials are injected after it was made, and what comes back is scanned before.
-//! What does not belong here: where records are kept, and which one answers a request.
+//! No value of a secret is in a record: credentials are injected after it was made, and what comes back is
+//! scanned before. What does not belong here: where records are kept, and which one answers a request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ pub struct HttpRequestRecord {
     pub method: String,
     /// Absolute, with the path in the form that the rules admitted.
     pub url: String,
-    /// Names in lower case, in the order of the message. A value that is no text is read as UTF-8 with replacements.
+    /// Names in lower case, in the order of the message. A value that is no text is read as UTF-8 with
+    /// replacements.
     pub headers: Vec<(String, String)>,
     /// The first [`MOST_BODY_BYTES`] of the body.
     pub body: Vec<u8>,
@@ -37,14 +38,14 @@ pub struct HttpRequestRecord {
 pub enum HttpOutcome {
     /// An answer.
     Response {
-        /// Its status.
+        /// Status of the answer.
         status: u16,
         /// Names in lower case. Those that frame the message or speak of the connection are not in it.
         headers: Vec<(String, String)>,
         /// What the guest was given of the body, at most [`MOST_BODY_BYTES`].
         body: Vec<u8>,
-        /// Whether there was more: it was too long, the guest stopped reading, or the server did not finish. A guest that
-        /// reads beyond it is told that the answer is incomplete.
+        /// Whether there was more: it was too long, the guest stopped reading, or the server did not finish.
+        /// A guest that reads beyond it is told that the answer is incomplete.
         cut: bool,
     },
     /// None: the name of the `error-code` of `wasi:http`, like `connection-refused`.
@@ -63,15 +64,15 @@ pub struct CallKey<'a> {
 /// Answers the requests of guests instead of the network.
 #[async_trait]
 pub trait HttpAnswers: Send + Sync {
-    /// What comes of the request. `Err`: there is no answer for it; the guest's request is refused, and it and the receipt
-    /// are told this text.
+    /// What comes of the request. `Err`: there is no answer for it; the guest's request is refused, and it
+    /// and the receipt are told this text.
     async fn answer(&self, call: CallKey<'_>, request: &HttpRequestRecord) -> Result<HttpOutcome, String>;
 }
 
 /// Is told of every request that was admitted, when it has ended.
 pub trait HttpRecorder: Send + Sync {
-    /// Must not block: it is called where requests are carried out. The headers `Authorization`, `Cookie`, `Set-Cookie` and
-    /// `Proxy-Authorization` are not in what it is given.
+    /// Must not block: it is called where requests are carried out. The headers `Authorization`, `Cookie`,
+    /// `Set-Cookie` and `Proxy-Authorization` are not in what it is given.
     fn record(&self, call: CallKey<'_>, request: HttpRequestRecord, outcome: HttpOutcome);
 }
 

@@ -1,7 +1,7 @@
 //! The bodies of a request and of a response on their way through the host.
 //!
-//! [`RequestBody`] is scanned, counted and checked against its length as it is sent. A [`ResponseBody`] comes through
-//! a channel from the task that reads it; a body that ends is whole, and anything else is an error.
+//! [`RequestBody`] is scanned, counted and checked against its length as it is sent. A [`ResponseBody`] comes
+//! through a channel from the task that reads it; a body that ends is whole, and anything else is an error.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};

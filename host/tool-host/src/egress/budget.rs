@@ -1,8 +1,8 @@
 //! What one call of a tool may still use up over HTTP: shared by all its requests.
 //!
-//! Requests beyond the limit of concurrent ones wait, within the call's deadline; those beyond the limit of requests
-//! are refused. Bytes are counted as they are sent and received, so that many small requests cost what one large one
-//! does.
+//! Requests beyond the limit of concurrent ones wait, within the call's deadline; those beyond the limit of
+//! requests are refused. Bytes are counted as they are sent and received, so that many small requests cost
+//! what one large one does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

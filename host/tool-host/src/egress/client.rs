@@ -1,8 +1,8 @@
-//! Requests of one call of a tool: `prepare` makes them ready where they are made, `exchange` carries them out on the
-//! service's runtime.
+//! Requests of one call of a tool: `prepare` makes them ready where they are made, `exchange` carries them
+//! out on the service's runtime.
 //!
-//! [`Egress`] is what the service has, and [`Call`] what a call of a tool holds. Redirects are responses like any other:
-//! whoever follows one makes a request that is checked like any other.
+//! [`Egress`] is what the service has, and [`Call`] what a call of a tool holds. Redirects are responses like
+//! any other: whoever follows one makes a request that is checked like any other.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl Default for EgressBounds {
 }
 
 impl Egress {
-    /// All network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS request fails
-    /// and says so.
+    /// All network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS
+    /// request fails and says so.
     pub(crate) fn new(
         runtime: Handle,
         resolver: Arc<dyn Resolve>,
@@ -99,8 +99,8 @@ impl Egress {
 }
 
 impl Call {
-    /// Sends a request and waits for the head of its response. The future may be awaited on any runtime; dropping it
-    /// closes the connection, and so does dropping the response's body before its end.
+    /// Sends a request and waits for the head of its response. The future may be awaited on any runtime;
+    /// dropping it closes the connection, and so does dropping the response's body before its end.
     ///
     /// `times` are at most those of the grant: see [`Call::times`] and [`Times::shortened`].
     pub(crate) fn send<B>(

@@ -1,8 +1,8 @@
 //! Why a request gave no response, or a response no body.
 //!
 //! `Display` is for the model: what happened and what it can do, with nothing of the network behind the host.
-//! [`EgressError::log_text`] is for the log and for whoever runs the service: addresses, and the line of the policy
-//! that would help. No text holds a secret: requests are scanned before anything of them is quoted.
+//! [`EgressError::log_text`] is for the log and for whoever runs the service: addresses, and the line of the
+//! policy that would help. No text holds a secret: requests are scanned before anything of them is quoted.
 //! [`EgressError::kind`] says which `error-code` of `wasi:http` it is.
 
 use std::borrow::Cow;
@@ -264,8 +264,8 @@ impl EgressError {
     }
 }
 
-/// What a guest is told of a host without a connection. The first two read the same: a guest must not learn which names of
-/// the operator's network there are.
+/// What a guest is told of a host without a connection. The first two read the same: a guest must not learn
+/// which names of the operator's network there are.
 fn unreachable(why: &ConnectError) -> Cow<'static, str> {
     match why {
         ConnectError::Forbidden(_) | ConnectError::NoSuchName(_) => {
@@ -302,7 +302,7 @@ impl ErrorKind {
     }
 }
 
-/// Its name in `wasi:http`.
+/// Writes the error's name in `wasi:http`.
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

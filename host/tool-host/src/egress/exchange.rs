@@ -1,8 +1,9 @@
 //! One request and its response, on the service's runtime.
 //!
-//! [`send`] is called on any runtime: it waits for its turn, begins the task, and awaits the head of the response. The
-//! task owns the connection; when the caller drops what it waits for, the task is aborted and the connection closed.
-//! A connection goes back to the pool before the guest sees the end of the body, so that its next request finds it.
+//! [`send`] is called on any runtime: it waits for its turn, begins the task, and awaits the head of the
+//! response. The task owns the connection; when the caller drops what it waits for, the task is aborted and
+//! the connection closed. A connection goes back to the pool before the guest sees the end of the body, so
+//! that its next request finds it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -251,7 +252,7 @@ impl Exchange {
         self.accounts.spend_sent(head_bytes).map_err(Unanswered::Failed)?;
         let BodyWatch { sent, failure } = watch;
         let too_late = async {
-            // Its sender is dropped with the body.
+            // The sender of `sent` is dropped with the body.
             let _sent = sent.await;
             tokio::time::sleep(self.times.first_byte).await;
         };

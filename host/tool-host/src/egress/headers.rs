@@ -1,7 +1,7 @@
 //! Which headers pass: from the guest to the server, and back.
 //!
-//! What frames a message or speaks of the connection is the host's: it is left away where that changes nothing for
-//! the guest, and refused where the guest must have meant something by it.
+//! What frames a message or speaks of the connection is the host's: it is left away where that changes
+//! nothing for the guest, and refused where the guest must have meant something by it.
 
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName,
@@ -29,7 +29,8 @@ const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const REFUSED: [HeaderName; 6] =
     [PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, PROXY_CONNECTION, TRANSFER_ENCODING, UPGRADE, HTTP2_SETTINGS];
 
-/// Refused as well: servers and frameworks take them for another method, path, host or client than the rules have seen.
+/// Refused as well: servers and frameworks take them for another method, path, host or client than the rules
+/// have seen.
 const OVERRIDES: [&str; 8] = [
     "forwarded",
     "x-host",
@@ -60,8 +61,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// The headers that are sent for those of a guest, credentials not yet among them, and the length of the body if the
-/// guest gave it.
+/// The headers that are sent for those of a guest, credentials not yet among them, and the length of the body
+/// if the guest gave it.
 pub(super) fn for_request(
     mut headers: HeaderMap,
     target: &Target,
@@ -116,7 +117,7 @@ pub(super) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Replaced {
     pub(super) all: u64,
-    /// Those of secrets that its request did not have.
+    /// Replaced values of secrets that the request did not have.
     pub(super) unused: u64,
 }
 
@@ -139,7 +140,8 @@ pub(super) fn for_response(
             replaced.all += found.matches();
             replaced.unused += found.matches_beside(used);
         }
-        // The mark holds characters of a name from the policy: one that no header takes leaves the header away.
+        // The mark holds characters of a name from the policy: one that no header takes leaves the header
+        // away.
         if let Ok(value) = if is_as_it_was { Ok(value.clone()) } else { HeaderValue::from_bytes(&bytes) } {
             scanned.append(name.clone(), value);
         }

@@ -1,9 +1,9 @@
 //! Credentials: added by the host, after the guest's own request was found free of them.
 //!
-//! [`refuse_secrets`] comes first, over everything that the guest wrote; [`inject`] after it, so that the scan never
-//! sees what the host adds. Which credentials a request gets is the policy's to say ([`Admission::secrets`]); they go
-//! over plain HTTP only if the rule that admits the request names that scheme. Nothing of the guest's is replaced: what
-//! it set itself where a credential belongs is refused.
+//! [`refuse_secrets`] comes first, over everything that the guest wrote; [`inject`] after it, so that the
+//! scan never sees what the host adds. Which credentials a request gets is the policy's to say
+//! ([`Admission::secrets`]); they go over plain HTTP only if the rule that admits the request names that
+//! scheme. Nothing of the guest's is replaced: what it set itself where a credential belongs is refused.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,13 +21,15 @@ use super::target::{MAX_URI_BYTES, Target};
 /// What RFC 3986 calls unreserved stays.
 const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// What is asked for with its credentials, and the names of those. It cannot be printed: the query may hold one.
+/// What is asked for with its credentials, and the names of those. It cannot be printed: the query may hold
+/// one.
 pub(super) struct Injected {
     pub(super) path_and_query: PathAndQuery,
     pub(super) secrets: Vec<String>,
 }
 
-/// Refuses a request whose URL, method or headers hold the value of a secret. Its body is scanned as it is sent.
+/// Refuses a request whose URL, method or headers hold the value of a secret. Its body is scanned as it is
+/// sent.
 pub(super) fn refuse_secrets<B>(request: &Request<B>, scanner: &Scanner) -> Result<(), EgressError> {
     let refusal = |name: &str, place| EgressError::SecretInRequest { name: name.to_owned(), place };
     if let Some(name) = find_in_uri(request.uri(), scanner) {

@@ -1,21 +1,21 @@
 //! The way out: HTTP requests of guests, under a grant.
 //!
-//! One [`Egress`] serves all calls. Each call of a tool gets a [`Call`] for its grant and deadline, sends requests with
-//! it and reads its `Receipt` at the end. Types are those of `http` and `http-body`, so that `wasi:http` is an
-//! adapter; nothing here knows WebAssembly, and the policy is behind [`Authorize`].
+//! One [`Egress`] serves all calls. Each call of a tool gets a [`Call`] for its grant and deadline, sends
+//! requests with it and reads its `Receipt` at the end. Types are those of `http` and `http-body`, so that
+//! `wasi:http` is an adapter; nothing here knows WebAssembly, and the policy is behind [`Authorize`].
 //!
 //! What holds for every request:
-//! - It is made to a checked address: names are resolved once, every address is judged, and the connection goes to one
-//!   that passed (the crate `outbound`). No redirect is followed and no proxy asked.
-//! - A guest never has a credential: it is added after the guest's own request was found free of secrets (`inject`),
-//!   and its value is replaced in whatever comes back (`scan`).
-//! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits for it any
-//!   more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
+//! - It is made to a checked address: names are resolved once, every address is judged, and the connection
+//!   goes to one that passed (the crate `outbound`). No redirect is followed and no proxy asked.
+//! - A guest never has a credential: it is added after the guest's own request was found free of secrets
+//!   (`inject`), and its value is replaced in whatever comes back (`scan`).
+//! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits
+//!   for it any more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
 //! - Its I/O is done on the runtime given to [`Egress::new`] (`exchange`).
 //! - Its errors say what happened and what to do, and hold no secret (`error`).
 //!
-//! What answers may be something else than the network (`answers`, `answered`), and what passes may be recorded
-//! (`recording`).
+//! What answers may be something else than the network (`answers`, `answered`), and what passes may be
+//! recorded (`recording`).
 //!
 //! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
 

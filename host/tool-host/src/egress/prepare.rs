@@ -1,7 +1,8 @@
 //! From what a guest asks for to a request that may be sent, or to a refusal.
 //!
-//! In this order: count, scan for secrets, read the URI, ask the rules, clean the headers, inject credentials. Nothing
-//! leaves the host before all of it is done, but for the body: that is scanned as it is sent.
+//! In this order: count, scan for secrets, read the URI, ask the rules, clean the headers, inject
+//! credentials. Nothing leaves the host before all of it is done, but for the body: that is scanned as it is
+//! sent.
 
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;

@@ -1,7 +1,7 @@
 //! What a call reached over HTTP, for its receipt: hosts, requests, bytes, secrets used, refusals.
 //!
-//! It is bounded whatever a guest does: hosts and refusals beyond a number are counted, not listed. It holds names of
-//! secrets, never values; texts in it come from requests that were scanned.
+//! It is bounded whatever a guest does: hosts and refusals beyond a number are counted, not listed. It holds
+//! names of secrets, never values; texts in it come from requests that were scanned.
 
 use parking_lot::Mutex;
 use std::net::IpAddr;

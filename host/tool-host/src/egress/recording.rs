@@ -1,8 +1,9 @@
 //! Makes the record of a request and of what came of it, while both pass.
 //!
-//! A [`Recording`] belongs to the exchange and hands the record over when it is dropped, however the exchange ended. It is
-//! dropped before the guest sees the end of the answer, so that records of requests that are made one after another come
-//! in that order. Without a recorder there is no `Recording`, and nothing is copied.
+//! A [`Recording`] belongs to the exchange and hands the record over when it is dropped, however the exchange
+//! ended. It is dropped before the guest sees the end of the answer, so that records of requests that are
+//! made one after another come in that order. Without a recorder there is no `Recording`, and nothing is
+//! copied.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl Recording {
         self.received.end();
     }
 
-    /// It failed. An answer that has begun stays one that is cut.
+    /// The exchange failed. An answer that has begun stays one that is cut.
     pub(super) fn failed(&self, kind: ErrorKind) {
         self.outcome.lock().get_or_insert(Outcome::Failed(kind));
     }

@@ -1,8 +1,8 @@
 //! Where a request goes, read from its URI: one meaning, or a refusal.
 //!
-//! A URI that two readers could understand differently is refused here, before rules are asked: user names, numbers
-//! that `getaddrinfo` takes for addresses (`2130706433`, `0x7f.1`, `0177.0.0.1`), IPv6 zones, names with a dot at the
-//! end. What is sent as `Host` comes from here, never from the guest.
+//! A URI that two readers could understand differently is refused here, before rules are asked: user names,
+//! numbers that `getaddrinfo` takes for addresses (`2130706433`, `0x7f.1`, `0177.0.0.1`), IPv6 zones, names
+//! with a dot at the end. What is sent as `Host` comes from here, never from the guest.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

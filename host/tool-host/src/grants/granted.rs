@@ -41,7 +41,8 @@ pub(super) fn credentials(
             },
             policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
             policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
-            // No request has it, because none is granted beside it. It is here to be found in what comes back.
+            // No request has it, because none is granted beside it. It is here to be found in what comes
+            // back.
             policy::model::Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
         };
         let value = value.map_err(|error| wrong(error.to_string()))?;
@@ -51,7 +52,8 @@ pub(super) fn credentials(
 }
 
 impl Granted {
-    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for instances does not grow.
+    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for
+    /// instances does not grow.
     pub(crate) fn limits(&self, host: &Limits) -> Limits {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Limits {

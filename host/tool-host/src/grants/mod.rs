@@ -1,11 +1,12 @@
 //! From the policy in force to what one call may do.
 //!
-//! [`Grants`] holds the policy and the way out. [`Grants::of_call`] gives the grants of one component for one call: what the
-//! policy that the run was pinned to allows **and** the one in force allows too. They are made once for each pair of
-//! entries and kept until the policy changes, secrets and what looks for them included.
+//! [`Grants`] holds the policy and the way out. [`Grants::of_call`] gives the grants of one component for one
+//! call: what the policy that the run was pinned to allows **and** the one in force allows too. They are made
+//! once for each pair of entries and kept until the policy changes, secrets and what looks for them included.
 //!
-//! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong here: reading
-//! the file (`policy/`), sending requests (`egress/`), and what a guest sees of either (`capability/`).
+//! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
+//! here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
+//! (`capability/`).
 
 pub(crate) mod granted;
 
@@ -48,15 +49,16 @@ pub(crate) struct Grants {
     /// What is in force without one.
     nothing: Arc<Policy>,
     environment: Environment,
-    /// Made when a component is first granted something: reading the system's certificates takes milliseconds of a start.
+    /// Made when a component is first granted something: reading the system's certificates takes milliseconds
+    /// of a start.
     egress: OnceLock<Egress>,
     io: Handle,
     /// Where requests go.
     http: HttpMode,
     host: HostLimits,
     features: HostFeatures,
-    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing more is
-    /// granted.
+    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
+    /// more is granted.
     learning: Option<Arc<Learning>>,
     /// By the digest of what they allow. Held for a few instructions, never across an await.
     kept: Mutex<BTreeMap<String, Arc<Granted>>>,
@@ -67,7 +69,7 @@ pub(crate) struct Grants {
 pub(crate) struct HostFeatures {
     /// A store for what components keep.
     pub(crate) keeps_values: bool,
-    /// It counts instructions.
+    /// The host counts instructions.
     pub(crate) counts_fuel: bool,
 }
 
@@ -146,8 +148,8 @@ impl Grants {
         }
     }
 
-    /// Forgets the grants whose secrets have other values now, or none: a credential in a file is replaced without a word in
-    /// the policy.
+    /// Forgets the grants whose secrets have other values now, or none: a credential in a file is replaced
+    /// without a word in the policy.
     fn forget_changed_secrets(&self, store: &PolicyStore) {
         let kept: Vec<_> =
             self.kept.lock().iter().map(|(digest, granted)| (digest.clone(), granted.clone())).collect();
@@ -164,7 +166,8 @@ impl Grants {
         }
     }
 
-    /// Who signed a component, of those that the policy trusts for its name. Blocks, for as long as hashing takes.
+    /// Who signed a component, of those that the policy trusts for its name. Blocks, for as long as hashing
+    /// takes.
     pub(crate) fn signer(
         &self,
         name: &str,
@@ -187,7 +190,8 @@ impl Grants {
         matches!(policy.look_up(component), Lookup::Entry(entry) if !entry.takes_any_version())
     }
 
-    /// Whether the tools of an MCP server may be loaded in the version that is meant. Blocks: secrets may be in files.
+    /// Whether the tools of an MCP server may be loaded in the version that is meant. Blocks: secrets may be
+    /// in files.
     pub(crate) fn check_server(&self, server: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
         match self.current().look_up(server) {
             Lookup::Entry(entry) if entry.mcp.is_some() => self.check(server, wants),
@@ -225,7 +229,8 @@ impl Grants {
         if let Some(refusal) = refusal.filter(|_| self.learning.is_none()) {
             let base = suggest::base(&policy, (name, digest), signer);
             let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &lacks);
-            // In the log and not in the error, which anyone may read: an entry that is there already stands in the lines.
+            // In the log and not in the error, which anyone may read: an entry that is there already stands
+            // in the lines.
             let policy = self.file_name();
             tracing::warn!(
                 component = name,
@@ -247,8 +252,9 @@ impl Grants {
         })
     }
 
-    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when the policy says
-    /// nothing of it. Fails when the caller may not use it, or when a secret has no value any more, with a text for the log.
+    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when the
+    /// policy says nothing of it. Fails when the caller may not use it, or when a secret has no value any
+    /// more, with a text for the log.
     pub(crate) async fn of_call(
         self: &Arc<Self>,
         pinned: &Policy,
@@ -383,8 +389,8 @@ impl fmt::Debug for Grants {
     }
 }
 
-/// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool must not thereby
-/// grant it anything.
+/// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool
+/// must not thereby grant it anything.
 pub(crate) fn misplaced(folder: &Path) -> Option<PathBuf> {
     let inside = folder.join("policy.toml");
     inside.exists().then_some(inside)

@@ -1,8 +1,8 @@
-//! What serves where versions of components are kept in a store: what all replicas agreed on. The records take the place
-//! of the folder's listing, and the folder only proposes (`proposals.rs`).
+//! What serves where versions of components are kept in a store: what all replicas agreed on. The records
+//! take the place of the folder's listing, and the folder only proposes (`proposals.rs`).
 //!
-//! Until the store has answered for the first time the folder decides, as it does without a store. Once it has, its last
-//! answer stays in force however long it is away.
+//! Until the store has answered for the first time the folder decides, as it does without a store. Once it
+//! has, its last answer stays in force however long it is away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::versions::record::Change;
 /// How often the records are asked for: what one replica changed serves on the others this much later.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The same where the store announces changes: for those of programs of earlier releases, which announce
-/// nothing.
+/// How often the records are asked for where the store announces changes: for changes by programs of earlier
+/// releases, which announce nothing.
 const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often they are asked for until they have been read once.
@@ -186,14 +186,15 @@ impl Inventory {
         matches!(error, Some(LoadError::NotWrittenDown(_)))
     }
 
-    /// Keeps what was found wrong with files while the folder decided, until they have been proposed: for as long as a
-    /// proposal takes, a broken file would otherwise look mended in the readiness report and in the metrics.
+    /// Keeps what was found wrong with files while the folder decided, until they have been proposed: for as
+    /// long as a proposal takes, a broken file would otherwise look mended in the readiness report and in the
+    /// metrics.
     fn keep_faults_of_folder(&mut self, records: &Records) {
         let Some(agreement) = &mut self.agreement else { return };
         let Some(listing) = &agreement.listing else { return };
         for (file, state) in self.state.files().filter(|(file, _)| listing.files.contains_key(*file)) {
             let is_recorded = component_name(file).is_some_and(|name| records.components.contains_key(name));
-            // That the store had not answered yet is so no longer.
+            // `NotAgreed` says that the store had not answered yet, which is so no longer.
             let error = state.error().filter(|error| !matches!(***error, LoadError::NotAgreed));
             if let Some(error) = error.filter(|_| !is_recorded) {
                 let proposal = agreement.proposals.entry(file.clone()).or_default();
@@ -239,7 +240,8 @@ impl Inventory {
         }
     }
 
-    /// Takes in the load of a version that is to be tried. Returns what is to be done about one that cannot be.
+    /// Takes in the load of a version that is to be tried. Returns what is to be done about one that cannot
+    /// be.
     pub(super) fn trial_loaded(&mut self, id: &str, result: Result<Arc<Component>, LoadError>) {
         let Some(agreement) = &mut self.agreement else { return };
         let Some(load) = agreement.trials.get_mut(id) else { return };
@@ -249,7 +251,7 @@ impl Inventory {
                 let running = RunningTrial::new(name.as_str().into(), load.trial.clone(), component);
                 load.running = Some(Arc::new(running));
             }
-            // It is tried again when the records are read next.
+            // The load is tried again when the records are read next.
             Err(error) if error.class() != FailureClass::Permanent => {
                 tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
                 agreement.trials.remove(id);
@@ -266,7 +268,8 @@ impl Inventory {
         }
     }
 
-    /// Approves the versions that wait and that the policy names by digest by now, or any where nobody is asked.
+    /// Approves the versions that wait and that the policy names by digest by now, or any where nobody is
+    /// asked.
     fn approve_waiting(&mut self, records: &Records) {
         if !self.runtime.remembers {
             return;

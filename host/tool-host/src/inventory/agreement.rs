@@ -1,5 +1,5 @@
-//! What is known of the records that replicas agree on, of what the folder proposes to them, and of the versions that are
-//! tried. `agreed.rs` and `proposals.rs` have the inventory act on it.
+//! What is known of the records that replicas agree on, of what the folder proposes to them, and of the
+//! versions that are tried. `agreed.rs` and `proposals.rs` have the inventory act on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

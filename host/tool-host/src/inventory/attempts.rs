@@ -1,5 +1,6 @@
-//! The attempts at what somebody proposes for one file: which one is under way, what was tried last, and when that is tried
-//! again. The folder's files are loaded by it where the folder decides, and proposed by it where a store does.
+//! The attempts at what somebody proposes for one file: which one is under way, what was tried last, and when
+//! that is tried again. The folder's files are loaded by it where the folder decides, and proposed by it
+//! where a store does.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,9 +13,9 @@ use crate::approved::facts_digest;
 use crate::error::LoadError;
 use crate::folder::{Fingerprint, Listing};
 
-/// When its file changes, an attempt that has run for longer is given up: its result is out of date, and an operator who
-/// mends a file that is slow to compile should not wait for it. A younger one is left to end, so that a file which
-/// changes all the time is loaded all the same.
+/// When its file changes, an attempt that has run for longer is given up: its result is out of date, and an
+/// operator who mends a file that is slow to compile should not wait for it. A younger one is left to end, so
+/// that a file which changes all the time is loaded all the same.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 
 /// What tells one version that is proposed from the next without reading it.
@@ -62,8 +63,8 @@ pub(super) struct Load {
 }
 
 impl Attempts {
-    /// Whether the file, as it looks now, is to be tried. Says so too of an attempt under way that has become pointless:
-    /// the next one takes its place.
+    /// Whether the file, as it looks now, is to be tried. Says so too of an attempt under way that has become
+    /// pointless: the next one takes its place.
     pub(super) fn wants(&mut self, looks: &Looks, now: Instant) -> bool {
         match &self.under_way {
             Some(load) if load.looks.as_ref() == Some(looks) => false,

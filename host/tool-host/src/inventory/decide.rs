@@ -1,9 +1,12 @@
 //! Which version of which file serves: a pure function of the [`State`], with no I/O and no clock.
 //!
-//! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past the first
-//!   by name has it. So the same folder gives the same set on every replica and after every restart.
-//! - The catalog is bounded. What served stays; newcomers and updates are admitted in the order of file names.
-//! - A component serves whole or not at all. A file whose newest version is refused falls back to its last good one.
+//! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past
+//!   the first by name has it. So the same folder gives the same set on every replica and after every
+//!   restart.
+//! - The catalog is bounded. What served stays; newcomers and updates are admitted in the order of file
+//!   names.
+//! - A component serves whole or not at all. A file whose newest version is refused falls back to its last
+//!   good one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,12 +46,13 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
     Decision { serves, refusals, replaced }
 }
 
-/// Whether a file's last good version becomes `chosen` now. `oldest_load` is the lowest round among the loads under way
-/// of this file and of those before it by name.
+/// Whether a file's last good version becomes `chosen` now. `oldest_load` is the lowest round among the loads
+/// under way of this file and of those before it by name.
 ///
-/// A version that claims a new tool name waits for the loads that were proposed with it or before it, because which of
-/// two claimants is loaded first must not decide who owns the name. It does not wait for later loads, so that a file
-/// which changes again and again holds up nobody. A version that claims no new name does not wait at all.
+/// A version that claims a new tool name waits for the loads that were proposed with it or before it, because
+/// which of two claimants is loaded first must not decide who owns the name. It does not wait for later
+/// loads, so that a file which changes again and again holds up nobody. A version that claims no new name
+/// does not wait at all.
 fn is_certain(state: &FileState, chosen: Option<&Version>, oldest_load: Option<u64>) -> bool {
     let claims_no_new_name = |version: &Version| {
         state.last_good.as_ref().is_some_and(|last_good| version.tools.is_subset(&last_good.tools))
@@ -79,8 +83,8 @@ enum Choice {
     Nothing,
 }
 
-/// One choice per candidate, in their order, and why a file's newest version was not chosen. `candidates` are sorted by
-/// file name.
+/// One choice per candidate, in their order, and why a file's newest version was not chosen. `candidates` are
+/// sorted by file name.
 fn choose(candidates: &[Candidate<'_>], most_tokens: u64) -> (Vec<Choice>, BTreeMap<String, LoadError>) {
     let mut table = Table {
         choices: candidates.iter().map(|candidate| candidate.first_choice()).collect(),
@@ -147,8 +151,8 @@ impl<'a> Table<'a> {
         self.candidates.get(index).map(|candidate| candidate.file.to_owned()).unwrap_or_default()
     }
 
-    /// Takes their choice from files that offer a tool which another has a better claim to. False when there are
-    /// none.
+    /// Takes their choice from files that offer a tool which another has a better claim to. False when there
+    /// are none.
     fn settle_names(&mut self) -> bool {
         let mut claims: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, candidate, choice) in self.chosen() {

@@ -1,7 +1,8 @@
-//! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced, removed.
+//! What happens to the files of the tools folder, as a list of values: proposed, loaded, refused, replaced,
+//! removed.
 //!
-//! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in `Loaded` or
-//! `Refused`. Only [`decide`](mod@super::decide) replaces a file's last good version.
+//! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in
+//! `Loaded` or `Refused`. Only [`decide`](mod@super::decide) replaces a file's last good version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,11 +48,11 @@ pub(crate) enum Change {
     Loaded(Version),
     /// The proposed version cannot serve.
     Refused(Arc<LoadError>),
-    /// Its last good version cannot be loaded again.
+    /// The file's last good version cannot be loaded again.
     Lost,
-    /// This is its last good version now; `None` when it has none any more.
+    /// The component's last good version is this one now; `None` when it has none any more.
     Replaced(Option<Version>),
-    /// It is gone.
+    /// The file is gone.
     Removed,
 }
 

@@ -47,7 +47,8 @@ pub(super) enum Part {
     Trial(String, Result<Arc<Component>, LoadError>),
     /// Something was written to the store.
     Written,
-    /// That the file of that digest is gone could not be written to the store: it counts as there until it can.
+    /// The loss of the file of that digest could not be written to the store: the file counts as there until
+    /// it can.
     StillInFolder(String),
 }
 
@@ -55,7 +56,7 @@ pub(super) enum Part {
 pub(super) enum Proposed {
     /// The version of that digest is known: that it lies there says nothing new.
     Known(String),
-    /// It was written down; this is it, loaded.
+    /// The version was written down; this is it, loaded.
     Written(Arc<Component>),
 }
 
@@ -108,8 +109,8 @@ impl FileLoads {
         }
     }
 
-    /// Whether the last good version is to be loaded from its copy, given that it is to serve: not before it is known
-    /// that the folder holds another one.
+    /// Whether the last good version is to be loaded from its copy, given that it is to serve: not before it
+    /// is known that the folder holds another one.
     pub(super) fn wants_last_good(&self, state: &FileState, now: Instant) -> bool {
         let Some(last_good) = &state.last_good else { return false };
         let is_other = match &self.newest.under_way {

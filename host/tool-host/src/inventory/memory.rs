@@ -1,9 +1,9 @@
-//! What a restart has to know: which file owns which tool names, and the last good version of each file with its
-//! original bytes.
+//! What a restart has to know: which file owns which tool names, and the last good version of each file with
+//! its original bytes.
 //!
-//! It lies beside the compiled components, in a folder that only this user can write: one file per tools folder and one
-//! per original. Each is written aside and renamed, and carries its digest; what is damaged or not ours is ignored and
-//! said. It is a cache: without it the rule of `decide.rs` alone decides.
+//! It lies beside the compiled components, in a folder that only this user can write: one file per tools
+//! folder and one per original. Each is written aside and renamed, and carries its digest; what is damaged or
+//! not ours is ignored and said. It is a cache: without it the rule of `decide.rs` alone decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -24,7 +24,8 @@ const FORM: u32 = 1;
 /// Longest memory that is read: thousands of files with all the tools they may have.
 const MOST_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Most tools folders that are remembered in one place; beyond them those that were not written for longest go.
+/// Most tools folders that are remembered in one place; beyond them those that were not written for longest
+/// go.
 const MOST_MEMORIES: usize = 64;
 
 /// How the name of a file with a signature ends.
@@ -140,8 +141,8 @@ impl Memory {
         Ok(Content { bytes: Arc::new(bytes), digest: digest.to_owned(), signature, permit: None })
     }
 
-    /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those of the
-    /// digests `own` are removed whatever their age: this process wrote them and does not need them.
+    /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those
+    /// of the digests `own` are removed whatever their age: this process wrote them and does not need them.
     pub(super) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
         let (mut memories, mut originals, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder)? {

@@ -1,8 +1,8 @@
 //! Files that were in the tools folder and are not any more.
 //!
-//! Where replicas agree on what serves, a file that is gone stops its component on all of them. So it has to be gone for a while,
-//! because a file may be replaced by removing it and writing another; and a folder that had several files and has none is taken
-//! for a mount that went away.
+//! Where replicas agree on what serves, a file that is gone stops its component on all of them. So it has to
+//! be gone for a while, because a file may be replaced by removing it and writing another; and a folder that
+//! had several files and has none is taken for a mount that went away.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ const GONE_FOR: Duration = Duration::from_secs(3);
 pub(super) struct MissingFiles(BTreeMap<String, Instant>);
 
 impl MissingFiles {
-    /// Compares what was in the folder with what is, and says which files are gone for good. Each is said until it is no
-    /// longer among those that were there.
+    /// Compares what was in the folder with what is, and says which files are gone for good. Each is said
+    /// until it is no longer among those that were there.
     pub(super) fn update(
         &mut self,
         were_there: &BTreeMap<String, String>,

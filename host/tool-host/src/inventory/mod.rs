@@ -1,13 +1,14 @@
-//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what of it
-//! serves.
+//! Which components serve: follows the tools folder, loads what is new in it side by side, and settles what
+//! of it serves.
 //!
-//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which versions serve a
-//! pure function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits for the next thing to
-//! happen (the folder was listed, a load ended, the folder changed) and makes events of it, [`Inventory::settle`]
-//! decides. Every load publishes by itself, so a slow file delays nobody. What may wait for a disk, a compiler or a
-//! guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs` has the loads of one file, `attempts.rs` and `retry.rs` when
-//! they are tried again, `memory.rs` what outlives a restart. Where versions are kept in a store, `agreed.rs` follows its
-//! records in place of the folder, and `proposals.rs` has the folder propose.
+//! What happened is a list of events (`event.rs`), what they add up to a value (`state.rs`), and which
+//! versions serve a pure function of that (`decide.rs`). Here is what drives it: [`Inventory::advance`] waits
+//! for the next thing to happen (the folder was listed, a load ended, the folder changed) and makes events of
+//! it, [`Inventory::settle`] decides. Every load publishes by itself, so a slow file delays nobody. What may
+//! wait for a disk, a compiler or a guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs`
+//! has the loads of one file, `attempts.rs` and `retry.rs` when they are tried again, `memory.rs` what
+//! outlives a restart. Where versions are kept in a store, `agreed.rs` follows its records in place of the
+//! folder, and `proposals.rs` has the folder propose.
 
 mod agreed;
 mod agreement;
@@ -166,8 +167,8 @@ impl Inventory {
         }
     }
 
-    /// Begins to load every file again: what is granted has changed. What serves goes on serving meanwhile, under what is
-    /// granted now.
+    /// Begins to load every file again: what is granted has changed. What serves goes on serving meanwhile,
+    /// under what is granted now.
     pub(crate) fn load_all_anew(&mut self) {
         self.file_loads.values_mut().for_each(FileLoads::forget);
         if let Some(agreement) = &mut self.agreement {
@@ -194,8 +195,8 @@ impl Inventory {
         self.listing.is_none() && self.loads.is_empty() && !waits
     }
 
-    /// Waits for the next input and turns all that are there into events. With `watching` the folder is listed when it
-    /// changes. Cancellation-safe.
+    /// Waits for the next input and turns all that are there into events. With `watching` the folder is
+    /// listed when it changes. Cancellation-safe.
     pub(crate) async fn advance(&mut self, watching: bool) {
         let input = self.next(watching).await;
         let mut listed = self.take_in(input);
@@ -396,10 +397,10 @@ impl Inventory {
         Some(self.agreement.as_ref()?.records.as_ref()?.revision)
     }
 
-    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes before what
-    /// was wrong with it.
+    /// The files that cannot serve as they are, by name. That a version was refused for others' sake comes
+    /// before what was wrong with it.
     fn faults(&self, refusals: BTreeMap<String, LoadError>) -> Vec<ToolFault> {
-        // That an MCP server is no longer in the policy is no fault of anything: it was taken away.
+        // An MCP server that is no longer in the policy is no fault of anything: it was taken away.
         let is_fault = |error: &&Arc<LoadError>| !matches!(***error, LoadError::McpServerGone);
         let own = self
             .state
@@ -441,8 +442,9 @@ impl Inventory {
         files.into_iter().map(|file| self.shown(file)).collect()
     }
 
-    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs any more.
-    /// Whatever is being loaded has its last good version in the memory until it has another one: nobody waits for it.
+    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs
+    /// any more. Whatever is being loaded has its last good version in the memory until it has another one:
+    /// nobody waits for it.
     pub(crate) async fn remember(&mut self) {
         let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
         let last_good = self.state.last_good();
@@ -481,8 +483,8 @@ impl Inventory {
         }
     }
 
-    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in the folder
-    /// that is refused for others' sake serves when they are gone.
+    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in
+    /// the folder that is refused for others' sake serves when they are gone.
     fn needs_original(&self, digest: &str) -> bool {
         self.state.files().any(|(_, state)| state.needs(digest))
             || self.file_loads.values().any(|loads| loads.is_loading(digest))

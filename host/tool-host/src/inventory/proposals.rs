@@ -1,6 +1,6 @@
-//! What the folder proposes where versions are kept in a store: each file whose bytes no replica ever proposed is loaded,
-//! described and written down, and from then on it is the record that says whether it serves. A file that was there and
-//! is gone is written down too.
+//! What the folder proposes where versions are kept in a store: each file whose bytes no replica ever
+//! proposed is loaded, described and written down, and from then on it is the record that says whether it
+//! serves. A file that was there and is gone is written down too.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -85,13 +85,13 @@ impl Inventory {
         match proposal.finish(result) {
             Some(Proposed::Written(component)) => {
                 self.in_folder.insert(file.to_owned(), component.digest.clone());
-                // It may serve right away, and then it is not to be loaded twice.
+                // The component may serve right away, and then it is not to be loaded twice.
                 self.file_loads.entry(file.to_owned()).or_default().add(component);
                 self.poll_records(true);
             }
             Some(Proposed::Known(digest)) => {
-                // Another replica has written it down since the records were read: what it says has to be known before all
-                // is prepared.
+                // Another replica has written it down since the records were read: what it says has to be
+                // known before all is prepared.
                 let records = agreement.records.as_ref();
                 let found = component_name(file).and_then(|name| records?.components.get(name));
                 let is_news = !found.is_some_and(|found| says_nothing_new(&found.record, &digest));

@@ -7,10 +7,10 @@ use crate::error::{FailureClass, LoadError};
 /// The first pause; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How often a compiler is started for a file that it was killed over: a busy machine may be at fault, or the file.
+/// How often a compiler is started for a file that it was killed over: a busy machine may be at fault, or the
+/// file.
 const MOST_AMBIGUOUS: u32 = 3;
 
 /// The failures of one load in a row.

@@ -1,5 +1,5 @@
-//! The loads that the inventory begins: of what is new in the folder, and of last good versions from their copies. Each
-//! is a future of the inventory's and ends in an event.
+//! The loads that the inventory begins: of what is new in the folder, and of last good versions from their
+//! copies. Each is a future of the inventory's and ends in an event.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use crate::rollout::Rollout;
 enum Gate {
     /// Nothing.
     Open,
-    /// That the policy names it.
+    /// The policy has to name the file.
     Policy,
-    /// It does not serve.
+    /// The file does not serve.
     Closed,
 }
 

@@ -1,5 +1,5 @@
-//! What the events of the tools folder add up to: for each file the version that is being loaded, the newest one, and
-//! the last good one. No I/O and no clock.
+//! What the events of the tools folder add up to: for each file the version that is being loaded, the newest
+//! one, and the last good one. No I/O and no clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(crate) struct Loaded {
 }
 
 impl State {
-    /// Takes an event in. What cannot follow what happened before is ignored, such as the end of a load that was given
-    /// up.
+    /// Takes an event in. What cannot follow what happened before is ignored, such as the end of a load that
+    /// was given up.
     pub(crate) fn apply(&mut self, event: Event) {
         let Event { file, change } = event;
         match change {

@@ -27,7 +27,8 @@ fn event(line: &str) -> Event {
     Event::new(words[0], change)
 }
 
-/// What serves and what the last good versions are, after events. Settles after each of them, as the driver does.
+/// What serves and what the last good versions are, after events. Settles after each of them, as the driver
+/// does.
 #[derive(Debug, PartialEq, Eq)]
 struct Settled {
     serves: String,
@@ -120,7 +121,8 @@ fn a_load_that_does_not_end_holds_up_nobody_but_newcomers_of_its_time() {
     let hangs = ["b remembered b1 x", "b proposed 1", "b loaded b1 x", "a proposed 2"];
     // An update that claims nothing new replaces the last good version at once.
     check(&[&hangs[..], &["b proposed 3", "b loaded b2 x"]].concat(), "b b2", "", "b b2");
-    // What is new serves at once and is the last good version when the load that was begun before it has ended ...
+    // What is new serves at once and is the last good version when the load that was begun before it has
+    // ended ...
     let newcomer = [&hangs[..], &["c proposed 3", "c loaded c1 y"]].concat();
     check(&newcomer, "b b1, c c1", "", "b b1");
     check(&[&newcomer[..], &["a refused"]].concat(), "b b1, c c1", "", "b b1, c c1");

@@ -1,11 +1,13 @@
-//! What a call of a tool of an MCP server returned, as components' tools return it: JSON, or a failure in words.
+//! What a call of a tool of an MCP server returned, as components' tools return it: JSON, or a failure in
+//! words.
 
 use json_schema::untrusted_text::printable;
 use serde_json::Value;
 
 use super::error::McpError;
 
-/// Names and addresses in notes are whole: secrets are looked for in what comes of this, and half of one is not found.
+/// Names and addresses in notes are whole: secrets are looked for in what comes of this, and half of one is
+/// not found.
 const WHOLE: usize = usize::MAX;
 
 /// What a tool returned.
@@ -18,8 +20,8 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Reads the result of `tools/call`. Structured content is the value. Without it the value is the text: as it is if it
-    /// is a JSON object or list, else as a JSON string.
+    /// Reads the result of `tools/call`. Structured content is the value. Without it the value is the text:
+    /// as it is if it is a JSON object or list, else as a JSON string.
     pub(super) fn read(result: &Value) -> Result<Self, McpError> {
         let content = match result.get("content") {
             Some(Value::Array(content)) => content.as_slice(),

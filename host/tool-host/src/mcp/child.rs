@@ -1,8 +1,8 @@
 //! A child process that is spoken to over its standard input and output, a message a line.
 //!
-//! It has no environment but what its entry names, no descriptor of ours, a process group of its own and the limits of
-//! `launch`. Dropping it kills the group. What it says on its standard error goes to the log, a few lines of each
-//! exchange.
+//! It has no environment but what its entry names, no descriptor of ours, a process group of its own and the
+//! limits of `launch`. Dropping it kills the group. What it says on its standard error goes to the log, a few
+//! lines of each exchange.
 
 use std::process::Stdio;
 
@@ -82,7 +82,6 @@ impl ChildProcess {
         matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
     }
 
-    /// Sends a message.
     pub(super) async fn send(&mut self, scanner: &Scanner, message: &str) -> Result<(), McpError> {
         let line = format!("{message}\n");
         self.output.write(&mut self.stdin, scanner, line.as_bytes()).await

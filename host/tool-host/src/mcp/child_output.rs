@@ -1,7 +1,9 @@
-//! What a child process says: messages on its standard output, a line each, and complaints on its standard error.
+//! What a child process says: messages on its standard output, a line each, and complaints on its standard
+//! error.
 //!
-//! Whoever waits for the one reads the other too, and so does whoever writes: a child that waits until somebody reads its
-//! output reads no input meanwhile. Between exchanges nobody reads, and the pipes are the bound.
+//! Whoever waits for the one reads the other too, and so does whoever writes: a child that waits until
+//! somebody reads its output reads no input meanwhile. Between exchanges nobody reads, and the pipes are the
+//! bound.
 
 use bytes::{Buf as _, BytesMut};
 use json_schema::untrusted_text::printable;

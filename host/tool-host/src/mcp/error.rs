@@ -7,7 +7,8 @@ use crate::egress::{EgressError, Scanner};
 /// Bytes of a server's own text that are kept of an error.
 const TEXT_BYTES: usize = 2 << 10;
 
-/// Why an exchange gave no answer. The text is for the log and for the model. The server may have written parts of it.
+/// Why an exchange gave no answer. The text is for the log and for the model. The server may have written
+/// parts of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum McpError {
     /// Nothing was sent, or nobody was there.
@@ -38,7 +39,8 @@ impl McpError {
         Self::Protocol(problem.into())
     }
 
-    /// With what the server wrote searched for secrets, and then cut and made printable: half a secret is not found.
+    /// With what the server wrote searched for secrets, and then cut and made printable: half a secret is not
+    /// found.
     pub(super) fn cleaned(self, scanner: &Scanner) -> Self {
         match self {
             Self::Refused { code, message } => {
@@ -61,7 +63,8 @@ impl McpError {
     }
 }
 
-/// What was not sent was refused by the policy or reached nobody; after that the request may have been carried out.
+/// What was not sent was refused by the policy or reached nobody; after that the request may have been
+/// carried out.
 impl From<EgressError> for McpError {
     fn from(error: EgressError) -> Self {
         let text = error.to_string();

@@ -1,7 +1,8 @@
-//! A session over streamable HTTP: each message is a POST, and its answer a JSON document or a stream of events.
+//! A session over streamable HTTP: each message is a POST, and its answer a JSON document or a stream of
+//! events.
 //!
-//! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline, credentials of
-//! the entry. No stream is kept open between requests.
+//! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline,
+//! credentials of the entry. No stream is kept open between requests.
 
 use agent_core::event_stream::{EventStreamParser, TooMuch};
 use bytes::Bytes;
@@ -20,7 +21,6 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// Longest id of a session: it is sent with every request.
 const MOST_SESSION_BYTES: usize = 256;
 
-/// A session.
 #[derive(Debug)]
 pub(super) struct Session {
     uri: Uri,
@@ -130,8 +130,8 @@ impl Session {
     }
 }
 
-/// What a failure says once the server has begun to answer: the request may have been carried out, so nobody may make it
-/// again.
+/// What a failure says once the server has begun to answer: the request may have been carried out, so nobody
+/// may make it again.
 fn begun(error: McpError) -> McpError {
     match error {
         McpError::SessionGone => McpError::Died("the session ended during the call".into()),

@@ -1,8 +1,8 @@
-//! What stands between this program and an MCP server that is a child process: a process that limits itself and then
-//! becomes the server.
+//! What stands between this program and an MCP server that is a child process: a process that limits itself
+//! and then becomes the server.
 //!
-//! The limits bound what a server that runs wild may cost. They are **no sandbox**: the server runs as the service's user,
-//! reads that user's files and opens what connections it likes.
+//! The limits bound what a server that runs wild may cost. They are **no sandbox**: the server runs as the
+//! service's user, reads that user's files and opens what connections it likes.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,13 +22,12 @@ const MOST_FILE_BYTES: u64 = 1 << 30;
 /// Most descriptors of a server.
 const MOST_FILES: u64 = 256;
 
-/// The command that runs [`LaunchJob::run`] with the arguments that follow its own: `--memory-bytes`, `--parent`,
-/// `--`, and the server's command.
+/// The command that runs [`LaunchJob::run`] with the arguments that follow its own: `--memory-bytes`,
+/// `--parent`, `--`, and the server's command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments, before those of the job.
+    /// Arguments of the program, before those of the job.
     pub arguments: Vec<OsString>,
 }
 
@@ -46,7 +45,7 @@ pub struct LaunchJob {
     pub memory_bytes: u64,
     /// The process that starts it, and with which it is to end.
     pub parent: u32,
-    /// Its program.
+    /// Program of the server.
     pub program: PathBuf,
     /// The program's arguments.
     pub arguments: Vec<OsString>,
@@ -55,7 +54,7 @@ pub struct LaunchJob {
 /// Why no server was started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// This process could not be limited.
+    /// The launching process could not be limited.
     #[error("the process cannot limit itself: {0}")]
     Limits(#[source] io::Error),
     /// Whoever asked for the server has ended.
@@ -73,8 +72,8 @@ pub enum LaunchError {
 }
 
 impl LaunchJob {
-    /// Does the job, and returns only if it cannot be done. Meant for a process of its own that has done nothing before:
-    /// it lowers the limits of the whole process.
+    /// Does the job, and returns only if it cannot be done. Meant for a process of its own that has done
+    /// nothing before: it lowers the limits of the whole process.
     pub fn run(self) -> LaunchError {
         if let Err(error) = die_with_parent() {
             return LaunchError::Limits(error);
@@ -97,14 +96,15 @@ impl LaunchJob {
         lower(Resource::Data, self.memory_bytes)?;
         lower(Resource::Fsize, MOST_FILE_BYTES)?;
         lower(Resource::Nofile, MOST_FILES)?;
-        // When memory is short the kernel is to end this and not the service. silent-ok: not every system lets us.
+        // When memory is short the kernel is to end this and not the service. silent-ok: not every system
+        // lets us.
         let _ = fs::write("/proc/self/oom_score_adj", "1000");
         Ok(())
     }
 }
 
-/// Asks the kernel to kill this process, and none that it starts, when its parent ends. The signal comes when the thread
-/// that started this ends; a runtime's threads last as long as the runtime.
+/// Asks the kernel to kill this process, and none that it starts, when its parent ends. The signal comes when
+/// the thread that started this ends; a runtime's threads last as long as the runtime.
 fn die_with_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }

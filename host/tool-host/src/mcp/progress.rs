@@ -1,4 +1,5 @@
-//! What a server reports of a call's progress (`notifications/progress`), on its way to whoever watches the call.
+//! What a server reports of a call's progress (`notifications/progress`), on its way to whoever watches the
+//! call.
 
 use std::sync::Arc;
 

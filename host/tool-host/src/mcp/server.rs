@@ -40,7 +40,6 @@ const IDLE_FOR: Duration = Duration::from_secs(30);
 /// Processes of one server, unless its entry says otherwise.
 const CHILDREN: u32 = 4;
 
-/// A server.
 pub(crate) struct Server {
     name: String,
     endpoint: McpEndpoint,
@@ -113,8 +112,8 @@ impl Server {
         }
     }
 
-    /// Calls at the same time unless its entry says otherwise; absent: as many as a component may have. Each of a child
-    /// process has one of its own.
+    /// Calls at the same time unless its entry says otherwise; absent: as many as a component may have. Each
+    /// of a child process has one of its own.
     pub(crate) fn most_calls(&self) -> Option<u32> {
         match self.endpoint.transport {
             McpTransport::Http { .. } => None,
@@ -131,7 +130,8 @@ impl Server {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// The number of the look that is due under a policy: another one than before means that it is to be looked at again.
+    /// The number of the look that is due under a policy: another one than before means that it is to be
+    /// looked at again.
     pub(super) fn round(&self, policy: &str) -> u64 {
         let every = match self.endpoint.transport {
             McpTransport::Http { .. } => LOOK_EVERY,
@@ -163,8 +163,8 @@ impl Server {
         drop(closed);
     }
 
-    /// Closes the connections that wait, and from now on each that a call under way gives back: nobody looks after them once
-    /// the policy has another server of the name, or none.
+    /// Closes the connections that wait, and from now on each that a call under way gives back: nobody looks
+    /// after them once the policy has another server of the name, or none.
     pub(super) fn retire(&self) {
         let closed = {
             let mut idle = self.idle.lock();
@@ -260,7 +260,8 @@ impl Server {
         Err(McpError::TooMuch(format!("more than {MOST_PAGES} pages of tools")))
     }
 
-    /// Calls a tool by its own name; reports on its progress go to `progress`. Dropping the future closes the connection, and kills a child process.
+    /// Calls a tool by its own name; reports on its progress go to `progress`. Dropping the future closes the
+    /// connection, and kills a child process.
     pub(crate) async fn call(
         &self,
         granted: &Arc<Granted>,
@@ -274,7 +275,7 @@ impl Server {
         if !granted.allows_tool(tool) {
             return Err(McpError::Unreachable("the policy allows this tool no longer".into()));
         }
-        // It has been checked against the schema; it was JSON before it was text.
+        // The arguments have been checked against the schema; they were JSON before they were text.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let params = json!({ "name": tool, "arguments": arguments });
         let means = Means { granted, requests, progress };

@@ -27,8 +27,9 @@ pub(crate) struct McpServers {
 }
 
 impl McpServers {
-    /// Those of the policy in force. Commands are those that it has now, whatever it says later: whoever can change the file
-    /// while the service runs cannot make it start programs, nor change what they execute through their variables.
+    /// Servers of the policy in force. Commands are those that the policy has now, whatever it says later:
+    /// someone who can change the file while the service runs cannot make it start programs, nor change what
+    /// they execute through their variables.
     pub(crate) fn new(grants: Arc<Grants>, launcher: Launcher, look_limit: Duration, is_on: bool) -> Self {
         let policy = grants.current();
         let endpoint = |name: &str| policy.mcp(name)?.mcp_endpoint();
@@ -41,7 +42,8 @@ impl McpServers {
         Self { grants, launcher, look_limit, is_on, at_start, servers: Mutex::default() }
     }
 
-    /// The name of each server with the number of the look at it that is due. Closes connections that nobody uses.
+    /// The name of each server with the number of the look at it that is due. Closes connections that nobody
+    /// uses.
     pub(crate) fn rounds(&self) -> Vec<(String, u64)> {
         let policy = self.grants.current();
         let names = policy.entries().iter().filter(|entry| entry.mcp.is_some()).map(|entry| &entry.name);
@@ -84,9 +86,10 @@ fn is_command(endpoint: &McpEndpoint) -> bool {
     matches!(endpoint.transport, McpTransport::Command { .. })
 }
 
-/// Keeps processes of the same user without privileges, as child processes are, from reading this one's memory and what it
-/// was started with (`/proc/<pid>/environ`). It leaves no core dump from then on, and what only its owner reads of
-/// `/proc/self` belongs to root. Processes that it starts are as any: they are what they execute.
+/// Keeps processes of the same user without privileges, as child processes are, from reading this one's
+/// memory and what it was started with (`/proc/<pid>/environ`). It leaves no core dump from then on, and what
+/// only its owner reads of `/proc/self` belongs to root. Processes that it starts are as any: they are what
+/// they execute.
 fn close_to_children() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "MCP servers that are child processes may read the service's environment");

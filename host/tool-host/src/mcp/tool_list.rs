@@ -154,8 +154,9 @@ fn full_name(server: &str, tool: &str) -> String {
     format!("{}_{}", snake_case(server), snake_case(tool))
 }
 
-/// Words in lower case with `_` between them: a word begins where a lower-case letter or a digit is followed by an upper-case
-/// one, before the last capital of a run that a word follows (`HTTPServer`), and at everything that is no letter or digit.
+/// Words in lower case with `_` between them: a word begins where a lower-case letter or a digit is followed
+/// by an upper-case one, before the last capital of a run that a word follows (`HTTPServer`), and at
+/// everything that is no letter or digit.
 fn snake_case(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 4);

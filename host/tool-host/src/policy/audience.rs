@@ -1,7 +1,7 @@
 //! Who may use a component.
 //!
-//! The catalog of a run has no tool whose audience does not admit the caller, so a model is never told of one. What that
-//! means for the keys of caches is said in [`entries`](super::entries).
+//! The catalog of a run has no tool whose audience does not admit the caller, so a model is never told of
+//! one. What that means for the keys of caches is said in [`entries`](super::entries).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Reads files that an operator names, of which nothing is known: no pipe holds us up and no endless file fills the
-//! memory.
+//! Reads files that an operator names, of which nothing is known: no pipe holds us up and no endless file
+//! fills the memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};

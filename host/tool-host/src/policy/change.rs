@@ -1,8 +1,9 @@
 //! What a new policy takes away and what it adds, for whoever reads the log and for approvals.
 //!
-//! It is told line by line: a request counts as granted before when one line granted all that the new line does. So a line
-//! that two old ones covered together is called wider than it is, never the other way round. Nothing depends on this for
-//! safety: what a run may do while policies change is decided by [`effective`](super::effective), request by request.
+//! It is told line by line: a request counts as granted before when one line granted all that the new line
+//! does. So a line that two old ones covered together is called wider than it is, never the other way round.
+//! Nothing depends on this for safety: what a run may do while policies change is decided by
+//! [`effective`](super::effective), request by request.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
 //! What a run may do: what the policy it started with allows **and** the one in force allows too.
 //!
-//! So what is narrowed counts from the next call, and what is widened from the next run. Both policies are asked and no
-//! third one is computed: whatever the lines are, a run is never allowed what one of the two denies. A run that is resumed
-//! by another process starts with what is in force there.
+//! So what is narrowed counts from the next call, and what is widened from the next run. Both policies are
+//! asked and no third one is computed: whatever the lines are, a run is never allowed what one of the two
+//! denies. A run that is resumed by another process starts with what is in force there.
 //!
-//! What is neither more nor less follows the policy in force: the values of `config`, and where a secret comes from and
-//! stands, so that a credential which was replaced is used at once.
+//! What is neither more nor less follows the policy in force: the values of `config`, and where a secret
+//! comes from and stands, so that a credential which was replaced is used at once.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -58,8 +58,8 @@ pub(crate) struct EffectiveRequest<'a> {
 }
 
 impl Policy {
-    /// What a run that was pinned to this policy may do now that `current` is in force; absent if either grants the
-    /// component nothing. `digest` is `sha256:` and hex.
+    /// What a run that was pinned to this policy may do now that `current` is in force; absent if either
+    /// grants the component nothing. `digest` is `sha256:` and hex.
     pub(crate) fn effective(
         &self,
         current: &Self,
@@ -75,8 +75,9 @@ impl Policy {
         Some(EffectivePolicy { current: now.clone(), pinned: is_other.then(|| pinned.clone()) })
     }
 
-    /// Whether a caller may use a component at all, in a run that was pinned to this policy now that `current` is in force.
-    /// Each is asked by itself: what only one of them grants is not granted, but whom one of them keeps out stays out.
+    /// Whether a caller may use a component at all, in a run that was pinned to this policy now that
+    /// `current` is in force. Each is asked by itself: what only one of them grants is not granted, but whom
+    /// one of them keeps out stays out.
     pub(crate) fn both_admit(&self, current: &Self, component: Identity<'_>, caller: &Caller<'_>) -> bool {
         let Identity { name, digest, signer } = component;
         let mut entries = [self, current].into_iter().filter_map(|policy| policy.find(name, digest, signer));
@@ -95,8 +96,8 @@ impl EffectivePolicy {
         &self.current
     }
 
-    /// The same for equal grants and for no others, for receipts and for what may not be shared between grants, such as
-    /// connections: `sha256:` and hex.
+    /// Digest that is equal for equal grants and for no others, for receipts and for what may not be shared
+    /// between grants, such as connections: `sha256:` and hex.
     pub(crate) fn digest(&self) -> Cow<'_, str> {
         match &self.pinned {
             None => self.current.digest().into(),

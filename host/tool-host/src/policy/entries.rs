@@ -1,7 +1,7 @@
 //! A policy: all entries of a file, found by what a component is, with the digests that stand for them.
 //!
-//! A policy is immutable. Which one is in force is said by [`store`](super::store), and what a run may do while it changes
-//! by [`effective`](super::effective).
+//! A policy is immutable. Which one is in force is said by [`store`](super::store), and what a run may do
+//! while it changes by [`effective`](super::effective).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(crate) struct Policy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lookup<'a> {
     Entry(&'a Arc<Entry>),
-    /// It has entries of that name, for other digests or signers. Served as if nothing had been said, this build would be
-    /// for everybody and without limits.
+    /// The policy has entries of that name, for other digests or signers. Served as if nothing had been said,
+    /// this build would be for everybody and without limits.
     OtherBuilds,
     Nothing,
 }
@@ -54,7 +54,7 @@ impl Policy {
         Self { entries, rolls_back_on_traps, digest }
     }
 
-    /// The same policy with `rollback-on-traps` set.
+    /// The policy with `rollback-on-traps` set.
     pub(super) fn with_rollback_on_traps(self, rolls_back_on_traps: bool) -> Self {
         Self::of(self.entries, rolls_back_on_traps)
     }
@@ -69,7 +69,7 @@ impl Policy {
         Self::new([])
     }
 
-    /// This one with `grants` in the place of the entries of that name which could be for the same component.
+    /// A policy with `grants` in the place of the entries of that name which could be for the same component.
     #[cfg(test)]
     pub(crate) fn with(&self, grants: ComponentPolicy) -> Self {
         let stays = |entry: &&Arc<Entry>| {
@@ -80,7 +80,7 @@ impl Policy {
         Self::of(entries, self.rolls_back_on_traps)
     }
 
-    /// The same for files that mean the same, and for no others: `sha256:` and hex.
+    /// Digest that is equal for files that mean the same, and for no others: `sha256:` and hex.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }
@@ -90,8 +90,8 @@ impl Policy {
         &self.entries
     }
 
-    /// What is granted to the component of that name, digest (`sha256:` and hex) and signer, never by the name alone. An
-    /// entry that names the digest goes before one that trusts only the signer.
+    /// What is granted to the component of that name, digest (`sha256:` and hex) and signer, never by the
+    /// name alone. An entry that names the digest goes before one that trusts only the signer.
     pub(crate) fn find(
         &self,
         name: &str,
@@ -103,7 +103,8 @@ impl Policy {
         bound.max_by_key(|entry| !entry.binding.digests.is_empty())
     }
 
-    /// What is granted to a version that was signed with that key when it was proposed, as texts: for showing.
+    /// What is granted to a version that was signed with that key when it was proposed, as texts: for
+    /// showing.
     pub(crate) fn grants_shown(&self, name: &str, digest: &str, signer: Option<&SignerKey>) -> Vec<String> {
         let bound = self.named(name).iter().filter(|entry| entry.is_for(digest, signer));
         let entry = bound.max_by_key(|entry| !entry.binding.digests.is_empty());
@@ -132,9 +133,9 @@ impl Policy {
         self.entries.get(begin..end).unwrap_or_default()
     }
 
-    /// The same for callers who may use the same components under the same grants, and for no others: hex, or nothing
-    /// for those who may use only what everybody may, which is in the policy's own digest. It belongs into the keys of
-    /// caches, so that callers share a result only when the same tools were there.
+    /// One digest for callers who may use the same components under the same grants, and for no others: hex,
+    /// or nothing for those who may use only what everybody may, which is in the policy's own digest. It
+    /// belongs into the keys of caches, so that callers share a result only when the same tools were there.
     pub(crate) fn admission_digest(&self, caller: &Caller<'_>) -> String {
         let is_admitted =
             |entry: &&Arc<Entry>| !entry.audience.is_everybody() && entry.audience.admits(caller);
@@ -160,7 +161,7 @@ impl Entry {
         Self { grants, digest }
     }
 
-    /// The same for equal grants of equal components, and for no others: `sha256:` and hex.
+    /// Digest that is equal for equal grants of equal components, and for no others: `sha256:` and hex.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }

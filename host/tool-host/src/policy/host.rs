@@ -1,8 +1,9 @@
 //! Host names and addresses as policy lines and requests write them, in one canonical form.
 //!
-//! [`parse`] is used for both sides, so that a rule and a request cannot disagree about what a spelling means: names are
-//! lower case and in punycode, one trailing dot is dropped, and every spelling of an IP address that a resolver would
-//! take (decimal, octal, hexadecimal, full-width digits) is the address. What cannot be made canonical is refused.
+//! [`parse`] is used for both sides, so that a rule and a request cannot disagree about what a spelling
+//! means: names are lower case and in punycode, one trailing dot is dropped, and every spelling of an IP
+//! address that a resolver would take (decimal, octal, hexadecimal, full-width digits) is the address. What
+//! cannot be made canonical is refused.
 //!
 //! Which address a name has, and whether that one may be reached, is not known here: the connector checks it.
 

@@ -1,8 +1,8 @@
-//! What an operator grants to one component, as plain values. Everything in them is canonical: two texts that mean the
-//! same give equal values.
+//! What an operator grants to one component, as plain values. Everything in them is canonical: two texts that
+//! mean the same give equal values.
 //!
-//! [`file`](super::file) makes them of text, [`render`](super::render) makes text of them, [`entries`](super::entries) has
-//! all of a file together.
+//! [`file`](super::file) makes them of text, [`render`](super::render) makes text of them,
+//! [`entries`](super::entries) has all of a file together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use super::signature::SignerKey;
 /// HTTP requests of one call, unless its component's lines say otherwise.
 pub(crate) const DEFAULT_REQUESTS: u32 = 16;
 
-/// Those of them that are under way at the same time.
+/// HTTP requests of one call that are under way at the same time.
 pub(crate) const DEFAULT_CONCURRENT_REQUESTS: u32 = 4;
 
 /// Bytes of all requests and responses of one call together.
@@ -71,8 +71,8 @@ pub(crate) enum McpTransport {
     Command { program: String, arguments: Vec<String>, environment: BTreeMap<String, String> },
 }
 
-/// How an MCP server is reached, and all else that the policy says of what a child process runs. Values of secrets are not in
-/// it: they may be replaced at any time.
+/// How an MCP server is reached, and all else that the policy says of what a child process runs. Values of
+/// secrets are not in it: they may be replaced at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct McpEndpoint {
     pub(crate) transport: McpTransport,
@@ -86,7 +86,7 @@ pub(crate) struct McpEndpoint {
 pub(crate) struct Binding {
     /// `sha256:` and hex: those with one of these digests; empty: with any that a signer stands for.
     pub(crate) digests: BTreeSet<String>,
-    /// Those that one of these signed; empty: signed or not.
+    /// Files that one of these signed; empty: signed or not.
     pub(crate) signers: BTreeSet<SignerKey>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum Want {
 }
 
 impl Want {
-    /// Its name in the policy.
+    /// Name of the capability in the policy.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -205,8 +205,8 @@ pub(crate) enum Placement {
 }
 
 impl Binding {
-    /// Whether a component is one of those meant. An entry with digests and signers wants both. That the signature is of
-    /// that key is taken on trust.
+    /// Whether a component is one of those meant. An entry with digests and signers wants both. That the
+    /// signature is of that key is taken on trust.
     pub(crate) fn would_admit(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
         let is_listed = self.digests.contains(digest);
         let is_signed = signer.is_some_and(|signer| self.signers.contains(signer));
@@ -218,7 +218,8 @@ impl Binding {
         }
     }
 
-    /// Whether one component could be meant by both with the same precedence, so that neither would be the one.
+    /// Whether one component could be meant by both with the same precedence, so that neither would be the
+    /// one.
     pub(super) fn overlap(&self, other: &Self) -> Option<String> {
         if self.digests.is_empty() && other.digests.is_empty() {
             return self.signers.intersection(&other.signers).next().map(ToString::to_string);
@@ -245,8 +246,8 @@ impl ComponentPolicy {
         }
     }
 
-    /// Whether a component of this name is one of those meant. An MCP server is known by its address or command, which
-    /// nobody but the operator writes, so its entry need not name a digest.
+    /// Whether a component of this name is one of those meant. An MCP server is known by its address or
+    /// command, which nobody but the operator writes, so its entry need not name a digest.
     pub(crate) fn is_for(&self, digest: &str, signer: Option<&SignerKey>) -> bool {
         self.takes_any_version() || self.binding.would_admit(digest, signer)
     }

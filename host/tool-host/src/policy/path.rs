@@ -1,8 +1,9 @@
 //! Paths of requests and the prefixes of them that policy lines grant, in one canonical form.
 //!
-//! A prefix is of whole segments: `/search` is `/search` and `/search/x`, not `/searching`. A path is refused, whatever
-//! is granted, if some server could read it as another one: dot segments and slashes of either kind that are encoded,
-//! also several times over, and dot segments before a `;`. What is left has one meaning, so that comparing texts will do.
+//! A prefix is of whole segments: `/search` is `/search` and `/search/x`, not `/searching`. A path is
+//! refused, whatever is granted, if some server could read it as another one: dot segments and slashes of
+//! either kind that are encoded, also several times over, and dot segments before a `;`. What is left has one
+//! meaning, so that comparing texts will do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +16,8 @@ const MOST_BYTES: usize = 8 << 10;
 /// How many times over a segment may be percent-encoded. More has no use but to hide something.
 const MOST_LAYERS: usize = 3;
 
-/// The beginning of paths, canonical: it begins with a slash and has none at the end but in `/`, which is every path.
+/// The beginning of paths, canonical: it begins with a slash and has none at the end but in `/`, which is
+/// every path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PathPrefix(String);
 
@@ -75,7 +77,7 @@ impl PathPrefix {
         }
     }
 
-    /// Its text.
+    /// Text of the path.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -87,8 +89,8 @@ impl fmt::Display for PathPrefix {
     }
 }
 
-/// The path in the form that is compared: what need not be encoded is not, and what is encoded has upper-case digits
-/// (RFC 3986, 6.2.2). An empty path is `/`.
+/// The path in the form that is compared: what need not be encoded is not, and what is encoded has upper-case
+/// digits (RFC 3986, 6.2.2). An empty path is `/`.
 pub(crate) fn canonical(path: &str) -> Result<String, PathFault> {
     if path.is_empty() {
         return Ok("/".to_owned());
@@ -128,8 +130,8 @@ fn decode_unreserved(path: &str) -> Result<String, PathFault> {
     Ok(text)
 }
 
-/// Refuses what a server might read as more than one segment, or as a step upwards. Some decode twice, and some take
-/// what follows a `;` for parameters of the segment.
+/// Refuses what a server might read as more than one segment, or as a step upwards. Some decode twice, and
+/// some take what follows a `;` for parameters of the segment.
 fn check_segment(segment: &str) -> Result<(), PathFault> {
     let mut layer = Cow::Borrowed(segment.as_bytes());
     for _ in 0..=MOST_LAYERS {

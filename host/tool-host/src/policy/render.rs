@@ -1,7 +1,7 @@
 //! Grants as the text that means them: what is suggested to operators, and what digests are of.
 //!
-//! The text is canonical: defaults are left out and everything is sorted, so that equal grants have equal texts, and
-//! [`file::parse`](super::file::parse) makes the same grants of it.
+//! The text is canonical: defaults are left out and everything is sorted, so that equal grants have equal
+//! texts, and [`file::parse`](super::file::parse) makes the same grants of it.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write as _};
@@ -183,7 +183,7 @@ fn secret(text: &mut String, name: &str, rule: &SecretRule) {
     }
 }
 
-/// Those that are not the defaults.
+/// Limits that are not the defaults.
 fn limits(limits: &CallLimits) -> Vec<(&'static str, u64)> {
     let standard = CallLimits::default();
     let differing = |value: u64, standard: u64| (value != standard).then_some(value);

@@ -1,8 +1,9 @@
-//! Whether a request is allowed, and what did not match if it is not. Pure: nothing is resolved and nothing is sent.
+//! Whether a request is allowed, and what did not match if it is not. Pure: nothing is resolved and nothing
+//! is sent.
 //!
-//! [`Target::parse`] makes the one meaning of what a guest wrote, or refuses it. [`ComponentPolicy::decide`] compares
-//! that with the lines. The connector then uses the target and nothing of what the guest wrote, `Host` header included, so
-//! that what was checked is what is reached.
+//! [`Target::parse`] makes the one meaning of what a guest wrote, or refuses it. [`ComponentPolicy::decide`]
+//! compares that with the lines. The connector then uses the target and nothing of what the guest wrote,
+//! `Host` header included, so that what was checked is what is reached.
 
 use std::fmt;
 
@@ -169,8 +170,8 @@ impl ComponentPolicy {
         Ok(Allowed { private, secrets })
     }
 
-    /// The secrets for a host. Over plain HTTP only those of hosts that have no line for HTTPS, or a guest could choose
-    /// to have them sent readably.
+    /// The secrets for a host. Over plain HTTP only those of hosts that have no line for HTTPS, or a guest
+    /// could choose to have them sent readably.
     fn secrets_for(&self, target: &Target) -> Vec<(&str, &SecretRule)> {
         let has_https = self.http.iter().any(|rule| {
             rule.scheme == Scheme::Https && rule.host != HostPattern::Any && rule.host.matches(&target.host)

@@ -1,8 +1,9 @@
 //! The values of secrets: out of the environment or files into [`Secret`], which cannot be printed.
 //!
-//! Values are read when a component is loaded and on every reload of the policy, never during a call. The environment is
-//! asked through a function, because only one file of the binary reads it. A value that is not there or of no use is a
-//! problem that says which secret, which source and what to do, and nothing of the value.
+//! Values are read when a component is loaded and on every reload of the policy, never during a call. The
+//! environment is asked through a function, because only one file of the binary reads it. A value that is not
+//! there or of no use is a problem that says which secret, which source and what to do, and nothing of the
+//! value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,8 +33,8 @@ pub(crate) struct SecretProblem {
     pub(crate) what: String,
 }
 
-/// Reads all secrets of a component. `environment` looks a variable up; relative paths are relative to `folder`, the
-/// policy's. Blocks.
+/// Reads all secrets of a component. `environment` looks a variable up; relative paths are relative to
+/// `folder`, the policy's. Blocks.
 pub(crate) fn resolve(
     entry: &ComponentPolicy,
     environment: &dyn Fn(&str) -> Option<String>,

@@ -8,11 +8,12 @@
 //! SHA-256 of the component's bytes · SHA-256 of the manifest's bytes, of no bytes if it has none
 //! ```
 //!
-//! The name is in it because grants go by name and signer: without it, a signed file that is renamed to another signed
-//! one's name would have that one's grants. The first line keeps a signature made here from meaning anything elsewhere.
+//! The name is in it because grants go by name and signer: without it, a signed file that is renamed to
+//! another signed one's name would have that one's grants. The first line keeps a signature made here from
+//! meaning anything elsewhere.
 //!
-//! In a policy, a key is written `ed25519:` and its 32 bytes in hex, as digests are. Private keys are PKCS#8 in PEM, as
-//! `openssl genpkey -algorithm ed25519` writes them too.
+//! In a policy, a key is written `ed25519:` and its 32 bytes in hex, as digests are. Private keys are PKCS#8
+//! in PEM, as `openssl genpkey -algorithm ed25519` writes them too.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! The policy in force.
 //!
-//! A start that cannot read the policy ends. While serving, a file that is gone, half written or wrong leaves the last good
-//! one in force, and [`PolicyStore::fault`] says why for readiness. Whoever watches the file calls [`PolicyStore::reload`];
-//! nothing is watched here. A file should be written aside and renamed into place: one that is truncated where a line ends
-//! is a valid policy that grants less.
+//! A start that cannot read the policy ends. While serving, a file that is gone, half written or wrong leaves
+//! the last good one in force, and [`PolicyStore::fault`] says why for readiness. Whoever watches the file
+//! calls [`PolicyStore::reload`]; nothing is watched here. A file should be written aside and renamed into
+//! place: one that is truncated where a line ends is a valid policy that grants less.
 
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -98,8 +98,8 @@ impl PolicyStore {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Reads the file again and puts it in force if it is valid. Blocks; calls wait for one another, so that what was read
-    /// last is in force.
+    /// Reads the file again and puts it in force if it is valid. Blocks; calls wait for one another, so that
+    /// what was read last is in force.
     pub(crate) fn reload(&self) -> Reload {
         let mut state = self.state.lock();
         let policy = match read(&self.path) {
@@ -124,8 +124,8 @@ impl PolicyStore {
     }
 }
 
-/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it. Nothing for a
-/// folder without a name, such as `/`.
+/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it.
+/// Nothing for a folder without a name, such as `/`.
 pub(crate) fn default_path(tools: &Path) -> Option<PathBuf> {
     let mut name = tools.file_name()?.to_owned();
     name.push(".policy.toml");

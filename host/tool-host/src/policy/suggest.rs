@@ -1,7 +1,8 @@
 //! The lines that a component lacks, as text to paste: what a refusal shows and what `tools learn` prints.
 //!
-//! Every suggestion is a whole `[[component]]` that [`file::parse`](super::file::parse) takes: a new one, or the one that
-//! is there with what it lacks, to be put in its place. It binds to the digest and never to the name alone.
+//! Every suggestion is a whole `[[component]]` that [`file::parse`](super::file::parse) takes: a new one, or
+//! the one that is there with what it lacks, to be put in its place. It binds to the digest and never to the
+//! name alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +19,12 @@ use super::render;
 use super::rules::{Refusal, RequestLine, Target};
 use super::signature::VerifiedSigner;
 
-/// Stands where a host is to be filled in. No name below `example` is ever given to anybody (RFC 2606), so pasting it
-/// unread grants nothing.
+/// Stands where a host is to be filled in. No name below `example` is ever given to anybody (RFC 2606), so
+/// pasting it unread grants nothing.
 const HOST_TO_FILL_IN: &str = "host.example";
 
-/// Most paths of one host, scheme and port that a learned policy names. More are a pattern: `/items/1`, `/items/2`, …
+/// Most paths of one host, scheme and port that a learned policy names. More are a pattern: `/items/1`,
+/// `/items/2`, …
 const MOST_PATHS: usize = 8;
 
 /// Most segments of a learned path.
@@ -45,7 +47,8 @@ pub(crate) struct Learned {
     pub(crate) refused: BTreeSet<String>,
 }
 
-/// The entry to add to, if there is one: the one that applies, else one of the name whose digest is another build's.
+/// The entry to add to, if there is one: the one that applies, else one of the name whose digest is another
+/// build's.
 pub(crate) fn base<'a>(
     policy: &'a Policy,
     (name, digest): (&str, &str),
@@ -191,7 +194,7 @@ fn generalised(rules: BTreeSet<HttpRule>) -> Vec<HttpRule> {
     all
 }
 
-/// The same grants in fewer lines: methods of one path together, and no line within another.
+/// Merges rules into equal grants in fewer lines: methods of one path together, and no line within another.
 fn reduced(rules: impl IntoIterator<Item = HttpRule>) -> BTreeSet<HttpRule> {
     let mut merged: BTreeMap<(Origin, PathPrefix, bool), BTreeSet<String>> = BTreeMap::new();
     for rule in rules {

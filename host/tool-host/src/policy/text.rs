@@ -3,7 +3,8 @@
 /// Longest text that is shown whole. More would push what matters off the screen.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// In quotes, on one line and not too much of it: `{:?}` escapes line breaks, so that a text cannot fake a line.
+/// In quotes, on one line and not too much of it: `{:?}` escapes line breaks, so that a text cannot fake a
+/// line.
 pub(super) fn brief(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),

@@ -120,7 +120,8 @@ impl Rollout {
         self.changed.notified().await;
     }
 
-    /// Adds up what trials have counted, judges them with the users that called lately, and reads the records if they are others than those of `known`.
+    /// Adds up what trials have counted, judges them with the users that called lately, and reads the records
+    /// if they are others than those of `known`.
     pub(crate) async fn sync(
         &self,
         known: Option<u64>,

@@ -1,5 +1,5 @@
-//! The values that the calls of a shadow see: those of the store, and over them what the call itself wrote, which nobody
-//! else ever sees.
+//! The values that the calls of a shadow see: those of the store, and over them what the call itself wrote,
+//! which nobody else ever sees.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! The calls that a shadow is to make: those that the version that serves has answered. Few wait, and what there is no room
-//! for is not made. `shadow_calls.rs` makes them.
+//! The calls that a shadow is to make: those that the version that serves has answered. Few wait, and what
+//! there is no room for is not made. `shadow_calls.rs` makes them.
 
 use std::sync::Arc;
 

@@ -11,7 +11,6 @@ use super::encode::EXACT;
 use super::mismatch::{Mismatch, quoted};
 use super::wit_type::{Case, Field, WitType};
 
-/// One value.
 pub(super) fn value(ty: &WitType, val: &Val) -> Result<Value, Mismatch> {
     match (ty, val) {
         (WitType::Bool, Val::Bool(bool)) => Ok(Value::Bool(*bool)),

@@ -1,12 +1,14 @@
 //! What a component's authors wrote above its functions and types: the custom section `package-docs`.
 //!
-//! The binary format has no place for documentation, so WIT tools keep it as JSON in a custom section of the outermost
-//! component, keyed by the names of worlds, interfaces, functions and types. Linkers do not write it by themselves; tools
-//! such as `wit-docs-inject` add it afterwards. The text is a stranger's: the section and each text are bounded, what
-//! cannot be seen is taken out, and a section that cannot be read is the same as none.
+//! The binary format has no place for documentation, so WIT tools keep it as JSON in a custom section of the
+//! outermost component, keyed by the names of worlds, interfaces, functions and types. Linkers do not write
+//! it by themselves; tools such as `wit-docs-inject` add it afterwards. The text is a stranger's: the section
+//! and each text are bounded, what cannot be seen is taken out, and a section that cannot be read is the same
+//! as none.
 //!
-//! Types have lost their names by the time a component is loaded, and equal types are one. So [`TypeDocs`] finds a type
-//! by what it is made of, and knows nothing of types that are made alike and described differently.
+//! Types have lost their names by the time a component is loaded, and equal types are one. So [`TypeDocs`]
+//! finds a type by what it is made of, and knows nothing of types that are made alike and described
+//! differently.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -89,7 +91,8 @@ impl PackageDocs {
         worlds.into_iter().flat_map(|worlds| worlds.values()).take(WORLDS)
     }
 
-    /// What is described under the name of an instance: an interface of the package, or one that stands in a world.
+    /// What is described under the name of an instance: an interface of the package, or one that stands in a
+    /// world.
     fn interfaces<'a>(&'a self, instance: &'a str) -> impl Iterator<Item = &'a Value> {
         let is_inline = !instance.contains('/');
         let named =
@@ -129,8 +132,8 @@ pub(super) struct TypeDocs {
 }
 
 impl TypeDocs {
-    /// Adds what is said of a type that has fields or cases of its own. Of others, such as `string`, every use would be
-    /// described by whichever name was given to them somewhere.
+    /// Adds what is said of a type that has fields or cases of its own. Of others, such as `string`, every
+    /// use would be described by whichever name was given to them somewhere.
     pub(super) fn add(&mut self, ty: WitType, doc: TypeDoc) {
         if !matches!(ty, WitType::Record(_) | WitType::Variant(_) | WitType::Enum(_) | WitType::Flags(_)) {
             return;
@@ -176,8 +179,8 @@ fn parse(section: &[u8]) -> Option<Value> {
     }
 }
 
-/// What all agree on who say something: several worlds of a package may export things of one name, and the component
-/// does not say which of them it was built for.
+/// What all agree on who say something: several worlds of a package may export things of one name, and the
+/// component does not say which of them it was built for.
 fn unanimous<'a>(mut found: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let first = found.next()?;
     found.all(|other| other == first).then_some(first)

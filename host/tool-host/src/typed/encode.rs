@@ -1,7 +1,7 @@
 //! Arguments to values: JSON to what wasmtime passes to a function.
 //!
-//! Total: whatever the JSON, the answer is values of the type or a mismatch with the path to it. It recurses as deep as
-//! the type, which is bounded, not as deep as the JSON.
+//! Total: whatever the JSON, the answer is values of the type or a mismatch with the path to it. It recurses
+//! as deep as the type, which is bounded, not as deep as the JSON.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -21,7 +21,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The largest size up to which a double holds every integer.
 pub(super) const EXACT: u64 = 1 << 53;
 
-/// Doubles above this size round to infinity as an `f32`: halfway between the largest one and the next power of two.
+/// Doubles above this size round to infinity as an `f32`: halfway between the largest one and the next power
+/// of two.
 const ABOVE_FLOAT32: f64 = 3.402_823_567_797_336_6e38;
 
 /// The members of an object, in the order of the fields.
@@ -49,7 +50,6 @@ pub(super) fn members(fields: &[Field], json: &Value) -> Result<Vec<(String, Val
         .collect()
 }
 
-/// One value.
 pub(super) fn value(ty: &WitType, json: &Value) -> Result<Val, Mismatch> {
     match ty {
         WitType::Bool => json.as_bool().map(Val::Bool).ok_or_else(|| Mismatch::expected("a boolean", json)),

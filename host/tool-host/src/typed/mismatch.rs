@@ -40,7 +40,7 @@ impl Mismatch {
         Self::new(format!("expected {wanted}, found {}", kind(found)))
     }
 
-    /// The same mismatch as seen from one level up. The path is only made once something is wrong.
+    /// The mismatch as seen from one level up. The path is only made once something is wrong.
     pub(super) fn under(mut self, key: impl Display) -> Self {
         let key = printable(&key.to_string(), SHOWN_BYTES).replace('~', "~0").replace('/', "~1");
         self.path.insert_str(0, &key);

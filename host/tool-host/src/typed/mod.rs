@@ -1,8 +1,8 @@
 //! Typed tools: what a component exports that was built for another host, mapped to JSON Schema and back.
 //!
-//! [`read()`] turns each exported function into a [`TypedTool`]. A call is [`TypedTool::encode`] (arguments to values),
-//! the function itself with [`TypedTool::results`] for its answer, then [`TypedTool::decode`]. Arguments are an object
-//! with a member for each parameter; the mapping is the same in both directions:
+//! [`read()`] turns each exported function into a [`TypedTool`]. A call is [`TypedTool::encode`] (arguments
+//! to values), the function itself with [`TypedTool::results`] for its answer, then [`TypedTool::decode`].
+//! Arguments are an object with a member for each parameter; the mapping is the same in both directions:
 //!
 //! | WIT | JSON |
 //! |---|---|
@@ -19,13 +19,14 @@
 //! | `option<T>` | null, or `T`; `{"some": T}` where `T` is an option itself |
 //! | `result<T, E>` | the variant of `ok` and `err`; as what a function returns, the answer or the tool's failure |
 //!
-//! What JSON cannot carry (resources, streams, futures, `async` functions, error contexts) refuses the component, by
-//! the name of the function and the place in it.
+//! What JSON cannot carry (resources, streams, futures, `async` functions, error contexts) refuses the
+//! component, by the name of the function and the place in it.
 //!
-//! Everything here is a stranger's: types are read within a budget of depth and number (`wit_type`), schemas are bounded
-//! in bytes (`schema`), texts are shown only as far as they can be seen and are never a reason to refuse (`docs`), and
-//! no argument and no answer can make `encode` and `decode` panic. What is elsewhere: arguments are held against the
-//! schema by `definition`, time, memory and output are bounded by whoever calls the function.
+//! Everything here is a stranger's: types are read within a budget of depth and number (`wit_type`), schemas
+//! are bounded in bytes (`schema`), texts are shown only as far as they can be seen and are never a reason to
+//! refuse (`docs`), and no argument and no answer can make `encode` and `decode` panic. What is elsewhere:
+//! arguments are held against the schema by `definition`, time, memory and output are bounded by whoever
+//! calls the function.
 
 mod decode;
 mod docs;

@@ -11,8 +11,8 @@ const TOOL_NAME_BYTES: usize = 63;
 /// Longest name of a stranger that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
 
-/// Exports that are another contract's, not functions to call: what WASI defines is called by hosts of that kind
-/// (`wasi:cli/run`, `wasi:http/incoming-handler`), and `agent:tool` is our own contract.
+/// Exports that are another contract's, not functions to call: what WASI defines is called by hosts of that
+/// kind (`wasi:cli/run`, `wasi:http/incoming-handler`), and `agent:tool` is our own contract.
 const OTHER_CONTRACTS: [&str; 2] = ["wasi:", "agent:tool/"];
 
 /// Which export of a component a tool is.
@@ -20,7 +20,6 @@ const OTHER_CONTRACTS: [&str; 2] = ["wasi:", "agent:tool/"];
 pub(crate) struct Export {
     /// The exported instance, by its full name; none where the function is exported by itself.
     pub(crate) interface: Option<String>,
-    /// The function.
     pub(crate) function: String,
 }
 

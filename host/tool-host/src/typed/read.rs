@@ -20,8 +20,8 @@ const MOST_TOOLS: usize = 64;
 /// Longest schema of arguments or of an answer, in bytes.
 const SCHEMA_BYTES: usize = 16 << 10;
 
-/// The functions that a component exports, by itself or in interfaces, as tools. `bytes` is the component as it was
-/// compiled, for its documentation. Exports that are of WASI or of our own contract are passed over.
+/// The functions that a component exports, by itself or in interfaces, as tools. `bytes` is the component as
+/// it was compiled, for its documentation. Exports that are of WASI or of our own contract are passed over.
 pub(crate) fn read(component: &Component, engine: &Engine, bytes: &[u8]) -> Result<Vec<TypedTool>, Refusal> {
     let functions = functions(component, engine)?;
     if functions.is_empty() {
@@ -43,8 +43,8 @@ pub(crate) fn read(component: &Component, engine: &Engine, bytes: &[u8]) -> Resu
     Ok(tools)
 }
 
-/// The imports that are interfaces of types alone: nobody has to answer them, so they need no grant. An exported
-/// interface that takes types from another one imports that, whether or not it calls anything.
+/// The imports that are interfaces of types alone: nobody has to answer them, so they need no grant. An
+/// exported interface that takes types from another one imports that, whether or not it calls anything.
 pub(crate) fn imports_of_types(component: &Component, engine: &Engine) -> BTreeSet<String> {
     let is_type = |item: ComponentItem| matches!(item, ComponentItem::Type(_));
     let imports = component.imports(engine).filter(|(_name, import)| match &import.ty {
@@ -108,7 +108,8 @@ fn is_renamed_contract(instance: &ComponentInstance, engine: &Engine) -> bool {
 }
 
 fn name(export: &Export) -> Result<String, Refusal> {
-    // `[method]counter.get` and the like. Those without a handle among their types have nothing else that says so.
+    // `[method]counter.get` and the like. Those without a handle among their types have nothing else that
+    // says so.
     if export.function.starts_with('[') {
         let function = names::shown(export);
         return Err(Refusal::Unsupported { function, what: "a resource", place: "the name".to_owned() });
@@ -174,7 +175,8 @@ impl Documentation {
         Ok(TypedTool { name, description, input_schema, output_schema, export, parameters, result })
     }
 
-    /// A schema with what is said of its types, or without where that makes it too long: words are no reason to refuse.
+    /// A schema with what is said of its types, or without where that makes it too long: words are no reason
+    /// to refuse.
     fn schema(&self, export: &Export, schema: impl Fn(Schemas<'_>) -> Value) -> Result<Value, Refusal> {
         let described = schema(Schemas { docs: Some(&self.types) });
         if described.to_string().len() <= SCHEMA_BYTES {
@@ -202,8 +204,8 @@ impl Documentation {
     }
 }
 
-/// What is said of the types that instances and the world name, imported ones too: an exported interface takes its types
-/// from one that is imported as often as not.
+/// What is said of the types that instances and the world name, imported ones too: an exported interface
+/// takes its types from one that is imported as often as not.
 fn type_docs(component: &Component, engine: &Engine, docs: &PackageDocs) -> TypeDocs {
     let mut types = TypeDocs::default();
     let mut reader = TypeReader::default();

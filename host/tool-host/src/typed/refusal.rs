@@ -2,7 +2,8 @@
 
 use super::wit_type::{DEPTH, LABEL_BYTES, MOST_PARTS};
 
-/// Why a component's functions cannot be served as tools. Names are the component's own, bounded and printable.
+/// Why a component's functions cannot be served as tools. Names are the component's own, bounded and
+/// printable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// There is no function to call.
@@ -18,7 +19,6 @@ pub(crate) enum Refusal {
         "has {what} in {place} of {function}, which cannot be passed as JSON: leave that function out of the world it is built for, or write a component around it"
     )]
     Unsupported {
-        /// The function.
         function: String,
         /// The kind of type.
         what: &'static str,
@@ -29,14 +29,10 @@ pub(crate) enum Refusal {
     #[error(
         "exports {function} as an `async` function, which this host does not call: export it as a plain one"
     )]
-    Async {
-        /// The function.
-        function: String,
-    },
+    Async { function: String },
     /// A type is too deep.
     #[error("nests types more than {DEPTH} deep in {place} of {function}: flatten them")]
     TooDeep {
-        /// The function.
         function: String,
         /// Where in the function.
         place: String,
@@ -52,7 +48,6 @@ pub(crate) enum Refusal {
     /// A field, case or parameter has too long a name.
     #[error("has a name of more than {LABEL_BYTES} bytes in {place} of {function}: shorten it")]
     LongLabel {
-        /// The function.
         function: String,
         /// Where in the function.
         place: String,
@@ -68,7 +63,6 @@ pub(crate) enum Refusal {
         "exports {function}, whose name as a tool would be {name:?}: it must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"
     )]
     Name {
-        /// The function.
         function: String,
         /// The name it would have.
         name: String,
@@ -86,9 +80,7 @@ pub(crate) enum Refusal {
     /// A schema is too long to be told to a model.
     #[error("takes or returns too much in {function}: its JSON Schema has {bytes} bytes and may have {most}")]
     LongSchema {
-        /// The function.
         function: String,
-        /// What it has.
         bytes: usize,
         /// What it may have.
         most: usize,

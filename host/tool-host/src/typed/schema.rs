@@ -1,8 +1,9 @@
 //! WIT types as JSON Schema (2020-12). `mod.rs` has the mapping; here is what a model is told of it.
 //!
-//! A schema accepts what the encoder accepts, but for the size of 64-bit integers, what is base64, and floats that an
-//! `f32` cannot hold: those the encoder refuses by name. Alternatives are `anyOf` without an overlap, because fewer
-//! servers take `oneOf`, and types are written where they are used, because some take no `$ref`.
+//! A schema accepts what the encoder accepts, but for the size of 64-bit integers, what is base64, and floats
+//! that an `f32` cannot hold: those the encoder refuses by name. Alternatives are `anyOf` without an overlap,
+//! because fewer servers take `oneOf`, and types are written where they are used, because some take no
+//! `$ref`.
 
 use serde_json::{Map, Value, json};
 

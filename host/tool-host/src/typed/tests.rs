@@ -72,8 +72,9 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Declares the function `$name` of that type, for components that are read and never called. What is exported has to be
-/// lifted from a core function, and one of the right signature comes of lowering an import of the same type.
+/// Declares the function `$name` of that type, for components that are read and never called. What is
+/// exported has to be lifted from a core function, and one of the right signature comes of lowering an import
+/// of the same type.
 fn function(name: &str, ty: &str) -> String {
     let options = r#"(memory $memory "memory") (realloc (func $memory "realloc"))"#;
     format!(

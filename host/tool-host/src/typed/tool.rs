@@ -25,7 +25,7 @@ pub(crate) struct TypedTool {
     pub(super) result: Option<WitType>,
 }
 
-/// That the function returned its `err`.
+/// The function returned its `err`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failed {
     /// The case, if the error is an enum or a variant: a word for programs, such as `not-found`.
@@ -51,7 +51,8 @@ impl TypedTool {
         self.result.iter().map(|_| Val::Bool(false)).collect()
     }
 
-    /// What the function returned, or its failure. A mismatch is the component's or the host's fault, not the caller's.
+    /// What the function returned, or its failure. A mismatch is the component's or the host's fault, not the
+    /// caller's.
     pub(crate) fn decode(&self, results: &[Val]) -> Result<Result<Value, Failed>, Mismatch> {
         match (&self.result, results) {
             (None, []) => Ok(Ok(Value::Null)),

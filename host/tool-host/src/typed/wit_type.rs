@@ -1,14 +1,14 @@
-//! WIT types as a value of our own: read once from a loaded component within a budget, then walked by the schema, the
-//! encoder and the decoder.
+//! WIT types as a value of our own: read once from a loaded component within a budget, then walked by the
+//! schema, the encoder and the decoder.
 //!
-//! Types are a directed graph in the component and a tree here. A small file can hold a graph whose tree has more
-//! nodes than there are atoms, so each node and each name is paid for before it is made.
+//! Types are a directed graph in the component and a tree here. A small file can hold a graph whose tree has
+//! more nodes than there are atoms, so each node and each name is paid for before it is made.
 
 use json_schema::untrusted_text::printable;
 use wasmtime::component::Type;
 
-/// How deep types may be nested in a parameter or a result. Each level is at most four of the schema's JSON, and JSON is
-/// read to a depth of 128.
+/// How deep types may be nested in a parameter or a result. Each level is at most four of the schema's JSON,
+/// and JSON is read to a depth of 128.
 pub(super) const DEPTH: u32 = 16;
 
 /// Most types, fields, cases and names that all functions of a component may come to.
@@ -120,7 +120,7 @@ impl Fault {
         Err(Self::new(FaultKind::Unsupported(what)))
     }
 
-    /// The same fault as seen from one level up.
+    /// The fault as seen from one level up.
     pub(super) fn within(mut self, place: impl Into<String>) -> Self {
         self.place.push(place.into());
         self

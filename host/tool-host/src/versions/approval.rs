@@ -18,11 +18,11 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) named_in_policy: bool,
     /// How the version differs from the one that serves, [`baseline`].
     pub(crate) diff: &'a VersionDiff,
-    /// Now.
     pub(crate) now: Millis,
 }
 
-/// The version that a proposal is compared with: the one that serves, or served last. Without one everything is new.
+/// The version that a proposal is compared with: the one that serves, or served last. Without one everything
+/// is new.
 pub(crate) fn baseline(record: Option<&ComponentRecord>) -> Option<&ComponentVersion> {
     let record = record?;
     // One whose file was taken away is still what somebody looked at.

@@ -24,8 +24,8 @@ const IMPORTS: &str = r#"
 const LETTER: &str = "(func $letter (param i64) (result i32)
     (i32.add (i32.const 97) (i32.wrap_i64 (i64.rem_u (local.get 0) (i64.const 26)))))";
 
-/// A description that begins with four letters of what the guest was told. It waits for an hour twice, which a
-/// loop could count out, and for which it has no time.
+/// A description that begins with four letters of what the guest was told. It waits for an hour twice, which
+/// a loop could count out, and for which it has no time.
 const TELLS: &str = "
     (call $wait (call $in (i64.const 3600000000000)))
     (call $wait (call $at (i64.const 3600000000000)))
@@ -92,7 +92,7 @@ async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_
         assert!(view.fault.is_some_and(|fault| fault.contains("describes itself otherwise")));
         assert_eq!(*replica.host.seen.faults.lock().last().unwrap(), ["greet.wasm"]);
     }
-    // Its new description is approved by its own digest, which stands beside what there is to look at.
+    // The new description is approved by its own digest, which stands beside what there is to look at.
     let again = fleet.replica(&[]).await;
     again.until(|host| !host.faults().is_empty()).await;
     let described = again.get("greet").await.described.expect("how it describes itself");

@@ -218,7 +218,7 @@ async fn a_secret_that_is_not_there() {
         };
         Host::start_with(&[("mine.wasm", &asking)], limits(), change).await
     };
-    // It asks for one that the policy does not name.
+    // The component asks for a secret that the policy does not name.
     let learning = start(entry.clone(), true).await;
     learning.call("text", json!({})).await;
     let lines = learning.host.learned("text").unwrap().lines;

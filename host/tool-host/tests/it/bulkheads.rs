@@ -34,7 +34,7 @@ async fn a_component_that_hangs_starves_only_itself() {
     while host.host.calls_under_way() < 2 {
         tokio::task::yield_now().await;
     }
-    // It has a time of its own, 50 ms.
+    // The tool has a time limit of its own, 50 ms.
     let busy = host.call("loop_past_its_timeout", json!({})).await.content;
     assert_eq!(
         busy,
@@ -69,8 +69,8 @@ async fn a_component_can_be_taken_up_while_all_slots_are_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_serve() {
-    // Counts the time until fifty milliseconds are over, so that a thread which has to wait for a processor still sees the
-    // call under way.
+    // Counts the time until fifty milliseconds are over, so that a thread which has to wait for a processor
+    // still sees the call under way.
     let call = "(local $end i64)
         (local.set $end (i64.add (call $now) (i64.const 50)))
         (loop $again (br_if $again (i64.lt_u (call $now) (local.get $end))))
@@ -98,8 +98,9 @@ async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_
     for call in calls {
         assert_eq!(call.await.receipt.outcome, ToolOutcome::Ok);
     }
-    // A thread that was held up while it measured a call makes that call look slow, and the next ones bring the mean down
-    // again: what counts is that a call of microseconds is ever answered by the thread that polls it.
+    // A thread that was held up while it measured a call makes that call look slow, and the next ones bring
+    // the mean down again: what counts is that a call of microseconds is ever answered by the thread that
+    // polls it.
     loop {
         let mut quick = std::pin::pin!(call_on(&*tools, "quick", json!({})));
         if futures::poll!(&mut quick).is_ready() {

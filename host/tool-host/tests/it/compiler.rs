@@ -39,8 +39,8 @@ fn script(compiler: &mut Compiler, text: &str) {
     compiler.arguments = vec!["-c".into(), text.into()];
 }
 
-/// A component whose one function takes a compiler more memory than it is worth: thousands of values that are all
-/// alive at the same time.
+/// A component whose one function takes a compiler more memory than it is worth: thousands of values that are
+/// all alive at the same time.
 fn bomb() -> Vec<u8> {
     let mut fields = "(func $bomb (result i32)\n".to_owned();
     for n in 0..60_000 {

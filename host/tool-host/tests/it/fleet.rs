@@ -21,7 +21,7 @@ use crate::text::Text;
 /// Who changes things, whatever there is.
 pub(crate) const ANN: Operator<'_> = Operator { by: "ann", expected: None };
 
-/// The same tool with another answer.
+/// The tool `greet` with this answer.
 pub(crate) fn answering(value: &str) -> Vec<u8> {
     Text { tool: "greet", value, ..Text::default() }.component()
 }

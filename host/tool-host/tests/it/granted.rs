@@ -1,4 +1,5 @@
-//! Components that send requests: what the policy grants them, what it takes away again, and what they never see.
+//! Components that send requests: what the policy grants them, what it takes away again, and what they never
+//! see.
 
 use parking_lot::Mutex;
 use std::fs;
@@ -66,7 +67,6 @@ impl Echo {
         format!("http://{}{path}", self.address)
     }
 
-    /// The line for it.
     fn line(&self, more: &str) -> String {
         let (host, port) = (self.address.ip(), self.address.port());
         format!("[[component.http]]\nscheme = \"http\"\nhost = \"{host}\"\nport = {port}\n{more}\n")

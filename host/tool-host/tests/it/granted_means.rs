@@ -1,4 +1,5 @@
-//! Components that keep values, are told the user, are signed, are for some callers only, or are called again.
+//! Components that keep values, are told the user, are signed, are for some callers only, or are called
+//! again.
 
 use std::fs;
 use std::sync::Arc;
@@ -186,7 +187,7 @@ async fn who_may_not_use_a_component_does_not_have_its_tools() {
     }
     let admin = Principal { role: Some("admin".into()), ..premium("root") };
     assert_eq!(granted.names_for(&admin).len(), 7);
-    // Those who may use the same have one digest, so that they share answers, and others have others.
+    // Callers who may use the same tools have one digest, so that they share answers, and others have others.
     let digest = |caller: &Principal| granted.host.host.current_for(caller).catalog().digest().to_owned();
     assert_eq!(digest(&premium("u1")), digest(&premium("u2")));
     assert_eq!(digest(&premium("u1")), digest(&Principal::user("carol")));

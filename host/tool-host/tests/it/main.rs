@@ -1,4 +1,5 @@
-//! The tool host against components: written as text, and the misbehaving one that `cargo xtask guests` builds.
+//! The tool host against components: written as text, and the misbehaving one that `cargo xtask guests`
+//! builds.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod approved;

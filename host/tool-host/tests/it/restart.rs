@@ -113,7 +113,8 @@ async fn a_bad_update_leaves_the_last_good_version_over_restarts() {
         assert!(next.faults()[0].starts_with("a.wasm: is not a whole"), "{:?}", next.faults());
         assert_eq!(next.host.compile_counts(), (0, 1));
     }
-    // Not the compiled code is remembered but the component: another version of this program compiles it again.
+    // Not the compiled code is remembered but the component: another version of this program compiles it
+    // again.
     for compiled in place.cached("cwasm") {
         fs::remove_file(compiled).unwrap();
     }

@@ -81,8 +81,8 @@ impl Layout {
 }
 
 impl Text<'_> {
-    /// The component. What every tool has lies at fixed places: 0 list of definitions, 16 the definition, 96 the
-    /// result, 640 a short value.
+    /// The component. What every tool has lies at fixed places: 0 list of definitions, 16 the definition, 96
+    /// the result, 640 a short value.
     pub(crate) fn component(&self) -> Vec<u8> {
         let mut layout = Layout { data: String::new(), end: 4096 };
         let [name, name_bytes] = layout.text(Some((256, 64)), self.tool);

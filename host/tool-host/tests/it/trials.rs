@@ -1,4 +1,5 @@
-//! Versions that are tried beside the one that serves, and runs that are pinned to those that they began with.
+//! Versions that are tried beside the one that serves, and runs that are pinned to those that they began
+//! with.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Versions of components that replicas agree on through a store: proposed, approved, tried, swapped and taken back.
+//! Versions of components that replicas agree on through a store: proposed, approved, tried, swapped and
+//! taken back.
 #![expect(clippy::disallowed_methods, reason = "replicas and callers of a test run beside it")]
 
 use std::fs::File;

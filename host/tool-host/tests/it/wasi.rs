@@ -1,5 +1,5 @@
-//! Components that import WASI, as the standard libraries of several languages do: they get a WASI that grants
-//! nothing.
+//! Components that import WASI, as the standard libraries of several languages do: they get a WASI that
+//! grants nothing.
 
 use agent_core::words::ToolOutcome;
 use serde_json::json;

@@ -44,12 +44,11 @@ impl Default for Size {
 pub struct Abuse {
     /// What it is, for reports.
     pub what: String,
-    /// The arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// Abuses of a tool, made of arguments that are `valid`. The host refuses most of them by the schema; the others reach the
-/// tool, which has to bear them.
+/// Abuses of a tool, made of arguments that are `valid`. The host refuses most of them by the schema; the
+/// others reach the tool, which has to bear them.
 pub fn invalid(schema: &Value, valid: &Map<String, Value>, size: Size) -> Vec<Abuse> {
     let mut abuses = vec![
         abuse("no arguments at all", Map::new()),

@@ -1,7 +1,7 @@
 //! Arguments made from a tool's schema: valid ones, invalid ones, and smaller ones of those that fail.
 //!
-//! The keywords that tools use are understood; whether what was made is valid all the same is the host's to say, which
-//! holds it against the whole schema before the tool is called.
+//! The keywords that tools use are understood; whether what was made is valid all the same is the host's to
+//! say, which holds it against the whole schema before the tool is called.
 
 mod invalid;
 mod pattern;
@@ -179,7 +179,7 @@ impl<'s> Generator<'s> {
         };
         let number = (first + at) * grain;
         if number.fract() == 0.0 && number.abs() < 9e15 {
-            // It is whole and within what an f64 holds exactly.
+            // `number` is whole and within what an f64 holds exactly.
             return Value::from(number as i64);
         }
         Number::from_f64(number).map_or(Value::from(0), Value::Number)

@@ -10,7 +10,8 @@ const MOST_MORE: u32 = 3;
 /// Longest text that is made, in characters.
 const MOST_CHARS: usize = 1000;
 
-/// A text that matches, if the pattern can be read. The patterns of JSON Schema are of ECMAScript, so some cannot.
+/// A text that matches, if the pattern can be read. The patterns of JSON Schema are of ECMAScript, so some
+/// cannot.
 pub(super) fn sample(pattern: &str, random: &mut Rng) -> Option<String> {
     // Without tables for Unicode classes, `\d` is what it is in ECMAScript.
     let parse = |pattern: &str| ParserBuilder::new().nest_limit(50).build().parse(pattern).ok();

@@ -1,4 +1,5 @@
-//! Smaller arguments than those that failed: tried in their order, the first that still fails is made smaller again.
+//! Smaller arguments than those that failed: tried in their order, the first that still fails is made smaller
+//! again.
 
 use serde_json::{Map, Value};
 
@@ -44,7 +45,7 @@ fn of_number(number: f64) -> Vec<Value> {
     let half = (number / 2.0).trunc();
     let mut smaller = vec![Value::from(0)];
     if half != 0.0 && half.abs() < 9e15 {
-        // It is whole and within what an f64 holds exactly.
+        // The half is whole and within what an f64 holds exactly.
         smaller.push(Value::from(half as i64));
     }
     smaller

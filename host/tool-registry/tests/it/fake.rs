@@ -28,13 +28,13 @@ pub(crate) struct Request {
 /// What it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// These bytes, and then the connection is closed.
+    /// Sends these bytes, and then the connection is closed.
     Whole(Vec<u8>),
-    /// These bytes, and then nothing for ever.
+    /// The server sends these bytes, and then nothing for ever.
     Stalled(Vec<u8>),
-    /// These bytes, and then one more in each such time.
+    /// Sends these bytes, and then one more in each such time.
     Dripping(Vec<u8>, Duration),
-    /// These bytes, and then more without end.
+    /// The server sends these bytes, and then more without end.
     Endless(Vec<u8>),
 }
 

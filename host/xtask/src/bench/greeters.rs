@@ -1,8 +1,8 @@
 //! The greeting tool of `agent-tool new`, built in every language, for the bench `call` to compare.
 //!
-//! Below `target/bench-tools/` each language has its project and `greeter-<language>.wasm`. A project is built once and again
-//! when the template has changed. A language whose toolchain is not there has `greeter-<language>.missing` with the reason
-//! in place of the component, and the bench shows it.
+//! Below `target/bench-tools/` each language has its project and `greeter-<language>.wasm`. A project is
+//! built once and again when the template has changed. A language whose toolchain is not there has
+//! `greeter-<language>.missing` with the reason in place of the component, and the bench shows it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ impl Progress for Shown {
     }
 }
 
-/// Builds those that are not there yet. Only the one in Rust has to be: who builds us has what it is built with.
+/// Builds those that are not there yet. Only the one in Rust has to be: who builds us has what it is built
+/// with.
 pub(super) fn build(repository: &Path) -> anyhow::Result<()> {
     let folder = repository.join(FOLDER);
     for (language, word) in LANGUAGES {

@@ -1,5 +1,5 @@
-//! The service of another revision, built to work beside ours, in `target/beside/`: a folder for each commit, with its sources (a
-//! worktree of git's) and what is built of them. What is there is not built again.
+//! The service of another revision, built to work beside ours, in `target/beside/`: a folder for each commit,
+//! with its sources (a worktree of git's) and what is built of them. What is there is not built again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,13 @@
 //! A compiler that lints and documents what it compiles.
 //!
-//! `cargo clippy` and `cargo doc` check every library once more before they look at our crates, because what they make is of no
-//! use to a build. So `cargo xtask ci` builds with a program of its own as cargo's `rustc-workspace-wrapper`, which cargo starts
-//! for the crates of a workspace only: it has clippy's driver compile, which is rustc with more lints, and then rustdoc
-//! read the same crate with the same arguments. A warning of either one fails the build.
+//! `cargo clippy` and `cargo doc` check every library once more before they look at our crates, because what
+//! they make is of no use to a build. So `cargo xtask ci` builds with a program of its own as cargo's
+//! `rustc-workspace-wrapper`, which cargo starts for the crates of a workspace only: it has clippy's driver
+//! compile, which is rustc with more lints, and then rustdoc read the same crate with the same arguments. A
+//! warning of either one fails the build.
 //!
-//! The program is a copy of this executable, told apart by its name: the build replaces the executable itself.
+//! The program is a copy of this executable, told apart by its name: the build replaces the executable
+//! itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,7 +22,8 @@ const NAME: &str = "linting-compiler";
 /// No warning passes.
 const DENIED: &[&str] = &["-D", "warnings"];
 
-/// Options of rustc that take the next argument, and that rustdoc has no use for: how code is generated, and where it goes.
+/// Options of rustc that take the next argument, and that rustdoc has no use for: how code is generated, and
+/// where it goes.
 const RUSTC_ONLY: [&str; 2] = ["-C", "--out-dir"];
 
 /// The copy, in a repository's target folder.
@@ -41,8 +44,9 @@ impl LintingCompiler {
         Ok(Self { path })
     }
 
-    /// The arguments that have cargo compile with it. They are given to every command that builds, because what
-    /// another compiler made is built again. Nothing is kept for a next build: CI begins with an empty folder.
+    /// The arguments that have cargo compile with it. They are given to every command that builds, because
+    /// what another compiler made is built again. Nothing is kept for a next build: CI begins with an empty
+    /// folder.
     pub(crate) fn cargo_arguments(&self) -> [OsString; 4] {
         let mut wrapper = OsString::from("build.rustc-workspace-wrapper='");
         wrapper.push(&self.path);
@@ -62,7 +66,8 @@ pub(crate) fn is_wanted() -> bool {
 pub(crate) fn compile() -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let of_rustdoc = arguments_of_rustdoc(arguments.get(1..).unwrap_or_default());
-    // Said here and not in CLIPPY_ARGS: cargo would see that this variable is not its own, and build everything again.
+    // Said here and not in CLIPPY_ARGS: cargo would see that this variable is not its own, and build
+    // everything again.
     let denied = if has(&arguments, "--crate-type") || has(&arguments, "--test") { DENIED } else { &[] };
     let compiled = succeeds(beside_cargo("clippy-driver").args(&arguments).args(denied))?;
     let passed = match of_rustdoc {
@@ -72,8 +77,8 @@ pub(crate) fn compile() -> anyhow::Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts and for what only
-/// asks rustc something.
+/// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts
+/// and for what only asks rustc something.
 fn arguments_of_rustdoc(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let has = |wanted: &str| has(arguments, wanted);
     let starts = |wanted: &str| {

@@ -1,5 +1,5 @@
-//! The folder that is released: binaries, debug information, tools, documents, the files of host/deploy/, the bill of
-//! materials, and the checksums of all of them.
+//! The folder that is released: binaries, debug information, tools, documents, the files of host/deploy/, the
+//! bill of materials, and the checksums of all of them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,8 +13,8 @@ use super::{BINARIES, sbom};
 /// Where bundles go, seen from the root of the repository.
 const PLACE: &str = "target/dist";
 
-/// What is in every bundle beside the binaries: the folder or file in the repository, and its name in the bundle.
-/// Documents keep their places, so that their links hold.
+/// What is in every bundle beside the binaries: the folder or file in the repository, and its name in the
+/// bundle. Documents keep their places, so that their links hold.
 const BESIDE: [(&str, &str); 5] = [
     ("target/tools", "tools"),
     ("host/deploy", "host/deploy"),

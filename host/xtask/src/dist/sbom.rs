@@ -1,8 +1,8 @@
 //! The software bill of materials of what is shipped: CycloneDX 1.6 as JSON, made of what cargo itself says.
 //!
-//! `cargo tree` names the crates that the binaries are linked from, with the features of its own build; `cargo metadata` has
-//! their licences and what depends on what; `Cargo.lock` has their checksums. There is no time and no random number in it,
-//! so that two builds of one commit have the same.
+//! `cargo tree` names the crates that the binaries are linked from, with the features of its own build;
+//! `cargo metadata` has their licences and what depends on what; `Cargo.lock` has their checksums. There is
+//! no time and no random number in it, so that two builds of one commit have the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -68,8 +68,8 @@ pub(super) fn describe(repository: &Path, binaries: &[Shipped], tools: &[Shipped
     }))
 }
 
-/// The crates that the binaries are linked from, themselves included: neither what only builds and tests need, nor what other
-/// systems do.
+/// The crates that the binaries are linked from, themselves included: neither what only builds and tests
+/// need, nor what other systems do.
 fn linked_crates(repository: &Path) -> anyhow::Result<BTreeSet<Crate>> {
     let packages = ["tree", "--package", BINARY, "--package", BESIDE, "--locked"];
     let shown = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];

@@ -1,7 +1,8 @@
-//! Takes the symbols and the debug information out of a binary, into a file beside it that backtraces, gdb and perf find again.
+//! Takes the symbols and the debug information out of a binary, into a file beside it that backtraces, gdb
+//! and perf find again.
 //!
-//! cargo's own settings cannot do that on Linux: `strip` throws it away, and what `split-debuginfo` writes is of no use
-//! without the part that `strip` takes.
+//! cargo's own settings cannot do that on Linux: `strip` throws it away, and what `split-debuginfo` writes is
+//! of no use without the part that `strip` takes.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,14 +15,14 @@ use crate::run::{run, succeeds};
 
 /// What became of a binary.
 pub(super) enum Split {
-    /// Its debug information is in this file, and it names that file (`.gnu_debuglink`).
+    /// The binary's debug information is in this file, and the binary names that file (`.gnu_debuglink`).
     Into(PathBuf),
     /// Nothing: no tool for it is here.
     NoObjcopy,
 }
 
-/// Splits a binary in two: itself stripped, and a file of its name with `.debug` at the end, which has the names of
-/// functions, files and lines. Without that file beside it a backtrace has addresses only.
+/// Splits a binary in two: itself stripped, and a file of its name with `.debug` at the end, which has the
+/// names of functions, files and lines. Without that file beside it a backtrace has addresses only.
 pub(super) fn split(binary: &Path) -> anyhow::Result<Split> {
     let Some(objcopy) = find_objcopy() else { return Ok(Split::NoObjcopy) };
     let folder = binary.parent().context("a binary is in a folder")?;

@@ -1,5 +1,6 @@
-//! Packages tried out as a new user would: each is installed from its file into a clean place, `agent-tool new` makes a tool
-//! there, `agent-host dev` is started with a home that has nothing else, and the README's question is asked.
+//! Packages tried out as a new user would: each is installed from its file into a clean place, `agent-tool
+//! new` makes a tool there, `agent-host dev` is started with a home that has nothing else, and the README's
+//! question is asked.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,7 +29,8 @@ const ANSWER: &str = "77.364";
 /// What `dev` says before its address.
 const SERVES: &str = "agent-host serves on http://";
 
-/// Installs each package below `folder` and asks it. Prints how long each took from the start of `agent-host dev`.
+/// Installs each package below `folder` and asks it. Prints how long each took from the start of `agent-host
+/// dev`.
 pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()> {
     for package in packages {
         let kind = package.extension().and_then(OsStr::to_str).unwrap_or_default();

@@ -16,7 +16,7 @@ const COMPONENT: &str = "cdylib";
 pub(super) struct Tool {
     /// The name of its folder.
     pub(super) folder: String,
-    /// Its `Cargo.toml`.
+    /// `Cargo.toml` of the crate.
     pub(super) manifest: PathBuf,
     /// What to build of it, as cargo's arguments.
     pub(super) targets: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Tool {
 /// A folder that no component is made of.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PassedOver {
-    /// Its name.
+    /// Name of the folder.
     pub(super) folder: String,
     /// Why, and what to do if it was meant as a tool.
     pub(super) reason: String,

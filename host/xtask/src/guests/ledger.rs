@@ -1,5 +1,5 @@
-//! Which files of the target folder this command wrote, so that it can remove what no crate makes any more and touches
-//! nothing that somebody else put there.
+//! Which files of the target folder this command wrote, so that it can remove what no crate makes any more
+//! and touches nothing that somebody else put there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ pub(super) struct Ledger {
 /// What became of a file that no crate makes any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// It was as it had been written, and is removed.
+    /// The file was as it had been written, and is removed.
     Removed(String),
     /// Somebody changed it since, so it stays.
     Changed(String),

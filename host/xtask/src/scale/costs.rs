@@ -9,7 +9,8 @@ use serde_json::Value;
 /// Where it is in the repository.
 pub(super) const FILE: &str = "host/scale.json";
 
-/// The figures that the model reads: those that a pass of its own counts, and those that stores say of themselves.
+/// The figures that the model reads: those that a pass of its own counts, and those that stores say of
+/// themselves.
 const COUNTED: [&str; 1] = ["redis_commands"];
 const MEASURED: [&str; 4] = ["redis_us", "redis_memory_bytes", "postgres_transactions", "postgres_us"];
 
@@ -33,8 +34,8 @@ pub(super) struct Cost {
     /// Transactions of PostgreSQL, and how long its processes work on all of them, in seconds.
     pub(super) transactions: f64,
     pub(super) postgres: f64,
-    /// Bytes: over Redis' network, into its append-only file, those that stay in its memory, into PostgreSQL's log and
-    /// its tables.
+    /// Bytes: over Redis' network, into its append-only file, those that stay in its memory, into
+    /// PostgreSQL's log and its tables.
     pub(super) redis_network: f64,
     pub(super) redis_log: f64,
     pub(super) redis_memory: f64,
@@ -75,15 +76,16 @@ impl Costs {
         Self(value)
     }
 
-    /// What one unit costs while others are under way. What a request costs was measured with the queue on Redis only.
+    /// What one unit costs while others are under way. What a request costs was measured with the queue on
+    /// Redis only.
     pub(super) fn unit(&self, queue: Queue, unit: &str) -> Cost {
         let of_queue = &self.0[queue.key()]["units"][unit];
         let figures = if of_queue.is_null() { &self.0["redis"]["units"][unit] } else { of_queue };
         Cost::read(&figures["together"])
     }
 
-    /// What a job costs in a second in which its worker waits for the model. Commands are not counted there: one renews its
-    /// lease each second.
+    /// What a job costs in a second in which its worker waits for the model. Commands are not counted there:
+    /// one renews its lease each second.
     pub(super) fn held(&self, queue: Queue) -> Cost {
         let held = Cost::read(&self.0[queue.key()]["held"]);
         match queue {

@@ -1,4 +1,5 @@
-//! A deployment of so many replicas: what they ask of the stores, where that ends, and the network of queues that it is.
+//! A deployment of so many replicas: what they ask of the stores, where that ends, and the network of queues
+//! that it is.
 
 use std::ops::Range;
 
@@ -11,13 +12,15 @@ const WORKERS: f64 = 5.0;
 /// How busy a server may be: at 70 % customers of M/M/1 already wait 2.3 times as long as they are served.
 pub(super) const MOST_BUSY: f64 = 0.7;
 
-/// For how many seconds Redis keeps jobs that have ended (`JOBS_RETENTION_DAYS`, as it comes) and cached results.
+/// For how many seconds Redis keeps jobs that have ended (`JOBS_RETENTION_DAYS`, as it comes) and cached
+/// results.
 const JOBS_KEPT: f64 = 7.0 * 86_400.0;
 const RESULTS_KEPT: f64 = 3_600.0;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// The least number of visits that work is divided into. What is grouped with others takes part in less than one transaction.
+/// The least number of visits that work is divided into. What is grouped with others takes part in less than
+/// one transaction.
 const RAREST: f64 = 0.01;
 
 /// Quotients that are whole but for their last bit are whole.
@@ -147,9 +150,9 @@ impl Load {
 }
 
 impl Demand {
-    /// One flow through everything where a model is asked: all but one command of Redis come before that, and the run is written
-    /// before the last one. Otherwise what happens on Redis and in PostgreSQL has nothing to do with each other, and may happen
-    /// less than once each.
+    /// One flow through everything where a model is asked: all but one command of Redis come before that, and
+    /// the run is written before the last one. Otherwise what happens on Redis and in PostgreSQL has nothing
+    /// to do with each other, and may happen less than once each.
     fn flows(self, redis: &Visits, postgres: &Visits, asked: &Step) -> Vec<Flow> {
         if !self.asks_model {
             return [redis, postgres].into_iter().map(|visits| visits.flow(self.rate)).collect();
@@ -253,8 +256,8 @@ mod tests {
         redis_gib: 16.0,
     };
 
-    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a second. 1
-    /// KiB each of the jobs of a week and the misses of an hour is 1.17 GiB.
+    /// Hits 5, misses 5 and jobs 2 a second, 4 of them under way: 100 + 200 + 800 + 200 + 100 µs of Redis a
+    /// second. 1 KiB each of the jobs of a week and the misses of an hour is 1.17 GiB.
     #[test]
     fn a_replicas_demand_is_what_each_thing_costs_times_how_often_it_happens() {
         let demands = LOAD.demands(&costs(), 1.0);

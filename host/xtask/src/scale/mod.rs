@@ -1,8 +1,10 @@
-//! `cargo xtask scale`: what breaks first when there are more replicas, from what jobs and requests were measured to
-//! cost the stores.
+//! `cargo xtask scale`: what breaks first when there are more replicas, from what jobs and requests were
+//! measured to cost the stores.
 //!
-//! - `tests/scale/` measures, on the real binary and the real stores, and writes `host/scale.json` (`--measure`).
-//! - `costs.rs` reads that; `deployment.rs` makes a network of queues of it; `simulation/` simulates any such network.
+//! - `tests/scale/` measures, on the real binary and the real stores, and writes `host/scale.json`
+//!   (`--measure`).
+//! - `costs.rs` reads that; `deployment.rs` makes a network of queues of it; `simulation/` simulates any such
+//!   network.
 //! - `report.rs` is the tables, which are written into `host/docs/evidence/scale.md`.
 
 mod costs;
@@ -30,7 +32,8 @@ const MODEL: [&str; 2] = ["<!-- model: written by cargo xtask scale -->\n", "<!-
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure first what jobs and requests cost the stores: about ten minutes, best on a machine that does nothing else.
+    /// Measure first what jobs and requests cost the stores: about ten minutes, best on a machine that does
+    /// nothing else.
     #[arg(long)]
     measure: bool,
     /// Requests that each replica answers in a second.

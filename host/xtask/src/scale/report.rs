@@ -14,7 +14,8 @@ const DAY: f64 = 86_400.0;
 /// Sizes of deployments.
 const REPLICAS: [f64; 3] = [10.0, 100.0, 1_000.0];
 
-/// About how many events of one simulation are measured, and for how long in simulated seconds it is at least and at most.
+/// About how many events of one simulation are measured, and for how long in simulated seconds it is at least
+/// and at most.
 const EVENTS: f64 = 300_000.0;
 const SECONDS: (f64, f64) = (2.0, 120.0);
 
@@ -150,8 +151,8 @@ fn of_stations(outcome: &Outcome, from: usize, number: usize) -> Vec<&StationOut
     outcome.stations.iter().skip(from).take(number).collect()
 }
 
-/// How long is waited on the mean, and in the 99th percentile of the worst of these stations. What is offered more than
-/// its servers can do has no such time: it grows for as long as that lasts.
+/// How long is waited on the mean, and in the 99th percentile of the worst of these stations. What is offered
+/// more than its servers can do has no such time: it grows for as long as that lasts.
 fn queueing(servers: usize, busy: f64, stations: &[&StationOutcome]) -> String {
     let percent = busy * 100.0;
     if busy >= 1.0 {

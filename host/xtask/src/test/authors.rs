@@ -1,5 +1,5 @@
-//! What the tests of `agent-tool build` need that is large: componentize-js and esbuild, as the template of a new tool
-//! pins them, in a folder below target/. componentize-py they install themselves.
+//! What the tests of `agent-tool build` need that is large: componentize-js and esbuild, as the template of a
+//! new tool pins them, in a folder below target/. componentize-py they install themselves.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Chromium, in which the tests use the console as a person does, and the packages of tests/console/ that drive it.
+//! Chromium, in which the tests use the console as a person does, and the packages of tests/console/ that
+//! drive it.
 
 use std::path::Path;
 use std::process::Command;

@@ -19,12 +19,13 @@ pub(super) fn install(packages: &[&str], who: &str, what: &str) -> anyhow::Resul
     apt(&[], &[&["install", "--yes", "--no-install-recommends"], packages].concat())
 }
 
-/// Installs packages that this release of Debian may only have in its backports. The machine's list of sources stays as
-/// it is: ours is named for these commands alone. It is written into `folder`.
+/// Installs packages that this release of Debian may only have in its backports. The machine's list of
+/// sources stays as it is: ours is named for these commands alone. It is written into `folder`.
 pub(super) fn install_from_backports(packages: &[&str], folder: &Path) -> anyhow::Result<()> {
     ensure!(may_install(), "only root may install it, with apt-get");
     let archive = Archive::of_this_machine()?;
-    // Ours takes the place of /etc/apt/sources.list, which may be where the release itself stands: what is needed with them.
+    // Ours takes the place of /etc/apt/sources.list, which may be where the release itself stands: what is
+    // needed with them.
     let releases = [&*archive.release, &format!("{}-backports", archive.release)];
     let list = archive.write_list("deb", &releases, folder)?;
     let ours = [option("Dir::Etc::sourcelist", &list), "-oAPT::Get::List-Cleanup=0".to_owned()];
@@ -33,8 +34,8 @@ pub(super) fn install_from_backports(packages: &[&str], folder: &Path) -> anyhow
     apt(&ours, &[&["install", "--yes", "--no-install-recommends"], packages].concat())
 }
 
-/// Downloads the source of a package as another release of Debian has it, and returns its archive in `folder`. apt
-/// checks that it is what Debian has signed. Nothing of the machine's own lists changes.
+/// Downloads the source of a package as another release of Debian has it, and returns its archive in
+/// `folder`. apt checks that it is what Debian has signed. Nothing of the machine's own lists changes.
 pub(super) fn download_source(package: &str, release: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let lists = folder.join("lists");
     fs::create_dir_all(lists.join("partial")).context("making a folder for apt's lists")?;

@@ -1,6 +1,6 @@
-//! What the files in host/deploy/ are checked with: promtool and systemd-analyze of Debian, and the Python package
-//! kubernetes-validate, which has Kubernetes' schemas in it and a reader of YAML beside it, in a virtual environment below
-//! target/.
+//! What the files in host/deploy/ are checked with: promtool and systemd-analyze of Debian, and the Python
+//! package kubernetes-validate, which has Kubernetes' schemas in it and a reader of YAML beside it, in a
+//! virtual environment below target/.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The official clients of the Model Context Protocol that the service is tested with: the TypeScript SDK and the inspector in
-//! tests/mcp/, as its lock file names them, and the Python SDK.
+//! The official clients of the Model Context Protocol that the service is tested with: the TypeScript SDK and
+//! the inspector in tests/mcp/, as its lock file names them, and the Python SDK.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test there is, against the real parts. One file per kind of part that is installed
-//! when it is missing; each is quick when nothing is.
+//! `cargo xtask test`: every test there is, against the real parts. One file per kind of part that is
+//! installed when it is missing; each is quick when nothing is.
 
 mod authors;
 mod chromium;
@@ -29,12 +29,13 @@ use crate::ci::linting_compiler::LintingCompiler;
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
 
-/// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is judged by the
-/// same cases as the one before it, so that what fails was changed and not drawn. Another seed, or `PROPTEST_CASES`,
-/// looks for more.
+/// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is
+/// judged by the same cases as the one before it, so that what fails was changed and not drawn. Another seed,
+/// or `PROPTEST_CASES`, looks for more.
 const PROPTEST_RNG_SEED: &str = "2026";
 
-/// Which of the tests run once more with Valkey in Redis' place: the bad days that have Redis in them, and clusters.
+/// Which of the tests run once more with Valkey in Redis' place: the bad days that have Redis in them, and
+/// clusters.
 const ON_VALKEY: [&str; 2] = [
     "-E",
     "(package(acceptance) & test(/^bad_days::.*(redis|sentinel|replica)/)) | (package(backends) & test(/^redis_cluster/))",
@@ -75,8 +76,8 @@ pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     mongo::SERVER.find_or_install(repository)
 }
 
-/// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles instead
-/// of the usual one, and then everything that there is to lint.
+/// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles
+/// instead of the usual one, and then everything that there is to lint.
 pub(crate) fn run_all(
     repository: &Path,
     arguments: &Arguments,
@@ -87,15 +88,16 @@ pub(crate) fn run_all(
     let prepared = thread::scope(|scope| {
         // Downloads leave the processors to the compiler.
         let parts = scope.spawn(|| install_missing(repository));
-        // Another workspace with another target folder. It has steps that keep one processor busy for minutes, so the two
-        // take turns better than they follow each other.
+        // Another workspace with another target folder. It has steps that keep one processor busy for
+        // minutes, so the two take turns better than they follow each other.
         let tools = scope.spawn(|| {
             guests::build(repository, &guests::Arguments::default())?;
             let mut tests = cargo(&repository.join("guest-tools"), ["test", "--workspace", "--quiet"]);
             run(tests.args(of_compiler()).env("PROPTEST_RNG_SEED", seed_of_properties()))
         });
-        // The acceptance tests start the binary; they are no tests of its package, so cargo does not know. Built
-        // together with the tests, or the libraries would be built twice, with other features each time.
+        // The acceptance tests start the binary; they are no tests of its package, so cargo does not know.
+        // Built together with the tests, or the libraries would be built twice, with other features each
+        // time.
         let targets: &[&str] = if compiler.is_some() { &["--all-targets"] } else { &["--bins", "--tests"] };
         let host = run(cargo(repository, ["build", "--workspace"]).args(targets).args(of_compiler()));
         let [tools, parts] =

@@ -1,4 +1,5 @@
-//! A server that speaks MongoDB's protocol: the Python package SecantusDB. The crate `test-servers` looks for it there.
+//! A server that speaks MongoDB's protocol: the Python package SecantusDB. The crate `test-servers` looks for
+//! it there.
 
 use super::python::Environment;
 

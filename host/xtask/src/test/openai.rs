@@ -1,5 +1,5 @@
-//! The Python clients of OpenAI that `tests/it/openai_clients` uses as users do, the official SDK and LangChain's. Those for Node
-//! are the packages of tests/clients, which `peers.rs` installs.
+//! The Python clients of OpenAI that `tests/it/openai_clients` uses as users do, the official SDK and
+//! LangChain's. Those for Node are the packages of tests/clients, which `peers.rs` installs.
 
 use super::python::Environment;
 

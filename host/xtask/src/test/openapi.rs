@@ -1,5 +1,5 @@
-//! What is made from the service's OpenAPI document in `tests/it/openapi_clients`: generators of clients and a fuzzer. Those for
-//! Node are the packages of tests/openapi/.
+//! What is made from the service's OpenAPI document in `tests/it/openapi_clients`: generators of clients and
+//! a fuzzer. Those for Node are the packages of tests/openapi/.
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
     FOLDERS.into_iter().try_for_each(|folder| install_packages(&repository.join(folder)))
 }
 
-/// The same for the packages of any folder of tests/.
+/// Sees to it that Node and the packages of any folder of tests/ are there, as its lock file names them.
 pub(super) fn install_packages(folder: &Path) -> anyhow::Result<()> {
     if !folder.join("package.json").exists() {
         return Ok(());
@@ -38,7 +38,7 @@ pub(super) fn install_packages(folder: &Path) -> anyhow::Result<()> {
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder))
 }
 
-/// Its first number.
+/// First number of the version of Node.
 fn node_version() -> Option<u32> {
     let output = Command::new("node").arg("--version").output().ok()?;
     let version = String::from_utf8(output.stdout).ok()?;

@@ -1,5 +1,5 @@
-//! PgBouncer: the tests start one of their own. Debian 12 has a version that is refused, which is tested too; the one
-//! that is used is built from the source that Debian 13 has, in some ten seconds.
+//! PgBouncer: the tests start one of their own. Debian 12 has a version that is refused, which is tested too;
+//! the one that is used is built from the source that Debian 13 has, in some ten seconds.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,8 @@ const FIRST_FIT: (u32, u32) = (1, 21);
 /// The release of Debian whose source is built: the first with a fit version.
 const RELEASE: &str = "trixie";
 
-/// Sees to it that `pgbouncer` is there, and one that is fit. Where the second cannot be had it says so, and so does its test.
+/// Sees to it that `pgbouncer` is there, and one that is fit. Where the second cannot be had it says so, and
+/// so does its test.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
     if version().is_none() {
         debian::install(&["pgbouncer"], "the tests", "PgBouncer")?;

@@ -9,8 +9,8 @@ use crate::run::succeeds;
 /// Where our list of apt's sources is written.
 const LISTS: &str = "target/test-servers/apt";
 
-/// Sees to it that `valkey-server` is there if a package has it: Debian has it since 13, and in the backports of 12. Else it says
-/// so, and the tests say that they were not run.
+/// Sees to it that `valkey-server` is there if a package has it: Debian has it since 13, and in the backports
+/// of 12. Else it says so, and the tests say that they were not run.
 pub(super) fn find_or_install(repository: &Path) {
     if is_there() {
         return;

@@ -126,8 +126,8 @@ impl Proxy {
         self.orders.send_modify(|orders| orders.half_closes += 1);
     }
 
-    /// Holds every byte of the connections there are, for ever and without a word, as a firewall does that has forgotten them.
-    /// New ones pass.
+    /// Holds every byte of the connections there are, for ever and without a word, as a firewall does that
+    /// has forgotten them. New ones pass.
     pub fn forget(&self) {
         self.orders.send_modify(|orders| orders.forgets += 1);
     }

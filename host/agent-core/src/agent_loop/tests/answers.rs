@@ -15,8 +15,8 @@ fn says_of(index: usize, content: &str, outcome: ToolOutcome) -> Event {
     Event::ToolReturned { index, answer: ToolReturn { content: content.into(), receipt } }
 }
 
-/// Plays replies of calls by name and number, each of which is answered as `tool` says. Gives, per reply, what the
-/// refusals were.
+/// Plays replies of calls by name and number, each of which is answered as `tool` says. Gives, per reply,
+/// what the refusals were.
 fn play(replies: &[&[(&str, u64)]], tool: impl Fn(usize, u64) -> (String, ToolOutcome)) -> Vec<Vec<bool>> {
     let (mut run, mut step) = start(Limits { tokens: u64::MAX, ..Limits::default() });
     let mut refused = Vec::new();

@@ -55,8 +55,8 @@ fn calls_in_the_last_reply_are_ignored_and_the_transcript_stays_whole() {
 
 #[test]
 fn a_call_is_the_last_when_the_budget_would_have_no_room_for_words_after_it() {
-    // The first call used 1,000 + 200 of the budget and the second will read those 1,200 and an echo: about 10 more.
-    // After 256 of reply the third would read 1,466 and need 256: 1,200 + 1,210 + 256 + 1,466 + 256.
+    // The first call used 1,000 + 200 of the budget and the second will read those 1,200 and an echo: about
+    // 10 more. After 256 of reply the third would read 1,466 and need 256: 1,200 + 1,210 + 256 + 1,466 + 256.
     for (tokens, last_by) in [(4_388, None), (4_387, Some(Limit::Tokens)), (2_700, Some(Limit::Tokens))] {
         let (mut run, step) = start(limited(tokens));
         let step = run.on(asks_model(&step).replied(using(1_000, 200, echo(1)))).unwrap();

@@ -21,7 +21,7 @@ fn journals_of_the_version_before_still_fold() {
     let (_, step) =
         Run::resume(read(&[STARTED, ASKED, RETURNED, MARKERS[0], MARKERS[1]]), catalog()).unwrap();
     assert_eq!(asks_model(&step).last_by, Some(Limit::Iterations));
-    // That version did not say that this reply was to be the last one.
+    // The version that wrote this journal did not say that this reply was to be the last one.
     let (_, step) = Run::resume(read(&[STARTED, ASKED, RETURNED, ASKED]), catalog()).unwrap();
     let result = done(step);
     assert_eq!((result.stop_reason, result.iterations), (StopReason::MaxIterations, 2));
@@ -33,7 +33,8 @@ fn journals_of_the_version_before_still_fold() {
     assert_eq!(done(step).stop_reason, StopReason::Cancelled);
 }
 
-/// That version called tools whose answers did not fit and made more calls of a reply than this one does.
+/// The version that wrote these journals called tools whose answers did not fit and made more calls of a
+/// reply than this one does.
 #[test]
 fn answers_that_this_version_would_not_have_asked_for_are_taken_as_they_are() {
     let started = STARTED.replace("3000", "2000");
@@ -92,7 +93,8 @@ fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_rea
     assert_eq!(done(step), whole);
 }
 
-/// What tools called changes nothing about the run but how many such calls it has left, as often as it is told of one.
+/// What tools called changes nothing about the run but how many such calls it has left, as often as it is
+/// told of one.
 #[test]
 fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
     let (mut run, step) = start(Limits::default());
@@ -107,7 +109,8 @@ fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
     let asked = asks_model(&step).replied(asks_for(&[("1", "echo", json!({})), ("2", "echo", json!({}))]));
     let open = run.on(asked).unwrap();
     assert!(run.on(nested(2, 0)).is_err(), "there is no such call");
-    // The calls of one tool are answered in any order; of the first one of the second, nothing is known but its number.
+    // The calls of one tool are answered in any order; of the first one of the second, nothing is known but
+    // its number.
     for (event, count) in
         [(begun(0, 0), 1), (nested(0, 2), 3), (nested(0, 0), 3), (nested(1, 1), 5), (nested(0, 1), 5)]
     {

@@ -31,7 +31,8 @@ fn script() -> [Result<ModelReply, ModelError>; 3] {
     ]
 }
 
-/// A store that lets a certain number of events in and then hangs: whoever writes the next one is killed there.
+/// A store that lets a certain number of events in and then hangs: whoever writes the next one is killed
+/// there.
 struct Killing {
     runs: Arc<TestRuns>,
     events: usize,
@@ -155,7 +156,8 @@ async fn a_job_of_one_model_call_waits_for_no_journal_and_has_one_afterwards() {
     assert_eq!(runs.records().len(), 1);
 }
 
-/// The turn is appended before the queue is told: when that fails, the job is handed back and its model was paid.
+/// The turn is appended before the queue is told: when that fails, the job is handed back and its model was
+/// paid.
 #[tokio::test(start_paused = true)]
 async fn the_last_reply_of_a_job_in_a_conversation_is_stored_before_anything_follows_from_it() {
     for (conversation_id, stored) in [(None, 0), (Some("chat".to_owned()), 2)] {
@@ -223,7 +225,8 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
     assert_eq!(runs.events("run_job_1"), begun);
 }
 
-/// A store in which the last event of a worker that was replaced lands after its successor has read the journal.
+/// A store in which the last event of a worker that was replaced lands after its successor has read the
+/// journal.
 struct Late {
     runs: Arc<TestRuns>,
     event: Mutex<Option<Event>>,
@@ -250,7 +253,8 @@ impl Journal for Late {
     }
 }
 
-/// It holds the lease, so it does not leave the job to somebody who would have to wait for that to end.
+/// A successor holds the lease, so it does not leave the job to somebody who would have to wait for that to
+/// end.
 #[tokio::test(start_paused = true)]
 async fn a_successor_goes_on_behind_the_last_event_of_whom_it_replaced() {
     // What the worker before had been told when it was replaced.
@@ -371,7 +375,7 @@ async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says
     assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
 }
 
-/// Its run was told to stop, so that nothing drives it when its owner cancels the job.
+/// The job's run was told to stop, so that nothing drives it when its owner cancels the job.
 #[tokio::test(start_paused = true)]
 async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_one_cost() {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));

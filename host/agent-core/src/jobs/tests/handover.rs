@@ -45,7 +45,8 @@ async fn nothing_is_claimed_with_an_end_while_the_provider_fails() {
     let both = async { (bench.ended(&first).await, bench.ended(&second).await) };
     let (first, second) = bench.work_while(both).await;
     assert_eq!((first.status, second.status), (JobStatus::Completed, JobStatus::Completed));
-    // The first end is a job handed back while the provider is down; the second one is the trial that finds it well.
+    // The first end is a job handed back while the provider is down; the second one is the trial that finds
+    // it well.
     assert!(bench.queue.handed_over() <= 1, "{}", bench.queue.handed_over());
     assert_eq!(bench.noted()[0], AttemptOutcome::HandedBack);
 }
@@ -67,7 +68,8 @@ async fn nothing_is_claimed_with_an_end_when_the_worker_stops_or_there_is_no_per
                 permits.push(bench.admission.acquire().await);
             }
             if !stops {
-                // Queues up behind the run that is under way, and has its permit before the queue is told of the end.
+                // Queues up behind the run that is under way, and has its permit before the queue is told of
+                // the end.
                 permits.push(bench.admission.acquire().await);
             }
             bench.ended(&first).await

@@ -1,4 +1,4 @@
-//! That nothing is lost in silence, and that nothing waits for the store.
+//! Tests that nothing is lost in silence, and that nothing waits for the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -156,7 +156,7 @@ async fn a_run_too_big_for_the_queue_has_a_record_and_no_journal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_counted_as_lost_once() {
-    // Its journal did not fit, and then there is no place for its record either.
+    // The run's journal did not fit, and then there is no place for its record either.
     let full = bench(Backlog { runs: 0, bytes: 500 });
     full.run("run_1");
     assert_eq!(full.lost(), 1);
@@ -268,7 +268,8 @@ async fn a_failed_attempt_that_is_recorded_late_does_not_replace_the_end_of_its_
     }
 }
 
-/// Requests that come one after the other share a commit; what a job or a waiting function ends with does not wait for others.
+/// Requests that come one after the other share a commit; what a job or a waiting function ends with does not
+/// wait for others.
 #[tokio::test(start_paused = true)]
 async fn runs_of_requests_gather_behind_those_that_were_taken_unless_somebody_waits() {
     let Bench { store, behind, drain, .. } = bench(Backlog::default());

@@ -17,7 +17,7 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// That model, told these instructions.
+    /// An answerer that asks `model` under these instructions.
     pub fn new(model: String, instructions: Option<&str>) -> Self {
         let digest = instructions.map(|text| format!("sha256:{:x}", Sha256::digest(text)));
         Self { model, instructions: digest }

@@ -339,7 +339,7 @@ async fn a_follower_whose_tools_are_others_by_now_does_not_get_what_the_leader_m
 async fn questions_with_other_tools_are_other_questions() {
     let toolbox = Arc::new(EchoTools::new(&["add", "echo", "read"]));
     let bench = bench_with(ScriptedInvoke::answering("4"), toolbox);
-    // That of a caller who chose nothing is what it was before tools could be chosen.
+    // The key for a caller who chose nothing is what it was before tools could be chosen.
     bench.ask("q").await.unwrap();
     let key = key::of("q", &Options::default(), &Answerer::new("m".into(), None), "sha256:echo", "");
     assert_eq!(bench.cache.kept()[0].0, key);
@@ -347,7 +347,7 @@ async fn questions_with_other_tools_are_other_questions() {
         (vec!["add", "echo"], false),
         (vec!["add"], false),
         (vec![], false),
-        // The same tools in other words.
+        // Tools in another order, or named twice, are one set.
         (vec!["echo", "add", "echo"], true),
         (vec!["read", "echo", "add"], true),
     ] {
@@ -408,7 +408,7 @@ async fn nobody_waits_until_a_result_is_kept_and_who_asks_meanwhile_gets_it() {
     assert_eq!((answer.unwrap().cached, start.elapsed()), (Some(false), SECOND));
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(true));
     assert_eq!((start.elapsed(), bench.agent.asked().len()), (SECOND, 1));
-    // It could not be kept.
+    // The result could not be kept.
     tokio::time::sleep(PATIENCE * 2).await;
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
     assert_eq!(bench.agent.asked().len(), 2);

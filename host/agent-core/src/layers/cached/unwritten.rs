@@ -1,5 +1,5 @@
-//! A cache whose results are written behind the answers. Those that are on their way are remembered, so that who asks again
-//! meanwhile is answered all the same, and so that deleting waits for them.
+//! A cache whose results are written behind the answers. Those that are on their way are remembered, so that
+//! who asks again meanwhile is answered all the same, and so that deleting waits for them.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -54,8 +54,8 @@ impl std::fmt::Debug for WriteBehindCache {
     }
 }
 
-/// Most results that are on their way at once. They are held in memory, and a cache that does not answer is given up after
-/// a quarter of a second each.
+/// Most results that are on their way at once. They are held in memory, and a cache that does not answer is
+/// given up after a quarter of a second each.
 const MOST: usize = 1_000;
 
 /// The results, by key.

@@ -7,7 +7,8 @@ use crate::words::{StopReason, ToolOutcome};
 
 use super::*;
 
-/// Tools that answer with as many bytes as their argument `bytes` says, and know how many of them ran at once.
+/// Tools that answer with as many bytes as their argument `bytes` says, and know how many of them ran at
+/// once.
 struct Counting {
     echo: EchoTools,
     now: AtomicUsize,

@@ -13,8 +13,9 @@ use super::*;
 use crate::ports::NestedTools;
 use crate::words::{StopReason, ToolReceipt, ToolSpec};
 
-/// `script` makes the calls in its argument `calls`, a list of names and texts, one after another or `atOnce`, and
-/// returns outcome and code of each. The other tools take a millisecond, or for ever when their argument `hang` says so.
+/// `script` makes the calls in its argument `calls`, a list of names and texts, one after another or
+/// `atOnce`, and returns outcome and code of each. The other tools take a millisecond, or for ever when their
+/// argument `hang` says so.
 struct Scripts {
     catalog: Arc<Catalog>,
     /// Call ids of the calls it got.
@@ -52,7 +53,8 @@ impl Scripts {
         Self::of(&["look", "mine", "pay"])
     }
 
-    /// `pay` is neither read-only nor idempotent, `mine` tells users apart. `script` says of itself that it is read-only.
+    /// `pay` is neither read-only nor idempotent, `mine` tells users apart. `script` says of itself that it
+    /// is read-only.
     fn of(names: &[&str]) -> Self {
         let tool = |name: &str| ToolSpec {
             name: name.into(),
@@ -139,7 +141,8 @@ fn at_once(id: &'static str, call: (&str, &str), count: usize) -> (&'static str,
     (id, "script", json!({ "calls": vec![call; count], "atOnce": true }))
 }
 
-/// The calls that tools made, in the order in which they were answered: index, number, name, outcome and code.
+/// The calls that tools made, in the order in which they were answered: index, number, name, outcome and
+/// code.
 fn nested_returned(journal: &TestJournal) -> Vec<(usize, u32, String, ToolOutcome, Option<String>)> {
     let events = journal.events();
     let returned = events.into_iter().filter_map(|event| match event {
@@ -165,7 +168,7 @@ async fn a_tool_calls_others_each_with_its_receipt_in_the_journal() {
     let (tools, journal) = (Scripts::new(), TestJournal::default());
     let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
 
-    // Their ids are made of the outer call's.
+    // Ids of nested calls are made of the outer call's.
     assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.0", "run_1.1.0.1"]);
     let (ok, unknown) = (ToolOutcome::Ok, ToolOutcome::UnknownTool);
     let expected = [
@@ -335,7 +338,8 @@ async fn a_script_that_was_killed_is_not_run_again_whatever_it_says_of_itself() 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_journaled_is_neither_made_nor_told() {
     let calls = [script("a", &[("look", "{}"), ("pay", "{}")])];
-    // 0 started, 1 replied, 2 tools_started, 3 look returned, 4 pay started, 5 pay returned, 6 script returned
+    // 0 started, 1 replied, 2 tools_started, 3 look returned, 4 pay started, 5 pay returned, 6 script
+    // returned
     for (fail_at, called, told) in [(2, 0, 0), (3, 2, 0), (4, 2, 1), (5, 3, 1), (6, 3, 2)] {
         let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("so"))]);
         let (tools, journal) = (Scripts::new(), TestJournal::failing_at(fail_at));

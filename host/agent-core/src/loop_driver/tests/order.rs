@@ -3,7 +3,8 @@
 use super::*;
 use crate::words::{ToolReceipt, ToolSpec};
 
-/// `look` is read-only; `put` and `pay` destroy something, and `put` may be called again all the same. They take as many milliseconds as their argument `ms` says.
+/// `look` is read-only; `put` and `pay` destroy something, and `put` may be called again all the same. They
+/// take as many milliseconds as their argument `ms` says.
 struct Logged {
     catalog: Arc<Catalog>,
     log: Mutex<Vec<String>>,

@@ -1,5 +1,5 @@
-//! How records, audit lines and counts look in a store: as JSON, within the limits of the port. Every store uses this, so
-//! that all of them take and refuse the same.
+//! How records, audit lines and counts look in a store: as JSON, within the limits of the port. Every store
+//! uses this, so that all of them take and refuse the same.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 
-/// A record as it is stored. It is read back here once: numbers that JSON has no form for, or schemas that are nested
-/// deeper than a reader follows, would make a record that nobody can read.
+/// A record as it is stored. It is read back here once: numbers that JSON has no form for, or schemas that
+/// are nested deeper than a reader follows, would make a record that nobody can read.
 pub fn encode_record(name: &str, record: &ComponentRecord) -> Result<String, VersionsError> {
     check_size("the name of the component", name.len(), MOST_NAME_BYTES)?;
     let json = serde_json::to_string(record).map_err(|error| unreadable(name, &error))?;
@@ -60,8 +60,8 @@ pub fn check_component(name: &str, digest: &str, component: &KeptComponent) -> R
     check_size("the signature of the component", signature, MOST_SIGNATURE_BYTES)
 }
 
-/// The digests whose components must stay: those of the versions, and what serves. A digest that is too long is left out:
-/// nothing can be kept under it.
+/// The digests whose components must stay: those of the versions, and what serves. A digest that is too long
+/// is left out: nothing can be kept under it.
 pub fn needed_digests(record: &ComponentRecord) -> BTreeSet<&str> {
     let versions = record.versions.iter().map(|version| &version.digest);
     let digests = versions.chain(&record.active).map(String::as_str);

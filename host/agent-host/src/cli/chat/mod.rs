@@ -1,5 +1,5 @@
-//! `agent-host chat`: a conversation with a running service, at the terminal. What was said goes along with each question, so
-//! the service keeps nothing between two.
+//! `agent-host chat`: a conversation with a running service, at the terminal. What was said goes along with
+//! each question, so the service keeps nothing between two.
 
 mod client;
 mod events;

@@ -1,4 +1,5 @@
-//! `agent-host doctor`: whether a service with these settings would work here, and what to do where it would not.
+//! `agent-host doctor`: whether a service with these settings would work here, and what to do where it would
+//! not.
 //!
 //! Every check is made, whatever the others find, and changes nothing: no table is made, no run begun, no
 //! file written but compiled components in their cache. `stores` has the checks of the stores, `approvals`

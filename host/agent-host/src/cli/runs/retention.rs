@@ -1,4 +1,5 @@
-//! `agent-host runs sweep` and `agent-host runs forget`: remove what has ended, after saying how much that is.
+//! `agent-host runs sweep` and `agent-host runs forget`: remove what has ended, after saying how much that
+//! is.
 
 use parking_lot::Mutex;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};

@@ -48,7 +48,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     let log = Log::from_vars(&ProcessEnv)?;
     let observer = meter.clone();
     let host = load(tool_host::Config { observer, ..host_config(&config, guest_runtime).await? }).await?;
-    // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of interest.
+    // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of
+    // interest.
     telemetry::install(&log, Destination::Command, None)?;
     for ToolFault { file, error } in host.faults() {
         tracing::error!(file, error, "a tool component cannot be loaded");
@@ -61,7 +62,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     }
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
-    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a service.
+    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a
+    // service.
     let deadline = Instant::now() + config.timeout * 2;
     let caller = Principal {
         user_id: arguments.user.clone(),
@@ -86,7 +88,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     Ok(if succeeded { Exit::Success } else { Exit::Failure })
 }
 
-/// The arguments as a model's would be after they were read; what is no JSON object is refused with its place.
+/// The arguments as a model's would be after they were read; what is no JSON object is refused with its
+/// place.
 pub(super) fn read_arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
     let mut read = String::new();
     let text = if text == "-" {

@@ -1,7 +1,7 @@
 //! `agent-host tool install`: from a registry or a file into the tools folder.
 //!
-//! In two steps, between which somebody can be asked: [`fetch`] has the bytes, checked against their digests; `place` puts
-//! them where they serve.
+//! In two steps, between which somebody can be asked: [`fetch`] has the bytes, checked against their digests;
+//! `place` puts them where they serve.
 
 mod place;
 

@@ -1,5 +1,6 @@
-//! `agent-host tools versions`, `diff`, `approve`, `rollback` and the rest: the versions of components that all replicas agree
-//! on. They read and write the store (`DATABASE_URL`), and a service that runs on it follows within a second.
+//! `agent-host tools versions`, `diff`, `approve`, `rollback` and the rest: the versions of components that
+//! all replicas agree on. They read and write the store (`DATABASE_URL`), and a service that runs on it
+//! follows within a second.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

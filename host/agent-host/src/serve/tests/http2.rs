@@ -142,7 +142,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [head.as_slice(), payload].concat()
 }
 
-/// Opens streams and resets each at once (CVE-2023-44487), `at_once` of them between two looks of the service.
+/// Opens streams and resets each at once (CVE-2023-44487), `at_once` of them between two looks of the
+/// service.
 async fn flood(bench: &Bench, at_once: u32) {
     const MOST: u32 = 20_000;
     // `GET http://test/slow`, without any indexing.

@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::config::{Headers, HttpUrl, Sampling};
 
-/// A collector that gives each export the next of these answers, on a connection of its own; to be driven beside them.
+/// A collector that gives each export the next of these answers, on a connection of its own; to be driven
+/// beside them.
 async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = HttpUrl::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();

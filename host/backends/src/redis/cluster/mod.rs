@@ -1,13 +1,15 @@
 //! A cluster: each query is sent to the node that has the hash slot of its keys.
 //!
-//! It is not the cluster client of the crate `redis`. That one sends a command again whose answer it did not see, also one
-//! that must not be carried out twice; it loads a script on all nodes at once, so that one node that is away keeps all others
-//! from running it; and all nodes are one connection to it, behind which one circuit breaker could not tell them apart. Here
-//! each node is a [`Server`]: with a connection, timeouts and a circuit of its own.
+//! It is not the cluster client of the crate `redis`. That one sends a command again whose answer it did not
+//! see, also one that must not be carried out twice; it loads a script on all nodes at once, so that one node
+//! that is away keeps all others from running it; and all nodes are one connection to it, behind which one
+//! circuit breaker could not tell them apart. Here each node is a [`Server`]: with a connection, timeouts and
+//! a circuit of its own.
 //!
-//! What the nodes say about slots (`topology.rs`) is asked for when it is first needed, and again when a node does not answer
-//! or says that it does not have a slot or is cut off from the others. A slot that is being moved is not followed key by key
-//! (`ASK`): until it has moved, scripts of more than one key do not work there anyway, whoever sends them.
+//! What the nodes say about slots (`topology.rs`) is asked for when it is first needed, and again when a node
+//! does not answer or says that it does not have a slot or is cut off from the others. A slot that is being
+//! moved is not followed key by key (`ASK`): until it has moved, scripts of more than one key do not work
+//! there anyway, whoever sends them.
 
 mod topology;
 
@@ -60,8 +62,8 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     topology: Topology,
-    /// Nodes that did not answer, or that are cut off from the others: before they are asked for anything else, the others are
-    /// asked whether they still have their slots.
+    /// Nodes that did not answer, or that are cut off from the others: before they are asked for anything
+    /// else, the others are asked whether they still have their slots.
     suspects: HashSet<Host>,
 }
 
@@ -196,8 +198,8 @@ impl Cluster {
 }
 
 impl Shared {
-    /// Asks the nodes who has which slots. Whoever comes while they are asked waits for the same answer, but no longer than the
-    /// nodes have: the one who asks may be a claim that nobody polls any more.
+    /// Asks the nodes who has which slots. Whoever comes while they are asked waits for the same answer, but
+    /// no longer than the nodes have: the one who asks may be a claim that nobody polls any more.
     async fn refresh(&self) -> Result<(), QueryError> {
         let mut asked = timeout(TOPOLOGY_TIMEOUT, self.asked.lock()).await.ok();
         if asked.as_deref().is_some_and(|at| at.is_some_and(|at| at.elapsed() < TOPOLOGY_PAUSE)) {
@@ -222,7 +224,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Those that the address names, and the masters that are known.
+    /// Nodes that the address names, and the masters that are known.
     fn nodes_to_ask(&self) -> Vec<ConnectionInfo> {
         let mut nodes = self.seeds.clone();
         let named: Vec<_> = self.seeds.iter().filter_map(host_of).collect();
@@ -242,7 +244,8 @@ impl Shared {
         }
     }
 
-    /// The circuit breaker of a new connection to a node: a probe that finds it there closes all of that node.
+    /// The circuit breaker of a new connection to a node: a probe that finds it there closes all of that
+    /// node.
     fn circuit(&self, host: &Host, all: &[Host]) -> CircuitBreaker {
         let mut circuits = self.circuits.lock();
         circuits.retain(|known, _| all.contains(known));

@@ -30,12 +30,11 @@ pub(super) struct ChangedRow {
 
 /// [`ChangedRow::kind`] of an event that was inserted: its run and number.
 pub(super) const APPENDED: i64 = 0;
-/// The same of a lease that was renewed: its job, and whether somebody asked to cancel that.
+/// [`ChangedRow::kind`] of a lease that was renewed: its job, and whether somebody asked to cancel that.
 pub(super) const RENEWED: i64 = 1;
-/// The same of an attempt that has ended: its job, and the status of that.
+/// [`ChangedRow::kind`] of an attempt that has ended: its job, and the status of that.
 pub(super) const ENDED: i64 = 2;
 
-/// What has changed.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     appended: HashSet<(String, i64)>,

@@ -1,12 +1,15 @@
-//! Claims that are made with the end of an attempt: a worker that ends a job is given the next one in the same commit.
+//! Claims that are made with the end of an attempt: a worker that ends a job is given the next one in the
+//! same commit.
 //!
-//! Only jobs that wait are claimed here, and none while there is a stalled one, or where the one at hand has killed as many
-//! workers as may. Then the end claims nothing, and its worker claims by itself (`queue/statements.rs`), where such jobs come
-//! first and are ended if need be. So nothing of this can end a job, and whoever waits behind a stalled one does so as before.
+//! Only jobs that wait are claimed here, and none while there is a stalled one, or where the one at hand has
+//! killed as many workers as may. Then the end claims nothing, and its worker claims by itself
+//! (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing of this can end a
+//! job, and whoever waits behind a stalled one does so as before.
 
 use serde::Deserialize;
 
-/// What the lane calls the answer that is a job which was claimed: the token of the claim, and the job as JSON.
+/// What the lane calls the answer that is a job which was claimed: the token of the claim, and the job as
+/// JSON.
 pub(super) const CLAIMED: i64 = 3;
 
 /// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
@@ -17,8 +20,8 @@ pub(crate) const MOST_LOSSES: i64 = 20;
 #[derive(Debug)]
 pub(crate) struct NextClaim {
     pub(crate) worker: String,
-    /// Of the claim that is made: the same one however often the end is handed in, so that a claim whose answer was lost is
-    /// found again.
+    /// Of the claim that is made: the same one however often the end is handed in, so that a claim whose
+    /// answer was lost is found again.
     pub(crate) token: String,
     /// How many ms it lasts.
     pub(crate) lease: i64,
@@ -42,16 +45,16 @@ pub(crate) struct ClaimRow {
     pub(crate) losses: i64,
 }
 
-/// The arguments of `json_object` that make the text of a [`ClaimRow`]: an answer of the lane has the same columns whatever
-/// was written.
+/// The arguments of `json_object` that make the text of a [`ClaimRow`]: an answer of the lane has the same
+/// columns whatever was written.
 const CLAIM_AS_JSON: &str = "\
     'id', id, 'run_id', run_id, 'user_id', user_id, 'query', query, 'user_tier', user_tier, 'user_role', user_role, \
     'conversation_id', conversation_id, 'status', status, 'attempts_made', attempts_made, 'created_at', created_at, \
     'traceparent', traceparent, 'claims', claims, 'losses', losses";
 
-/// The tables of a claim, on top of `claimant` with the columns `next_worker`, `next_token`, `lease` and `number`, counted
-/// from 1: `next` has as many jobs as there are claimants, or fewer. `lock` is what PostgreSQL needs so that no two claim the
-/// same one.
+/// The tables of a claim, on top of `claimant` with the columns `next_worker`, `next_token`, `lease` and
+/// `number`, counted from 1: `next` has as many jobs as there are claimants, or fewer. `lock` is what
+/// PostgreSQL needs so that no two claim the same one.
 pub(super) fn next_jobs(lock: &str) -> String {
     format!(
         "ready AS MATERIALIZED ( \
@@ -78,7 +81,7 @@ pub(super) const RENEW_IN_SQLITE: &str = "\
     UPDATE jobs SET due_at = (SELECT ms FROM clock) + $2 \
     WHERE status = 'active' AND token IN (SELECT value FROM json_each($1))";
 
-/// The same. `$1` an array.
+/// Renews the leases that were claimed by these tokens before, for `$2` ms. `$1` an array.
 pub(super) const RENEW_IN_POSTGRES: &str = "\
     UPDATE jobs SET due_at = (SELECT ms FROM clock) + $2 WHERE status = 'active' AND token = ANY($1)";
 

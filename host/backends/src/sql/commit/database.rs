@@ -1,5 +1,5 @@
-//! One commit of the lane: in one transaction of either database. What was kept out of a journal is then held against what
-//! stands there.
+//! One commit of the lane: in one transaction of either database. What was kept out of a journal is then held
+//! against what stands there.
 
 use std::collections::HashMap;
 
@@ -62,9 +62,10 @@ impl Commit for Write {
     }
 }
 
-/// Ends with a claim that were handed in before, or committed without an answer, took effect then. The jobs that were claimed
-/// with them are found by the tokens of those claims, and their leases begin anew. One that claimed nothing, or whose next
-/// job somebody else has by now, is told that it lost its lease, like an end without a claim.
+/// Ends with a claim that were handed in before, or committed without an answer, took effect then. The jobs
+/// that were claimed with them are found by the tokens of those claims, and their leases begin anew. One that
+/// claimed nothing, or whose next job somebody else has by now, is told that it lost its lease, like an end
+/// without a claim.
 async fn find_claims(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
     let refused: Vec<(usize, &AttemptRow, &NextClaim)> = writes
         .iter()
@@ -129,8 +130,8 @@ const FIND_IN_SQLITE: &str = "\
     LEFT JOIN run_events e ON e.run_id = a.value ->> 0 AND e.sequence = a.value ->> 1 \
     LEFT JOIN run_events l ON l.run_id = a.value ->> 0 AND l.sequence = a.value ->> 2";
 
-/// What kept each of these appends out, in one statement however many they are. Events never change, so what stands there now
-/// is what stood there at the commit.
+/// What kept each of these appends out, in one statement however many they are. Events never change, so what
+/// stands there now is what stood there at the commit.
 async fn find(pool: &SqlPool, kept_out: &[(usize, &Entry)]) -> Result<Vec<StoredUnderKey>, sqlx::Error> {
     let appends: Vec<&AppendRow> = kept_out.iter().filter_map(|(_, entry)| entry.append()).collect();
     if appends.is_empty() {

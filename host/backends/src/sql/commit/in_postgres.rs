@@ -1,5 +1,5 @@
-//! A commit in PostgreSQL: one statement, and so one round trip, whatever is written. Its parts are common table expressions
-//! that see nothing of each other, but for what they read from each other's answers.
+//! A commit in PostgreSQL: one statement, and so one round trip, whatever is written. Its parts are common
+//! table expressions that see nothing of each other, but for what they read from each other's answers.
 
 use sqlx::{AssertSqlSafe, Postgres as Driver};
 
@@ -107,7 +107,8 @@ fn end_attempts<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     parts.answer(format!("SELECT {ENDED}::bigint, id, NULL, status FROM ended"));
 }
 
-/// Claims for those whose ends take effect: the claims of this statement are no others' for as long as the ends are not.
+/// Claims for those whose ends take effect: the claims of this statement are no others' for as long as the
+/// ends are not.
 fn claim<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     let claims = batch.claims();
     if claims.is_empty() {
@@ -191,8 +192,8 @@ fn append<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     ));
 }
 
-/// One statement cannot write a row twice: of the records of a run the last one counts. They are written in the order of
-/// their runs, so that processes which write the same ones do not wait for each other.
+/// One statement cannot write a row twice: of the records of a run the last one counts. They are written in
+/// the order of their runs, so that processes which write the same ones do not wait for each other.
 fn save<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     let records = &batch.records;
     let rows = parts.unnest([
@@ -248,7 +249,7 @@ impl<'a> Parts<'a> {
     }
 
     fn text(&self) -> String {
-        // It gives the columns their names and types.
+        // `none` gives the columns their names and types.
         let none = "SELECT 0::bigint AS kind, NULL::text AS id, NULL::bigint AS number, NULL::text AS text WHERE FALSE";
         let answers = [none].into_iter().chain(self.answers.iter().map(String::as_str)).collect::<Vec<_>>();
         let answers = answers.join(" UNION ALL ");

@@ -1,8 +1,9 @@
 //! A commit in SQLite: one exchange with the thread that SQLite runs on, whatever is written.
 //!
-//! It is flushed whether anybody relies on it or not. How far SQLite flushes is a setting of the connection, which those
-//! writes share that are relied on; it is set when the text of a statement is prepared and not when that is run, and not
-//! within a transaction, so that two more exchanges around a commit would be the price.
+//! It is flushed whether anybody relies on it or not. How far SQLite flushes is a setting of the connection,
+//! which those writes share that are relied on; it is set when the text of a statement is prepared and not
+//! when that is run, and not within a transaction, so that two more exchanges around a commit would be the
+//! price.
 
 use sqlx::{AssertSqlSafe, Sqlite as Driver};
 
@@ -13,8 +14,8 @@ use super::runs::AppendRow;
 use super::values::{ROWS_AT_ONCE, Statements, Value};
 use crate::sql::Sqlite;
 
-/// How many statements a text may have that stays prepared. The driver keeps a hundred texts with all their statements, each of
-/// up to 20 KB, and hardly any text of a larger batch occurs twice.
+/// How many statements a text may have that stays prepared. The driver keeps a hundred texts with all their
+/// statements, each of up to 20 KB, and hardly any text of a larger batch occurs twice.
 const MOST_PREPARED: usize = 6;
 
 /// The columns of a record.
@@ -101,8 +102,8 @@ fn renew<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
     }
 }
 
-/// Claims for those whose ends will take effect, before they do: what held them then is still to be seen. Jobs that are added in
-/// this commit are among those that can be claimed.
+/// Claims for those whose ends will take effect, before they do: what held them then is still to be seen.
+/// Jobs that are added in this commit are among those that can be claimed.
 fn claim<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
     let rows: Vec<_> = batch
         .claims()
@@ -160,8 +161,9 @@ fn end_attempts<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
     }
 }
 
-/// The events of an append are in one statement, which decides about all of them: reading the table that it writes to, it
-/// sees nothing of what it writes. What does not fit into it follows where the first event is the append's.
+/// The events of an append are in one statement, which decides about all of them: reading the table that it
+/// writes to, it sees nothing of what it writes. What does not fit into it follows where the first event is
+/// the append's.
 fn append<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
     for appends in together(&batch.appends) {
         let mut firsts = Vec::new();
@@ -213,8 +215,8 @@ fn append_rest<'a>(statements: &mut Statements<'a>, append: &'a AppendRow) {
     }
 }
 
-/// Writes records anew, the last one of a run behind the others. One that comes with events is written where these are going
-/// to be.
+/// Writes records anew, the last one of a run behind the others. One that comes with events is written where
+/// these are going to be.
 fn save<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
     let rows: Vec<_> = batch
         .records
@@ -249,7 +251,7 @@ fn rows(append: &AppendRow) -> impl Iterator<Item = (i64, &String)> {
     (append.first..).zip(&append.events)
 }
 
-/// Those that go into one statement together.
+/// Groups the appends that go into one statement together.
 fn together<'a, 'b>(mut appends: &'b [&'a AppendRow]) -> Vec<&'b [&'a AppendRow]> {
     let mut statements = Vec::new();
     while !appends.is_empty() {

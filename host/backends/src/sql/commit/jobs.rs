@@ -1,5 +1,5 @@
-//! What is written about jobs together with other writes: that they are added, that their leases are renewed, and that
-//! attempts end. What may become of a job otherwise is said in `queue/statements.rs`.
+//! What is written about jobs together with other writes: that they are added, that their leases are renewed,
+//! and that attempts end. What may become of a job otherwise is said in `queue/statements.rs`.
 
 use std::sync::Arc;
 
@@ -84,8 +84,8 @@ pub(super) const END_ATTEMPTS: &str = "\
     FROM attempt WHERE id = job_id AND token = job_token AND status = 'active'";
 
 impl NewJob {
-    /// Its ids are new, unless its submitter chose that of the job. Ids of jobs grow with time, which is the order of the
-    /// queue and of lists.
+    /// Ids of the job and its run are new, unless its submitter chose that of the job. Ids of jobs grow with
+    /// time, which is the order of the queue and of lists.
     pub(crate) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
         Self {
             id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),

@@ -1,11 +1,12 @@
-//! The commit lane of a database: what the queue and the store of runs write at the same time is committed in one
-//! transaction.
+//! The commit lane of a database: what the queue and the store of runs write at the same time is committed in
+//! one transaction.
 //!
-//! There is one lane for each `SqlPool`; its clones have it in common. A write that the database refuses fails alone. What
-//! is not written here goes its own way to the database: what is rare, and what reads before it writes.
+//! There is one lane for each `SqlPool`; its clones have it in common. A write that the database refuses
+//! fails alone. What is not written here goes its own way to the database: what is rare, and what reads
+//! before it writes.
 //!
-//! `write.rs` says what can be written, `database.rs` how: in one exchange with SQLite's thread (`in_sqlite.rs`), or in one
-//! statement of PostgreSQL's (`in_postgres.rs`).
+//! `write.rs` says what can be written, `database.rs` how: in one exchange with SQLite's thread
+//! (`in_sqlite.rs`), or in one statement of PostgreSQL's (`in_postgres.rs`).
 
 mod batch;
 mod claims;
@@ -42,8 +43,8 @@ trait Commit: ByteSize + Send + Sync + Sized + 'static {
         vec![writes]
     }
 
-    /// Commits all of them or none, and says what came of each. It may be called again with what it had already committed,
-    /// when that did not come out.
+    /// Commits all of them or none, and says what came of each. It may be called again with what it had
+    /// already committed, when that did not come out.
     fn commit(
         pool: &SqlPool,
         writes: &[Self],
@@ -57,8 +58,8 @@ pub(super) struct Commits(Submitter<Write, Outcome<Write>>);
 type Outcome<W> = Result<<W as Commit>::Answer, CommitError>;
 
 impl Commits {
-    /// Who submits writes to the lane of that database, and the background task that commits them. It need not run more
-    /// than once for a database; more of them take over when the first one breaks off.
+    /// Who submits writes to the lane of that database, and the background task that commits them. It need
+    /// not run more than once for a database; more of them take over when the first one breaks off.
     pub(super) fn new(pool: &SqlPool) -> (Self, Writer) {
         let (submitter, writer) = open(pool.clone(), pool.lane());
         (Self(submitter), writer)
@@ -89,8 +90,8 @@ async fn commit_all<W: Commit>(pool: SqlPool, batches: Arc<Batches<W, Outcome<W>
     }
 }
 
-/// Commits all, if need be in parts: a write that the database refuses must not fail the others, so a refused batch is
-/// halved until the writes to blame stand alone. A database that is gone fails all that are left.
+/// Commits all, if need be in parts: a write that the database refuses must not fail the others, so a refused
+/// batch is halved until the writes to blame stand alone. A database that is gone fails all that are left.
 async fn commit_batch<W: Commit>(pool: &SqlPool, writes: &[W]) -> Vec<Outcome<W>> {
     let mut outcomes = Vec::with_capacity(writes.len());
     // The parts that are left, the next one last.

@@ -1,7 +1,8 @@
 //! What is written about runs: their events and their records.
 //!
-//! The first event of an append decides about all of it. Journals have no gaps, so where the first one was free the
-//! others are. Where it was written before, in the same epoch and with the same text, so were they if the last one was.
+//! The first event of an append decides about all of it. Journals have no gaps, so where the first one was
+//! free the others are. Where it was written before, in the same epoch and with the same text, so were they
+//! if the last one was.
 
 /// What is written.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ pub(crate) struct RecordRow {
     pub(crate) outcome: String,
 }
 
-/// What stands where an append was to stand: its place in the list of appends, epoch and text of the event where it was to
-/// begin, the same of the event where it was to end, and the highest epoch of the run.
+/// What stands where an append was to stand: its place in the list of appends, epoch and text of the event
+/// where it was to begin, the same of the event where it was to end, and the highest epoch of the run.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct FoundRow {
     pub(super) number: i64,

@@ -1,4 +1,5 @@
-//! Rows as parameters of a statement of SQLite's, whose text is prepared once for each number of rows that occurs.
+//! Rows as parameters of a statement of SQLite's, whose text is prepared once for each number of rows that
+//! occurs.
 
 /// How many rows a statement is given if they can be divided.
 pub(super) const ROWS_AT_ONCE: usize = 16;
@@ -19,8 +20,9 @@ pub(super) struct Statements<'a> {
 }
 
 impl<'a> Statements<'a> {
-    /// Adds a statement over rows of values: the first column of a row is never null, but for rows that fill up the number to
-    /// a power of two, so that few texts occur. `text` is given the rows as `(?, ?), (?, ?)`.
+    /// Adds a statement over rows of values: the first column of a row is never null, but for rows that fill
+    /// up the number to a power of two, so that few texts occur. `text` is given the rows as `(?, ?), (?,
+    /// ?)`.
     pub(super) fn add<const N: usize>(&mut self, rows: &[[Value<'a>; N]], text: impl FnOnce(&str) -> String) {
         self.bind(rows);
         let count = rows.len().next_power_of_two();

@@ -1,7 +1,7 @@
 //! What one commit lane writes, whoever hands it in: jobs of the queue, and events and records of runs.
 //!
-//! What does not belong here: how it is written (`database.rs`), and when (`mod.rs`). This file knows no database, so that
-//! the connections to one can hold its [`Lane`].
+//! What does not belong here: how it is written (`database.rs`), and when (`mod.rs`). This file knows no
+//! database, so that the connections to one can hold its [`Lane`].
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ pub(crate) struct CommitError(pub(crate) String);
 #[derive(Debug)]
 pub(crate) enum Write {
     Add(NewJob),
-    /// On SQLite. On PostgreSQL a heartbeat has a connection of its own, so that it does not wait behind a commit that hangs.
+    /// On SQLite. On PostgreSQL a heartbeat has a connection of its own, so that it does not wait behind a
+    /// commit that hangs.
     Renew(Renewal),
     End(AttemptRow),
     Run(Entry),
@@ -67,8 +68,8 @@ impl ByteSize for Write {
     }
 }
 
-/// What is written in one commit has to be told apart by what the database answers, and does not depend on each other: of a
-/// job renewals and ends of one claim, of a run appends of one epoch one behind the other.
+/// What is written in one commit has to be told apart by what the database answers, and does not depend on
+/// each other: of a job renewals and ends of one claim, of a run appends of one epoch one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Together<'a> {
     /// Tokens of the claims by job.

@@ -1,4 +1,5 @@
-//! A transaction that holds a space: nobody else writes in it until the transaction has ended, in whatever process.
+//! A transaction that holds a space: nobody else writes in it until the transaction has ended, in whatever
+//! process.
 //!
 //! The row of the space is the lock and has the number of bytes in it. Dropped before [`HeldSpace::end`], it
 //! changes nothing.
@@ -65,7 +66,7 @@ impl<'a> HeldSpace<'a> {
         Ok(held)
     }
 
-    /// The same for a space that somebody made, if it is still there.
+    /// Holds a space that somebody made, if it is still there, when nobody else writes in it.
     pub(super) async fn hold_old(pool: &SqlPool, id: &'a [u8]) -> Result<Option<Self>, sqlx::Error> {
         let mut held = Self::begin(pool, id).await?;
         let bytes: Option<i64> = in_transaction!(held.transaction, db => {
@@ -86,7 +87,8 @@ impl<'a> HeldSpace<'a> {
         self.bytes
     }
 
-    /// Looks what is under a key. Some of what has expired is removed on the way, and what was under the key if it has.
+    /// Looks what is under a key. Some of what has expired is removed on the way, and what was under the key
+    /// if it has.
     pub(super) async fn look(&mut self, key: &str) -> Result<Look, sqlx::Error> {
         let LookRow { ms, value, expires_at, has_expired } = in_transaction!(self.transaction, db => {
             sqlx::query_as(statements::LOOK).bind(self.id).bind(key.as_bytes()).fetch_one(db)

@@ -1,11 +1,13 @@
 //! What tools keep between calls, in the database.
 //!
-//! A write is one transaction that holds the row of its space, so that writers of one space take turns, in whatever
-//! process they are, and the quota is checked against what is there (`held_space.rs`). It removes a batch of what has
-//! expired in its space; one that does not fit commits that and begins again, until it fits or nothing has expired any
-//! more. So a space never takes more room than its quota, and no transaction is long.
+//! A write is one transaction that holds the row of its space, so that writers of one space take turns, in
+//! whatever process they are, and the quota is checked against what is there (`held_space.rs`). It removes a
+//! batch of what has expired in its space; one that does not fit commits that and begins again, until it fits
+//! or nothing has expired any more. So a space never takes more room than its quota, and no transaction is
+//! long.
 //!
-//! Writes are not committed in groups, as journals are: each may be refused, and is answered by what stood there.
+//! Writes are not committed in groups, as journals are: each may be refused, and is answered by what stood
+//! there.
 
 mod held_space;
 mod statements;
@@ -110,8 +112,8 @@ impl SqlKeyValues {
         Ok(written)
     }
 
-    /// Now and then removes a batch of what has expired longest, whoever's it is. It fails in silence: the next write
-    /// tries again.
+    /// Now and then removes a batch of what has expired longest, whoever's it is. It fails in silence: the
+    /// next write tries again.
     async fn sweep_elsewhere(&self) {
         if !self.is_time_to_sweep() {
             return;

@@ -2,7 +2,8 @@
 //!
 //! A value has expired from `expires_at` on, also while its row is still there.
 
-/// Makes the space if there is none, and holds it until the transaction ends. `$1` id, `$2` component, `$3` user.
+/// Makes the space if there is none, and holds it until the transaction ends. `$1` id, `$2` component, `$3`
+/// user.
 pub(super) const HOLD: &str = "\
     INSERT INTO tool_spaces (id, component, user_id, bytes) VALUES ($1, $2, $3, 0) \
     ON CONFLICT (id) DO UPDATE SET bytes = tool_spaces.bytes RETURNING bytes";

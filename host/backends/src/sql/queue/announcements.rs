@@ -21,10 +21,12 @@ use crate::sql::error::describe;
 use crate::sql::listener::{ENDED_JOBS, Hears, JOBS};
 use crate::sql::listening;
 
-/// How often workers look for jobs that nobody announced: those of other processes while nothing can be heard, or on SQLite.
+/// How often workers look for jobs that nobody announced: those of other processes while nothing can be
+/// heard, or on SQLite.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The same while announcements are heard: for jobs that programs of earlier releases add, who announce nothing.
+/// How often workers look for such jobs while announcements are heard: for jobs that programs of earlier
+/// releases add, who announce nothing.
 const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The key of what is found, among other sources.
@@ -91,7 +93,7 @@ impl Announcements {
     pub(super) async fn listen(&self) {
         let SqlPool::Postgres(postgres) = &self.pool else { return pending().await };
         let mut is_wanted = self.is_wanted.subscribe();
-        // It cannot fail: the sender is ours.
+        // Waiting cannot fail: the sender is ours.
         drop(is_wanted.wait_for(|is_wanted| *is_wanted).await);
         listening::listen(postgres).await;
     }

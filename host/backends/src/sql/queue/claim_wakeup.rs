@@ -1,8 +1,8 @@
 //! When the workers of this process ask the table for a job: when one may be there, and not over and over.
 //!
-//! They are woken by what this process does to the table, by what other processes announce (`announcements.rs`), and when
-//! the next job that was seen there is due: a delayed one, or one whose lease ends. One worker asks at a time; when it
-//! finds a job, another one asks.
+//! They are woken by what this process does to the table, by what other processes announce
+//! (`announcements.rs`), and when the next job that was seen there is due: a delayed one, or one whose lease
+//! ends. One worker asks at a time; when it finds a job, another one asks.
 
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-/// The least time between two looks of which the first found nothing. A job that is due may be locked by whoever claims it.
+/// The least time between two looks of which the first found nothing. A job that is due may be locked by
+/// whoever claims it.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Shared by the workers of a queue.
@@ -63,7 +64,8 @@ impl ClaimWakeup {
         self.state.lock().next
     }
 
-    /// Begins a look if one is due, or `regardless`. Without another reason the next one is due after `interval`.
+    /// Begins a look if one is due, or `regardless`. Without another reason the next one is due after
+    /// `interval`.
     pub(super) fn begin(&self, interval: Duration, regardless: bool) -> Option<Look<'_>> {
         let now = Instant::now();
         let mut state = self.state.lock();

@@ -27,7 +27,8 @@ const GATHER: Duration = Duration::from_millis(10);
 /// After how long without news whoever waits looks at the table nevertheless.
 const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long whoever asks first is kept until announcements are heard. Connecting and the proof of that take up to 2 s each.
+/// How long whoever asks first is kept until announcements are heard. Connecting and the proof of that take
+/// up to 2 s each.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 /// How many ends are remembered for whoever asks next.
@@ -82,13 +83,13 @@ impl Heard {
         self.said_any.is_none_or(|said| said.elapsed() >= UNANNOUNCED_INTERVAL)
     }
 
-    /// It may be any job: whoever asks looks at all that it waits for.
+    /// Any job may have ended: the asker looks at all jobs that it waits for.
     fn any(&mut self) -> JobChanges {
         self.said_any = Some(Instant::now());
         JobChanges { cursor: self.end().to_string(), jobs: ChangedJobs::Any }
     }
 
-    /// It may be any job: every cursor has missed something.
+    /// Forgets all ended jobs: a change may be of any job, as every cursor has missed something.
     fn forget(&mut self) {
         self.first = self.end() + 1;
         self.jobs.clear();

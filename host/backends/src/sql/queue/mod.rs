@@ -1,6 +1,7 @@
-//! The queue of jobs as a table, with leases that expire: claimed, renewed by heartbeats, reclaimed when they are
-//! stalled. What may become of a job is said in `statements.rs`; each statement is one transaction, so that two workers
-//! never see a job in between. What is frequent and reads nothing goes by the database's commit lane (`../commit/`).
+//! The queue of jobs as a table, with leases that expire: claimed, renewed by heartbeats, reclaimed when they
+//! are stalled. What may become of a job is said in `statements.rs`; each statement is one transaction, so
+//! that two workers never see a job in between. What is frequent and reads nothing goes by the database's
+//! commit lane (`../commit/`).
 
 mod announcements;
 mod claim_wakeup;
@@ -53,7 +54,7 @@ pub struct SqlQueue {
     announcements: Arc<Announcements>,
     /// Tells others which jobs end here, and is told.
     ended: Arc<EndedJobs>,
-    /// Those of SQLite.
+    /// Reads of jobs on SQLite.
     reads: JobReads,
     /// Whether the journals of its jobs lie in this database as well.
     has_journals: bool,
@@ -65,7 +66,7 @@ impl SqlQueue {
         Self::reporting(pool, StoreFindings::default())
     }
 
-    /// The same. While jobs of other processes cannot be listened for, `findings` says so.
+    /// A queue that reports to `findings` while jobs of other processes cannot be listened for.
     pub fn reporting(pool: SqlPool, findings: StoreFindings) -> (Self, Writer) {
         let (commits, adding) = Commits::new(&pool);
         let claim_wakeup = Arc::new(ClaimWakeup::new());
@@ -100,14 +101,14 @@ impl SqlQueue {
         (queue, writer)
     }
 
-    /// The same queue with leases of another length; every process that uses it has to have the same.
+    /// Sets another length of leases; every process that uses the queue has to have the same.
     #[must_use]
     pub fn with_lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// The same queue for jobs whose journals lie in another store. One of the two may be set back to an earlier time without the
-    /// other, so that no claim is said to be the first one.
+    /// Sets that the journals of the queue's jobs lie in another store. One of the two stores may be set back
+    /// to an earlier time without the other, so that no claim is said to be the first one.
     #[must_use]
     pub fn beside_other_journals(self) -> Self {
         Self { has_journals: false, ..self }
@@ -157,7 +158,7 @@ impl SqlQueue {
         }
     }
 
-    /// The same of a job that nobody here works on or has asked to end.
+    /// Tells other processes of a job that nobody here works on or has asked to end.
     fn has_ended_unseen(&self, job_id: &str) {
         if matches!(self.pool, SqlPool::Postgres(_)) {
             self.ended.ended_unseen(job_id);
@@ -260,7 +261,8 @@ impl JobQueue for SqlQueue {
         Ok(row.into())
     }
 
-    /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease expires.
+    /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease
+    /// expires.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
         self.announcements.want();
         let deadline = Instant::now() + patience;
@@ -336,7 +338,8 @@ impl JobQueue for SqlQueue {
         self.end(claim, attempt).await
     }
 
-    /// Told by the other processes on PostgreSQL. Those on one SQLite file would have to look as often as whoever waits does.
+    /// Told by the other processes on PostgreSQL. Those on one SQLite file would have to look as often as
+    /// whoever waits does.
     async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
         match self.pool {
             SqlPool::Sqlite(_) => Ok(None),

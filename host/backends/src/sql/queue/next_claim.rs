@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::sql::commit::{AttemptRow, NextClaim};
 
-/// The claim that is made with this end. Its token follows from the claim and the end: a worker that had no answer hands in
-/// the same end again, and is given the job that was claimed the first time.
+/// The claim that is made with this end. Its token follows from the claim and the end: a worker that had no
+/// answer hands in the same end again, and is given the job that was claimed the first time.
 pub(super) fn next_claim(attempt: &AttemptRow, worker: String, lease: i64) -> NextClaim {
     let mut digest = Sha256::new();
     let AttemptRow { token, status, delay, result, error, .. } = attempt;

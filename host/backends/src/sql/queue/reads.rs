@@ -1,12 +1,14 @@
 //! Reads of single jobs in SQLite: those that wait at the same time are one statement.
 //!
-//! Who waits for jobs reads them when they end, and they end several at a time, with one commit. Each statement by itself
-//! would wake a thread of SQLite's, which wakes the reader again, and that costs more than what is read.
+//! Who waits for jobs reads them when they end, and they end several at a time, with one commit. Each
+//! statement by itself would wake a thread of SQLite's, which wakes the reader again, and that costs more
+//! than what is read.
 //!
-//! Whoever comes first asks for all that wait then, and answers them; who comes meanwhile waits for the next statement. So it
-//! begins after everybody whom it answers has come, and sees what was committed before.
+//! Whoever comes first asks for all that wait then, and answers them; who comes meanwhile waits for the next
+//! statement. So it begins after everybody whom it answers has come, and sees what was committed before.
 //!
-//! A read that was begun has to be polled until it ends or dropped, because its turn comes whether it is polled or not.
+//! A read that was begun has to be polled until it ends or dropped, because its turn comes whether it is
+//! polled or not.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -80,7 +82,7 @@ impl JobReads {
             }
             several => {
                 let ids: Vec<_> = several.iter().map(|reader| &reader.job_id).collect();
-                // It cannot fail: texts are JSON.
+                // Writing the ids cannot fail: texts are JSON.
                 let ids = serde_json::to_string(&ids).unwrap_or_default();
                 answer(
                     sqlx::query_as(statements::READ_SEVERAL_IN_SQLITE).bind(ids).fetch_all(pools.readers()),

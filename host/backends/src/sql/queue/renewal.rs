@@ -1,8 +1,9 @@
-//! Heartbeats in PostgreSQL: each lease is renewed by itself, so that it does not wait behind a commit that hangs.
+//! Heartbeats in PostgreSQL: each lease is renewed by itself, so that it does not wait behind a commit that
+//! hangs.
 //!
-//! A network that has forgotten a connection is noticed by its silence alone, and has most likely forgotten the others that
-//! are kept. A heartbeat that waited for it as long as other statements do would end after the lease. So after a while the lease
-//! is renewed on a new connection as well.
+//! A network that has forgotten a connection is noticed by its silence alone, and has most likely forgotten
+//! the others that are kept. A heartbeat that waited for it as long as other statements do would end after
+//! the lease. So after a while the lease is renewed on a new connection as well.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tokio::time::timeout;
 use super::statements;
 use crate::sql::{Postgres, answer, on_postgres};
 
-/// How long a connection may be silent: as long as Redis may be, so that a lease of 6 s that is renewed after 1 s lasts.
+/// How long a connection may be silent: as long as Redis may be, so that a lease of 6 s that is renewed after
+/// 1 s lasts.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Says whether somebody asked to cancel the job; nothing when the claim is not the job's any more.

@@ -1,13 +1,13 @@
 //! What is asked of the table of jobs, in SQL that PostgreSQL and SQLite both understand.
 //!
-//! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has expired
-//! (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere.
-//! A job that is `delayed` is a waiting one whose time has not come.
+//! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has
+//! expired (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere. A job that is
+//! `delayed` is a waiting one whose time has not come.
 //!
 //! How jobs are added and attempts end is said in `../commit/jobs.rs`.
 //!
-//! Waiting jobs and active ones have an index each, so that neither those that are held nor those that have ended are
-//! read by whoever claims one.
+//! Waiting jobs and active ones have an index each, so that neither those that are held nor those that have
+//! ended are read by whoever claims one.
 
 /// The columns of a job.
 macro_rules! job_columns {
@@ -54,9 +54,9 @@ macro_rules! has_killed_enough {
     };
 }
 
-/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose worker died
-/// is ended instead when its owner does not want it any more, or after `$4` such deaths; then the returned status says
-/// so.
+/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose
+/// worker died is ended instead when its owner does not want it any more, or after `$4` such deaths; then the
+/// returned status says so.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(
@@ -91,8 +91,8 @@ pub(super) const CLAIM_IN_SQLITE: &str = claim!("");
 /// [`claim!`] for PostgreSQL, past the jobs that others are claiming at this moment.
 pub(super) const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
 
-/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death counts as
-/// one, however it was noticed.
+/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death
+/// counts as one, however it was noticed.
 pub(super) const RECLAIM: &str = "\
     UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \

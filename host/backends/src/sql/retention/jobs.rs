@@ -1,5 +1,5 @@
-//! Jobs that have ended. Their ids grow with time, so that they are found along the primary key; those that have not ended
-//! are passed over.
+//! Jobs that have ended. Their ids grow with time, so that they are found along the primary key; those that
+//! have not ended are passed over.
 
 use std::time::SystemTime;
 

@@ -1,5 +1,5 @@
-//! The lock under which one process sweeps: a row with a lease. It needs no session of its own, so it holds through poolers
-//! of connections, and it says as well when the next sweep is due, whoever makes it.
+//! The lock under which one process sweeps: a row with a lease. It needs no session of its own, so it holds
+//! through poolers of connections, and it says as well when the next sweep is due, whoever makes it.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations
-//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`), under a lock that is a row (`lock.rs`).
+//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`), under a lock that is a row
+//! (`lock.rs`).
 //!
-//! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL runs lie in
-//! partitions by month (`partitions.rs`), which are dropped as a whole (`months.rs`).
+//! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL
+//! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`months.rs`).
 
 mod conversations;
 mod ids;
@@ -38,8 +39,8 @@ impl SqlRetention {
         Self { pool, kind, bounds: Bounds::default() }
     }
 
-    /// By these bounds: on PostgreSQL runs that are kept for 28 days or longer, whatever their number, stay until their
-    /// month is over, and go with it.
+    /// By these bounds: on PostgreSQL runs that are kept for 28 days or longer, whatever their number, stay
+    /// until their month is over, and go with it.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
     }
@@ -169,7 +170,7 @@ impl Retention for SqlRetention {
 
     async fn give_back_room(&self) -> Result<bool, RetentionError> {
         match &self.pool {
-            // Its autovacuum has freed rows used again.
+            // PostgreSQL's autovacuum has freed rows used again.
             SqlPool::Postgres(_) => Ok(false),
             SqlPool::Sqlite(pools) => pools.give_back_room().await.map_err(failed),
         }

@@ -1,14 +1,15 @@
-//! Months of runs that are over: dropped as whole tables, which costs next to nothing however many runs there were. On
-//! PostgreSQL alone.
+//! Months of runs that are over: dropped as whole tables, which costs next to nothing however many runs there
+//! were. On PostgreSQL alone.
 //!
-//! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended before the
-//! bound too. Then it is looked through in steps: for runs without a record, which have not ended, and for recordings,
-//! which lie in another table. Runs that have to stay (those, runs that ended after the bound, and runs of jobs that
-//! have not ended) go to the default partition, and the month is dropped, in one transaction. Where too many have to
-//! stay, or too much, or the tables cannot be locked, its ended runs are removed row by row instead (`runs.rs`).
+//! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended
+//! before the bound too. Then it is looked through in steps: for runs without a record, which have not ended,
+//! and for recordings, which lie in another table. Runs that have to stay (those, runs that ended after the
+//! bound, and runs of jobs that have not ended) go to the default partition, and the month is dropped, in one
+//! transaction. Where too many have to stay, or too much, or the tables cannot be locked, its ended runs are
+//! removed row by row instead (`runs.rs`).
 //!
-//! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves: see
-//! [`are_dropped_whole`].
+//! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves:
+//! see [`are_dropped_whole`].
 
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
@@ -26,14 +27,15 @@ use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
 /// Runs that are kept for so long may stay for up to a month longer, so that they go with their month.
 const LEAST_AGE: Duration = Duration::from_secs(28 * 24 * 3600);
 
-/// How many runs are looked through in one step. Their recordings are removed one by one, with a flush each, well
-/// within the lease of the sweep.
+/// How many runs are looked through in one step. Their recordings are removed one by one, with a flush each,
+/// well within the lease of the sweep.
 const STEP: i64 = 2000;
 
 /// Most runs of a month that are moved to the default partition, so that it can be dropped.
 const MOST_MOVED: usize = 1000;
 
-/// How long the server works on a statement while it keeps everybody out: less than writers wait for an answer.
+/// How long the server works on a statement while it keeps everybody out: less than writers wait for an
+/// answer.
 const LIMIT_WORK: &str = "SET LOCAL statement_timeout = '3s'";
 
 /// How often the tables' locks are tried for.
@@ -52,8 +54,8 @@ const OVER: &str = "\
           WHERE i.inhparent = 'run_records'::regclass) AS months \
     WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= $1 ORDER BY name";
 
-/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these states has
-/// an index of them.
+/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these
+/// states has an index of them.
 const OF_OPEN_JOBS: &str = "\
     SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2";
@@ -74,9 +76,9 @@ struct Place {
     done: String,
     /// The last id that was looked at in that one.
     after: String,
-    /// Its records so far.
+    /// Records of the month so far.
     runs: u64,
-    /// Its runs without a record.
+    /// Runs of that month without a record.
     unended: Vec<String>,
     is_looked_through: bool,
     tries: u32,
@@ -148,7 +150,8 @@ pub(super) async fn drop_step(
     }
 }
 
-/// Whether the database says no: the tables are held, belong to somebody else, or hold too much that has to stay.
+/// Whether the database says no: the tables are held, belong to somebody else, or hold too much that has to
+/// stay.
 fn is_refused(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => true,
@@ -200,7 +203,7 @@ async fn look_through(
     Ok(Some(place))
 }
 
-/// Those of runs that are about to go, whether with their month or row by row.
+/// Removes the recordings of runs that are about to go, whether with their month or row by row.
 async fn remove_recordings(
     pool: &Postgres,
     before: SystemTime,

@@ -1,21 +1,23 @@
 //! Partitions of the tables of runs: one a month, on PostgreSQL. What is made here is dropped in `months.rs`.
 //!
-//! Both tables are `PARTITION BY RANGE (run_id)` (migration 15). Ids that this program makes begin with their time, so
-//! a month is a range of ids, from the first possible one of the month on. Months are made ahead, by each process that
-//! starts and by whoever sweeps. Whatever no month was made for lies in the DEFAULT partition, `…_rest`, and is swept
-//! row by row: so a month that could not be made fails no write.
+//! Both tables are `PARTITION BY RANGE (run_id)` (migration 15). Ids that this program makes begin with their
+//! time, so a month is a range of ids, from the first possible one of the month on. Months are made ahead, by
+//! each process that starts and by whoever sweeps. Whatever no month was made for lies in the DEFAULT
+//! partition, `…_rest`, and is swept row by row: so a month that could not be made fails no write.
 //!
-//! Making a month takes what lies in its range out of the default partition, in the same transaction: digests that by
-//! chance begin like a time of that month (ids of jobs on Redis, one in 100,000). PostgreSQL then checks that nothing
-//! else is left there, which reads all of that partition under a lock that keeps everybody out. Where it is small, that
-//! is a moment. Where it is large, a constraint is added first that says so and is validated while others write; with
-//! it nothing has to be read under the lock. From when it is added until the month is there, the constraint refuses new
-//! ids of that range, so this way is for months that begin a day from now or later: until then only a digest is
-//! refused, by a failure that writers try again after.
+//! Making a month takes what lies in its range out of the default partition, in the same transaction: digests
+//! that by chance begin like a time of that month (ids of jobs on Redis, one in 100,000). PostgreSQL then
+//! checks that nothing else is left there, which reads all of that partition under a lock that keeps
+//! everybody out. Where it is small, that is a moment. Where it is large, a constraint is added first that
+//! says so and is validated while others write; with it nothing has to be read under the lock. From when it
+//! is added until the month is there, the constraint refuses new ids of that range, so this way is for months
+//! that begin a day from now or later: until then only a digest is refused, by a failure that writers try
+//! again after.
 //!
-//! Whichever way, the table itself is locked and not the default partition alone. A statement that was planned before
-//! the month was there, and waited for the default partition, would go on by its plan: it would look for the rows where
-//! they are no more, see an empty journal or no fence, and have an insert refused.
+//! Whichever way, the table itself is locked and not the default partition alone. A statement that was
+//! planned before the month was there, and waited for the default partition, would go on by its plan: it
+//! would look for the rows where they are no more, see an empty journal or no fence, and have an insert
+//! refused.
 
 use std::time::Duration;
 
@@ -28,13 +30,13 @@ use crate::sql::{ANSWER_TIMEOUT, Postgres};
 /// What is partitioned.
 pub(super) const TABLES: [&str; 2] = ["run_events", "run_records"];
 
-/// How long a change of the tables waits for their locks, while writers wait behind it. Less than writers wait for an
-/// answer, and more than the second (`deadlock_timeout`) after which PostgreSQL ends an automatic vacuum that is in the
-/// way.
+/// How long a change of the tables waits for their locks, while writers wait behind it. Less than writers
+/// wait for an answer, and more than the second (`deadlock_timeout`) after which PostgreSQL ends an automatic
+/// vacuum that is in the way.
 pub(super) const LIMIT_LOCKS: &str = "SET LOCAL lock_timeout = '2s'";
 
-/// How long the server works on a statement while it keeps everybody out. It would not notice that nobody waits for the
-/// answer any more.
+/// How long the server works on a statement while it keeps everybody out. It would not notice that nobody
+/// waits for the answer any more.
 const LIMIT_WORK: &str = "SET LOCAL statement_timeout = '4s'";
 
 /// `$1` table. The months that are to be there and are not: this one and the next two.
@@ -52,16 +54,16 @@ const LEFT_BEHIND: &str = "\
     SELECT conname::text FROM pg_constraint \
     WHERE conrelid = to_regclass($1 || '_rest') AND conname LIKE $1 || '\\_rest\\_without\\_%'";
 
-/// Up to how many bytes a default partition is read and taken out of under a lock, which takes some tenths of a second.
-/// With what is stored out of line (TOAST), which is copied too.
+/// Up to how many bytes a default partition is read and taken out of under a lock, which takes some tenths of
+/// a second. With what is stored out of line (TOAST), which is copied too.
 const SMALL: i64 = 16 << 20;
 
 /// Most rows that are taken out of a large default partition. More than digests come to by chance.
 const MOST_TAKEN_OUT: i64 = 100_000;
 
 /// One makes months at a time: the constraint of the other would look left behind. Held by a transaction on a
-/// connection of its own: behind a pooler a session is another client's in a moment, which would hold its locks and
-/// could not free them.
+/// connection of its own: behind a pooler a session is another client's in a moment, which would hold its
+/// locks and could not free them.
 const LOCK: i64 = 0x6168_6d6f_6e74_6873;
 
 /// How long making months may take where large tables are read. What breaks off changes nothing.
@@ -84,8 +86,9 @@ struct MissingMonth {
     is_days_away: bool,
 }
 
-/// Makes the months that are missing, as far as that can be done now; the next one who tries makes the others. Any number of
-/// processes may do so at once: one does, and the others go on. A failure is logged and harms nobody.
+/// Makes the months that are missing, as far as that can be done now; the next one who tries makes the
+/// others. Any number of processes may do so at once: one does, and the others go on. A failure is logged and
+/// harms nobody.
 pub(in crate::sql) async fn make_months_ahead(pool: &Postgres, large: LargeTables) {
     let patience = match large {
         LargeTables::Read => PATIENCE,
@@ -186,7 +189,8 @@ async fn make_from_large(
     made.map(|()| true)
 }
 
-/// Statements find the rows in their old place until the table is locked, and in the new one once it is free again.
+/// Statements find the rows in their old place until the table is locked, and in the new one once it is free
+/// again.
 async fn make_validated(
     connection: &mut PgConnection,
     table: &'static str,
@@ -202,7 +206,8 @@ async fn make_validated(
     transaction.commit().await
 }
 
-/// Begins a transaction that keeps out whoever else makes or drops months of that table, and nobody who reads or writes.
+/// Begins a transaction that keeps out whoever else makes or drops months of that table, and nobody who reads
+/// or writes.
 async fn begin<'c>(
     connection: &'c mut PgConnection,
     table: &'static str,
@@ -224,7 +229,8 @@ async fn is_there(
     found.fetch_one(&mut **transaction).await
 }
 
-/// Whether rows of the month are more than chance explains: it is the month in which the tables were first partitioned.
+/// Whether rows of the month are more than chance explains: it is the month in which the tables were first
+/// partitioned.
 async fn has_many(
     connection: &mut PgConnection,
     table: &'static str,
@@ -276,8 +282,8 @@ async fn drop_constraints(connection: &mut PgConnection, table: &'static str) ->
     transaction.commit().await
 }
 
-/// Carries out a statement about tables, which takes no parameters. What stands in it are names and ids that are made here and by
-/// [`MISSING`], or names of months that `months.rs` has looked at.
+/// Carries out a statement about tables, which takes no parameters. What stands in it are names and ids that
+/// are made here and by [`MISSING`], or names of months that `months.rs` has looked at.
 pub(super) async fn execute(db: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
 }

@@ -4,7 +4,8 @@ use futures::TryFutureExt as _;
 
 use crate::sql::{SqlPool, writing};
 
-/// Removes the recordings of these runs, by their ids as columns have them: run by run, because they are large.
+/// Removes the recordings of these runs, by their ids as columns have them: run by run, because they are
+/// large.
 pub(super) async fn remove_of(pool: &SqlPool, run_ids: &[String]) -> Result<(), sqlx::Error> {
     for id in run_ids {
         writing!(pool, db => {

@@ -1,8 +1,8 @@
-//! Runs that have ended, which are those that have a record: the record, the journal, and what the run's tools were answered
-//! over HTTP.
+//! Runs that have ended, which are those that have a record: the record, the journal, and what the run's
+//! tools were answered over HTTP.
 //!
-//! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along the index of when
-//! runs ended. Months of runs that are dropped as a whole are in `months.rs`.
+//! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along
+//! the index of when runs ended. Months of runs that are dropped as a whole are in `months.rs`.
 
 use std::time::SystemTime;
 
@@ -21,16 +21,16 @@ use crate::sql::{SqlPool, answer, reading, to_ms};
 /// How many records are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 10_000;
 
-/// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last one of the
-/// page before, `$4` most rows.
+/// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last
+/// one of the page before, `$4` most rows.
 const ENDED_BEFORE: [&str; 2] = [
     "SELECT run_id, job_id, finished_at FROM ",
     " WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
      ORDER BY finished_at, run_id LIMIT $4",
 ];
 
-/// `$1` after which id, `$2` user, `$3` most rows. A run whose owner lives has not ended: its record is a heartbeat of the
-/// last minute.
+/// `$1` after which id, `$2` user, `$3` most rows. A run whose owner lives has not ended: its record is a
+/// heartbeat of the last minute.
 const OWNERS: &str = "\
     SELECT run_id, COALESCE(user_id = $2 AND NOT (outcome LIKE '{\"outcome\":\"running\"%' \
         AND finished_at > (SELECT ms FROM clock) - 60000), FALSE), job_id \
@@ -39,7 +39,7 @@ const OWNERS: &str = "\
 /// `$1` how many are newer.
 const NTH_NEWEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at DESC LIMIT 1 OFFSET $1";
 
-/// Those of runs that have ended only.
+/// Deletes the events of runs that have ended only.
 const REMOVE_EVENTS: [&str; 2] =
     with_ids!("DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id", ")");
 
@@ -49,8 +49,8 @@ const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordin
 
 const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
 
-/// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of others wait for
-/// the end of theirs.
+/// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of
+/// others wait for the end of theirs.
 pub(super) async fn ended_before(
     pool: &SqlPool,
     before: SystemTime,
@@ -81,7 +81,8 @@ fn records_of(months: &[Month]) -> String {
     format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
-/// Erasing a user is rare, and an index for it would cost every run something: all records are looked through.
+/// Erasing a user is rare, and an index for it would cost every run something: all records are looked
+/// through.
 pub(super) async fn ended_of(
     pool: &SqlPool,
     user_id: &str,
@@ -102,8 +103,8 @@ pub(super) async fn ended_of(
     Ok(EndedPage { items: theirs.map(item).collect(), next })
 }
 
-/// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off is made again,
-/// because the records are still there.
+/// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off
+/// is made again, because the records are still there.
 pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::Error> {
     let ids = as_json(ids.iter().map(|id| escape(id)));
     remove_recordings(pool, &ids).await?;

@@ -1,4 +1,5 @@
-//! The audit trail of tool versions: lines in the order of their revisions. When a line was written stands in its text.
+//! The audit trail of tool versions: lines in the order of their revisions. When a line was written stands in
+//! its text.
 
 use std::time::SystemTime;
 

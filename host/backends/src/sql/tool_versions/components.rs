@@ -1,9 +1,9 @@
 //! The bytes of components.
 //!
-//! Bytes are a blob of chunks, each of which is written in a transaction of its own. Nobody sees a blob until the row of
-//! the component names it, which is one statement: a component is there as a whole or not at all. Two who keep the same
-//! component at once write a blob each, and the second removes its own. What was left half-written is removed by
-//! `prune.rs`.
+//! Bytes are a blob of chunks, each of which is written in a transaction of its own. Nobody sees a blob until
+//! the row of the component names it, which is one statement: a component is there as a whole or not at all.
+//! Two who keep the same component at once write a blob each, and the second removes its own. What was left
+//! half-written is removed by `prune.rs`.
 
 use agent_core::ports::VersionsError;
 use agent_core::ports::tool_versions::{KeptComponent, MOST_COMPONENT_BYTES};
@@ -50,7 +50,7 @@ async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> 
         Err(error) => matches!(error, sqlx::Error::Database(_)),
     };
     if is_unused && let Err(error) = remove_blob(pool, &blob).await {
-        // It counts as half-written, and is removed later.
+        // The blob counts as half-written, and is removed later.
         tracing::debug!(error = %failed(error), "a component's bytes are not removed yet");
     }
     kept.map(drop).map_err(failed)
@@ -70,8 +70,8 @@ pub(super) async fn kept_bytes(pool: &SqlPool) -> Result<u64, VersionsError> {
     Ok(u64::try_from(bytes).unwrap_or_default())
 }
 
-/// Writes the bytes as a blob of that id, and has the component consist of it. Answers the id of the blob that it
-/// consists of now.
+/// Writes the bytes as a blob of that id, and has the component consist of it. Answers the id of the blob
+/// that it consists of now.
 async fn keep_as(
     pool: &SqlPool,
     blob: &str,
@@ -128,7 +128,8 @@ pub(super) async fn find(
                 let signature = row.signature.map(Into::into);
                 return Ok(Some(KeptComponent { bytes: bytes.into(), signature }));
             }
-            // It was removed meanwhile, and perhaps kept anew; or it is damaged if it is still there.
+            // The component was removed meanwhile, and perhaps kept anew; or it is damaged if it is still
+            // there.
             read = Some(row.blob);
         }
     })

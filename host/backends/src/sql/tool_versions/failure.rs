@@ -8,7 +8,8 @@ use tokio::time::timeout;
 
 use crate::sql::error::describe;
 
-/// How long it may take to write, read or remove components. Each statement on the way has the time limit of any other.
+/// How long it may take to write, read or remove components. Each statement on the way has the time limit of
+/// any other.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

@@ -1,12 +1,13 @@
 //! The versions of components, in the database: what every replica agrees on.
 //!
-//! A record is written by compare-and-swap in one transaction, with the digests that it names (`tool_record_digests`) and
-//! its audit line. The transaction raises the one row of `tool_revision` and holds it until it is committed, so that who
-//! reads a revision sees every write up to it, and that records are written one after another. What is kept of a
-//! component is removed under the same row (`prune.rs`): no record that names it appears meanwhile.
+//! A record is written by compare-and-swap in one transaction, with the digests that it names
+//! (`tool_record_digests`) and its audit line. The transaction raises the one row of `tool_revision` and
+//! holds it until it is committed, so that who reads a revision sees every write up to it, and that records
+//! are written one after another. What is kept of a component is removed under the same row (`prune.rs`): no
+//! record that names it appears meanwhile.
 //!
-//! Bytes of components are written and read in chunks (`components.rs`), so that nobody waits long for the one writer of
-//! SQLite, and neither side has a component in memory twice.
+//! Bytes of components are written and read in chunks (`components.rs`), so that nobody waits long for the
+//! one writer of SQLite, and neither side has a component in memory twice.
 
 mod announcements;
 mod components;

@@ -1,8 +1,8 @@
 //! Removing what no record needs any more.
 //!
-//! What there is to remove is looked up first, without keeping anybody from writing. Each component is then removed in a
-//! transaction of its own that holds the revision of the store and looks again: a record that was committed meanwhile is
-//! seen, and none is committed until the component is gone.
+//! What there is to remove is looked up first, without keeping anybody from writing. Each component is then
+//! removed in a transaction of its own that holds the revision of the store and looks again: a record that
+//! was committed meanwhile is seen, and none is committed until the component is gone.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::statements;
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading};
 
-/// After how long bytes that no component consists of are not being written any more. Writing them has a limit of a
-/// minute.
+/// After how long bytes that no component consists of are not being written any more. Writing them has a
+/// limit of a minute.
 const UNFINISHED_AFTER: Duration = Duration::from_secs(3600);
 
 /// Removes components, and says how many; then what was left half-written, and counts.
 pub(super) async fn prune(pool: &SqlPool, grace: Duration) -> Result<u64, VersionsError> {
-    // It has room for the transactions of both databases, which is too much to move about.
+    // The future has room for the transactions of both databases, which is too much to move about.
     let pruning = Box::pin(async {
         let unneeded: Vec<String> = reading!(pool, db => {
             sqlx::query_scalar(statements::UNNEEDED).bind(ms(grace)).fetch_all(db)

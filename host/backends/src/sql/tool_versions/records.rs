@@ -107,8 +107,8 @@ impl<'a> RecordWrite<'a> {
         Ok(self.expected.unsigned_abs() + 1)
     }
 
-    /// False if the record has another revision. Of several who expect the same one, all but one wait here until that
-    /// one has committed, and then find another revision.
+    /// False if the record has another revision. Of several who expect the same one, all but one wait here
+    /// until that one has committed, and then find another revision.
     async fn swap(&self, transaction: &mut SqlTransaction) -> Result<bool, sqlx::Error> {
         let statement =
             if self.expected == 0 { statements::INSERT_RECORD } else { statements::REPLACE_RECORD };

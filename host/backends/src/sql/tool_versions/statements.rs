@@ -3,7 +3,8 @@
 /// Parameters: none.
 pub(super) const REVISION: &str = "SELECT revision FROM tool_revision";
 
-/// Every record beside the revision of the store; one row without a record if there is none. Parameters: none.
+/// Every record beside the revision of the store; one row without a record if there is none. Parameters:
+/// none.
 pub(super) const RECORDS: &str = "\
     SELECT of_store.revision, kept.name, kept.revision, kept.record \
     FROM tool_revision AS of_store LEFT JOIN tool_records AS kept ON TRUE";
@@ -17,7 +18,7 @@ pub(super) const INSERT_RECORD: &str = "\
     INSERT INTO tool_records (name, revision, record, trial, first_calls) VALUES ($1, $2 + 1, $3, $4, $5) \
     ON CONFLICT DO NOTHING";
 
-/// The same parameters.
+/// Takes the parameters of [`INSERT_RECORD`].
 pub(super) const REPLACE_RECORD: &str = "\
     UPDATE tool_records SET revision = $2 + 1, record = $3, trial = $4, first_calls = $5 \
     WHERE name = $1 AND revision = $2";
@@ -29,7 +30,7 @@ pub(super) const FORGET_DIGESTS: &str = "DELETE FROM tool_record_digests WHERE n
 pub(super) const NOTE_DIGESTS_IN_POSTGRES: &str = "\
     INSERT INTO tool_record_digests (name, digest) SELECT $1, value FROM jsonb_array_elements_text($2::jsonb)";
 
-/// The same.
+/// Notes digests. `$1` name, `$2` the digests as an array of JSON.
 pub(super) const NOTE_DIGESTS_IN_SQLITE: &str =
     "INSERT INTO tool_record_digests (name, digest) SELECT $1, value FROM json_each($2)";
 
@@ -68,8 +69,8 @@ pub(super) const BEGIN_BLOB: &str = "INSERT INTO tool_blobs (id, begun_at) SELEC
 pub(super) const INSERT_CHUNK: &str =
     "INSERT INTO tool_blob_chunks (blob, number, bytes) VALUES ($1, $2, $3)";
 
-/// Has a component consist of a blob, unless somebody else was first: answers whose blob it consists of. `$1` digest,
-/// `$2` blob, `$3` how many bytes.
+/// Has a component consist of a blob, unless somebody else was first: answers whose blob it consists of. `$1`
+/// digest, `$2` blob, `$3` how many bytes.
 pub(super) const INSERT_COMPONENT: &str = "\
     INSERT INTO tool_components (digest, blob, bytes, kept_at) SELECT $1, $2, $3, ms FROM clock WHERE TRUE \
     ON CONFLICT (digest) DO UPDATE SET kept_at = excluded.kept_at RETURNING blob";
@@ -103,7 +104,8 @@ pub(super) const REMOVE_UNNEEDED: &str = "\
     DELETE FROM tool_components WHERE digest = $2 AND kept_at <= (SELECT ms FROM clock) - $1 AND NOT EXISTS \
     (SELECT 1 FROM tool_record_digests AS named WHERE named.digest = $2) RETURNING blob";
 
-/// Makes the counts of a trial if there are none, and holds them until the transaction ends. `$1` id of the trial.
+/// Makes the counts of a trial if there are none, and holds them until the transaction ends. `$1` id of the
+/// trial.
 pub(super) const HOLD_COUNTS: &str = "\
     INSERT INTO tool_trial_counts (trial, counts) VALUES ($1, '{}') \
     ON CONFLICT (trial) DO UPDATE SET counts = tool_trial_counts.counts RETURNING counts";

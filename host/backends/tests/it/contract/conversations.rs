@@ -205,7 +205,7 @@ pub(crate) async fn a_user_has_so_many_conversations_and_no_more(bench: &Bench) 
         keep(bench, key(&format!("c{number}"))).await;
     }
     assert_eq!(claim(&bench.peer, "more", "o1", LONG).await, ConversationClaim::TooMany);
-    // Those that there are go on, and others have their own.
+    // Conversations that exist go on, and other users have their own.
     assert!(matches!(claim(&bench.peer, "c1", "o1", LONG).await, ConversationClaim::Claimed(_)));
     keep(bench, ConversationKey::conversation("u2", "more")).await;
     assert_eq!(bench.store.delete(key("c2")).await, Ok(Deletion::Done));

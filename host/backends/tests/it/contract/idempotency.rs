@@ -171,7 +171,8 @@ async fn fill(bench: &Bench, names: &[String], answer: &[u8]) {
     }
 }
 
-/// Which of the keys are still known, in the order of `names`. Asking with another request claims nothing of them.
+/// Which of the keys are still known, in the order of `names`. Asking with another request claims nothing of
+/// them.
 async fn known<'a>(bench: &Bench, names: &'a [String]) -> Vec<&'a str> {
     let mut known = vec![];
     for name in names {

@@ -83,7 +83,7 @@ const ROOMY: u64 = 16 << 20;
 
 pub(crate) const SPACE: Space<'_> = Space { component: "notes", user: Some("u1"), quota: ROOMY };
 
-/// The same space with another quota.
+/// [`SPACE`] with another quota.
 pub(crate) fn limited(quota: u64) -> Space<'static> {
     Space { quota, ..SPACE }
 }

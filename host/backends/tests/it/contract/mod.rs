@@ -1,4 +1,5 @@
-//! One suite of cases per port. A store runs a suite with one line, which makes a test of every case, or one test of all:
+//! One suite of cases per port. A store runs a suite with one line, which makes a test of every case, or one
+//! test of all:
 //!
 //! ```ignore
 //! mod queue {
@@ -37,8 +38,8 @@ macro_rules! test_each {
 }
 pub(crate) use test_each;
 
-/// One test of all cases of a suite, one after the other, for servers that take long to start: `$start` gives them, or nothing
-/// where there are none, and `$open` empties them and gives the bench of a case.
+/// One test of all cases of a suite, one after the other, for servers that take long to start: `$start` gives
+/// them, or nothing where there are none, and `$open` empties them and gives the bench of a case.
 macro_rules! test_in_turn {
     ($suite:ident, ($start:path, $open:path): $($case:ident),+ $(,)?) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

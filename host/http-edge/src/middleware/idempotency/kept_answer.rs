@@ -10,8 +10,8 @@ use http::response::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
-/// The headers that say something about the answer. Those about this exchange (request id, windows, origins, length) are
-/// written anew.
+/// The headers that say something about the answer. Those about this exchange (request id, windows, origins,
+/// length) are written anew.
 const KEPT: [HeaderName; 9] = [
     ACCEPT_ENCODING,
     ALLOW,

@@ -27,8 +27,8 @@ pub(crate) enum KeyError {
     Character,
 }
 
-/// The key of a request that has the header. The draft wants a quoted string, and most clients send a bare one: both are the
-/// same key.
+/// The key of a request that has the header. The draft wants a quoted string, and most clients send a bare
+/// one: both are the same key.
 pub(crate) fn read(headers: &HeaderMap) -> Result<String, KeyError> {
     let mut lines = headers.get_all(HEADER).iter();
     let (line, second) = (lines.next(), lines.next());
@@ -48,8 +48,8 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<String, KeyError> {
     Ok(String::from_utf8_lossy(key).into_owned())
 }
 
-/// A key and its request as the store knows them: digests, so that whatever callers send has the same form and nobody who
-/// looks into the store learns a key.
+/// A key and its request as the store knows them: digests, so that whatever callers send has the same form
+/// and nobody who looks into the store learns a key.
 #[derive(Debug)]
 pub(super) struct Digests {
     caller: String,

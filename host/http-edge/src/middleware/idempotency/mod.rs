@@ -1,5 +1,5 @@
-//! Idempotency keys: a `POST` with the header `Idempotency-Key` is carried out once, and the same request under the same key
-//! gets the same answer (draft-ietf-httpapi-idempotency-key-header-07).
+//! Idempotency keys: a `POST` with the header `Idempotency-Key` is carried out once, and the same request
+//! under the same key gets the same answer (draft-ietf-httpapi-idempotency-key-header-07).
 //!
 //! | the key | the answer |
 //! |---|---|
@@ -49,7 +49,8 @@ use crate::body::{BodyError, Payload};
 use crate::dependencies::{Idempotency, Settings};
 use key::{Digests, KeyError};
 
-/// What Stripe and those who followed it say of an answer that is given again; the draft names no header for it.
+/// What Stripe and those who followed it say of an answer that is given again; the draft names no header for
+/// it.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Why a request with a key is not carried out. Each variant's error table says what the client is told.
@@ -72,7 +73,8 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What the client is told, the same in both variants; nothing where their tables have an answer of their own.
+    /// What the client is told, the same in both variants; nothing where their tables have an answer of their
+    /// own.
     pub(crate) fn status_and_text(&self) -> Option<(StatusCode, &'static str)> {
         Some(match self {
             Self::Key(_) => (
@@ -103,8 +105,8 @@ impl Refusal {
     }
 }
 
-/// The id under which everything is made that must be made once for a key: an extension of the request. The same whenever the
-/// request is carried out again.
+/// The id under which everything is made that must be made once for a key: an extension of the request. The
+/// same whenever the request is carried out again.
 #[derive(Debug, Clone)]
 pub(crate) struct OnceId(pub(crate) Arc<str>);
 
@@ -193,7 +195,8 @@ fn replay(kept: Vec<u8>) -> Result<Response, Refusal> {
     Ok(answer)
 }
 
-/// The body, decoded, and the request as it were without a coding: what makes two requests the same is what they say.
+/// The body, decoded, and the request as it were without a coding: what makes two requests the same is what
+/// they say.
 async fn read_body(request: Request, settings: &Settings) -> Result<(http::Request<()>, Bytes), BodyError> {
     let (mut parts, body) = request.into_parts();
     let body = Payload::new(&parts.headers, body).read(settings).await?;
@@ -258,8 +261,8 @@ impl Claim {
         self.keep((manner.render)(answer, manner.production)).await
     }
 
-    /// Renews the claim for ever. One that was lost is not stopped for: two may then carry the request out, as they would
-    /// without a key.
+    /// Renews the claim for ever. One that was lost is not stopped for: two may then carry the request out,
+    /// as they would without a key.
     async fn renew(&self) {
         let mut ticks = interval(LEASE / 3);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -314,7 +317,8 @@ impl Claim {
     }
 }
 
-/// Whether the answer says what became of the request, and not who asks, how it was sent, or how the service does.
+/// Whether the answer says what became of the request, and not who asks, how it was sent, or how the service
+/// does.
 fn is_kept(Parts { status, headers, .. }: &Parts) -> bool {
     // A conflict that passes by itself says when to come again.
     let passes = *status == StatusCode::CONFLICT && headers.contains_key(RETRY_AFTER);

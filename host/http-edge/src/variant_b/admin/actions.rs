@@ -1,4 +1,5 @@
-//! `POST /admin/tools/{name}/<verb>` and `DELETE /admin/tools/{name}`: changes that need no bytes of a component.
+//! `POST /admin/tools/{name}/<verb>` and `DELETE /admin/tools/{name}`: changes that need no bytes of a
+//! component.
 
 use agent_core::ports::AdminAction;
 use agent_core::words::TrialKind;
@@ -146,8 +147,8 @@ pub(super) async fn remove_component(
     act(admin, change, payload, |body| read(body).map(|NoOptions {}| AdminAction::Delete)).await
 }
 
-/// Not cancellation-safe by itself: when the client goes away this is dropped, and what is behind the port has to see to
-/// it that a change is made as a whole or not at all.
+/// Not cancellation-safe by itself: when the client goes away this is dropped, and what is behind the port
+/// has to see to it that a change is made as a whole or not at all.
 async fn act(
     State(admin): State<Shared>,
     change: Change,

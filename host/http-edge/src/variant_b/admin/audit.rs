@@ -1,6 +1,6 @@
-//! The audit line: one log entry for every request that changes something, or was to, whatever became of it: who, what,
-//! which component, run or job, which version, with which outcome. It stands beside the trail that the store keeps, which knows only
-//! what was done.
+//! The audit line: one log entry for every request that changes something, or was to, whatever became of it:
+//! who, what, which component, run or job, which version, with which outcome. It stands beside the trail that
+//! the store keeps, which knows only what was done.
 //!
 //! | outcome | when |
 //! |---|---|
@@ -64,7 +64,8 @@ impl About {
     }
 }
 
-/// What a route does, if it changes something: the last part of its path, or what its method means for a component.
+/// What a route does, if it changes something: the last part of its path, or what its method means for a
+/// component.
 fn action_of<'a>(method: &Method, route: &'a str) -> Option<&'a str> {
     match (method, route.rsplit('/').next()?) {
         (&Method::PUT, "{name}") => Some("upload"),

@@ -1,5 +1,5 @@
-//! What every request that changes something says before its body: who asks, for which component, and which revision of
-//! it they have seen.
+//! What every request that changes something says before its body: who asks, for which component, and which
+//! revision of it they have seen.
 
 use agent_core::ports::{AdminError, Operator, ToolAdmin};
 use axum::extract::FromRequestParts;
@@ -12,8 +12,8 @@ use super::super::error::{AdminRefusal, Error};
 use super::audit::AuditNote;
 use super::component_name::ComponentName;
 
-/// A change before its body is read. Handlers take it as an argument: what is wrong with it is answered while the client
-/// still waits with the body (`Expect: 100-continue`).
+/// A change before its body is read. Handlers take it as an argument: what is wrong with it is answered while
+/// the client still waits with the body (`Expect: 100-continue`).
 #[derive(Debug)]
 pub(super) struct Change {
     caller: Caller,
@@ -56,8 +56,9 @@ impl Change {
         }
     }
 
-    /// Whether the component is at a revision that the caller has seen, if they said so: before anything is read that would
-    /// be for nothing. A change in between is noticed when it is made ([`Operator::expected`]).
+    /// Whether the component is at a revision that the caller has seen, if they said so: before anything is
+    /// read that would be for nothing. A change in between is noticed when it is made
+    /// ([`Operator::expected`]).
     pub(super) async fn check_revision(&self, tools: &dyn ToolAdmin) -> Result<(), Error> {
         let Some(wanted) = &self.if_match else { return Ok(()) };
         if *wanted == IfMatch::Any && !self.creates {

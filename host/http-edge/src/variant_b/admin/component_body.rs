@@ -1,5 +1,5 @@
-//! A component as operators read it: what the port tells of it, with moments as text and with words for what an operator
-//! asks first.
+//! A component as operators read it: what the port tells of it, with moments as text and with words for what
+//! an operator asks first.
 
 use agent_core::ports::ComponentView;
 use agent_core::words::{
@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 use super::super::timestamp::iso_8601_of_millis;
 use crate::answer;
 
-/// Everything about a component, under its revision as tag. `uploaded` is the digest of what was just proposed.
+/// Everything about a component, under its revision as tag. `uploaded` is the digest of what was just
+/// proposed.
 pub(super) fn answer(status: StatusCode, view: &ComponentView, uploaded: Option<&str>) -> Response {
     let mut answer = answer::visible_json(status, &ComponentBody::new(view, uploaded));
     // Digits and quotes are always fit for a header.

@@ -18,8 +18,8 @@ pub(super) const DIGEST: &Pattern = &Pattern {
     keywords: || json!({ "pattern": "^sha256:[0-9a-f]{64}$" }),
 };
 
-/// How many bytes are hashed in one go: some 100 µs. A component has more of them than a thread that serves others can
-/// be kept for.
+/// How many bytes are hashed in one go: some 100 µs. A component has more of them than a thread that serves
+/// others can be kept for.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 fn is_digest(text: &str) -> bool {

@@ -17,7 +17,7 @@ pub(super) fn administrators(operation: Operation) -> Operation {
     operation.wants_token(&["admin"]).refuses([Error::NotAdmin])
 }
 
-/// Those about the tools.
+/// Describes an operation about the tools.
 pub(super) fn of_tools(operation: Operation) -> Operation {
     administrators(operation)
         .refuses([Error::Admin(AdminError::NoStore), Error::Admin(AdminError::Unavailable(String::new()))])

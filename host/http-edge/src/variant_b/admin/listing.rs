@@ -1,4 +1,5 @@
-//! The parameters of the lists of everybody's runs and jobs. Those that nobody asked for are ignored, as under `/api/`.
+//! The parameters of the lists of everybody's runs and jobs. Those that nobody asked for are ignored, as
+//! under `/api/`.
 
 use agent_core::words::JobStatus;
 use serde_json::json;

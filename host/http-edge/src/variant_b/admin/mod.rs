@@ -1,18 +1,21 @@
-//! The admin API: what operators see of the tools and do with them while they serve, everybody's runs and jobs, and how the
-//! service is, under `/admin/`, for tokens with the role `admin`. The console (`console/`) is a page on top of it.
+//! The admin API: what operators see of the tools and do with them while they serve, everybody's runs and
+//! jobs, and how the service is, under `/admin/`, for tokens with the role `admin`. The console (`console/`)
+//! is a page on top of it.
 //!
-//! - `runs`, `run_body`: runs and what they did. `jobs`: the queue. `listing`: the parameters of both. `status`: how the
-//!   service is.
-//! - `show`: what is asked of the tools. `upload`: proposing a version. `actions`: everything else that changes something.
-//! - `change`: what every request that changes something says before its body, `If-Match` included. `action_body`: what
-//!   stands in its body. `component_name`: which component.
+//! - `runs`, `run_body`: runs and what they did. `jobs`: the queue. `listing`: the parameters of both.
+//!   `status`: how the service is.
+//! - `show`: what is asked of the tools. `upload`: proposing a version. `actions`: everything else that
+//!   changes something.
+//! - `change`: what every request that changes something says before its body, `If-Match` included.
+//!   `action_body`: what stands in its body. `component_name`: which component.
 //! - `component_body`: a component as operators read it.
 //! - `audit`: the log line of every request that changes something, or was to.
 //! - `documented`: what the routes have in common, for the document.
-//! - `state`: what handlers share. What is refused here, before the tools are asked, is in `error/admin_refusal.rs`.
+//! - `state`: what handlers share. What is refused here, before the tools are asked, is in
+//!   `error/admin_refusal.rs`.
 //!
-//! What is done with the tools is behind the port `ToolAdmin`. It stands in the stack of `/api/` (`api_stack.rs`): same
-//! rate windows, same authentication, same error table.
+//! What is done with the tools is behind the port `ToolAdmin`. It stands in the stack of `/api/`
+//! (`api_stack.rs`): same rate windows, same authentication, same error table.
 
 mod action_body;
 mod actions;
@@ -60,7 +63,8 @@ pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Descr
         described.extend(of.into_iter().map(|route| route.map(documented::of_tools)));
     }
     let routes = routes
-        // Inside of the authentication: it needs the caller, and a role that is missing counts in the caller's window.
+        // Inside of the authentication: it needs the caller, and a role that is missing counts in the
+        // caller's window.
         .route_layer(layer_fn(|inner| {
             Guard::new(inner, |request: &mut Request| {
                 auth::require_admin(request).err().map(IntoResponse::into_response)

@@ -1,5 +1,5 @@
-//! Runs as administrators read them: a line for each, and what one did, event by event. Every text in it is cut at
-//! [`MOST_TEXT`], and there are [`MOST_EVENTS`] events in one answer, so that its size has a bound.
+//! Runs as administrators read them: a line for each, and what one did, event by event. Every text in it is
+//! cut at [`MOST_TEXT`], and there are [`MOST_EVENTS`] events in one answer, so that its size has a bound.
 
 use std::borrow::Cow;
 
@@ -177,8 +177,8 @@ struct Entry<'a> {
     /// Its number, counted from 0.
     #[schema(example = 2)]
     number: u64,
-    /// `started`, `model_replied`, `tools_started`, `tool_returned`, `nested_started`, `nested_returned`, `cancelled`,
-    /// `taken_up` or `handed_back`.
+    /// `started`, `model_replied`, `tools_started`, `tool_returned`, `nested_started`, `nested_returned`,
+    /// `cancelled`, `taken_up` or `handed_back`.
     #[schema(example = "tool_returned")]
     kind: &'static str,
     /// The question, the reply, or what a tool answered. A long one is cut, and says so.

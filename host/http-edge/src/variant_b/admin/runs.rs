@@ -1,7 +1,8 @@
-//! Everybody's runs: which there were, what one of them did and cost, its events as they come, and cancelling it.
+//! Everybody's runs: which there were, what one of them did and cost, its events as they come, and cancelling
+//! it.
 //!
-//! The records and journals are those that `agent-host runs` reads. What they hold is the operator's to see: questions,
-//! answers, arguments of tools, receipts with their detail.
+//! The records and journals are those that `agent-host runs` reads. What they hold is the operator's to see:
+//! questions, answers, arguments of tools, receipts with their detail.
 
 use agent_core::ports::QueueError;
 use agent_core::words::RunQuery;

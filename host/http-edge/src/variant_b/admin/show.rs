@@ -1,5 +1,5 @@
-//! What is asked of the tools: which components there are, everything about one, its versions, what differs between
-//! two of them, and who did what.
+//! What is asked of the tools: which components there are, everything about one, its versions, what differs
+//! between two of them, and who did what.
 
 use agent_core::words::VersionDiff;
 use axum::extract::{RawQuery, State};

@@ -32,7 +32,8 @@ impl Admin {
         Settings { max_body_bytes, ..self.settings }
     }
 
-    /// A permit for one upload, to be held until it has ended. Nobody waits for one: who waits keeps a connection.
+    /// A permit for one upload, to be held until it has ended. Nobody waits for one: who waits keeps a
+    /// connection.
     pub(super) fn permit_upload(&self) -> Result<SemaphorePermit<'_>, AdminRefusal> {
         self.uploads.try_acquire().map_err(|_| AdminRefusal::Busy)
     }

@@ -1,5 +1,5 @@
-//! `GET /admin/status`: how the service is and what its limits are, for people. Unlike `/health`, which machines ask and
-//! everybody may read, it says why a check failed.
+//! `GET /admin/status`: how the service is and what its limits are, for people. Unlike `/health`, which
+//! machines ask and everybody may read, it says why a check failed.
 
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;

@@ -56,8 +56,9 @@ pub(super) fn describe() -> Operation {
         .refuses(refused.map(Error::AdminRequest))
 }
 
-/// 201 when the version is the one that serves, 202 when it is kept and serves not yet. Everything that the head can tell
-/// is checked before the body is read, so that a client which waits for `100 Continue` is spared the upload.
+/// 201 when the version is the one that serves, 202 when it is kept and serves not yet. Everything that the
+/// head can tell is checked before the body is read, so that a client which waits for `100 Continue` is
+/// spared the upload.
 pub(super) async fn propose_version(
     State(admin): State<Shared>,
     change: Change,

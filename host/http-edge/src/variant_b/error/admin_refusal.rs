@@ -1,4 +1,5 @@
-//! What the admin API refuses by itself. Nothing of the request is quoted, so that the client and the log read the same.
+//! What the admin API refuses by itself. Nothing of the request is quoted, so that the client and the log
+//! read the same.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderName, HeaderValue, StatusCode};

@@ -34,7 +34,7 @@ pub(super) enum Body<'a> {
     Page(&'static str),
     /// `{"error": text}`.
     Text(Cow<'static, str>),
-    /// The same, where a component or its author is quoted.
+    /// `{"error": text}`, where a component or its author is quoted.
     Quoting(Cow<'a, str>),
     /// `{"error": [issue, …]}`.
     Issues(Cow<'a, [Issue]>),

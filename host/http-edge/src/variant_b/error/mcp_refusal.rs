@@ -1,5 +1,5 @@
-//! What `/mcp` refuses by itself. What is wrong with a message that can be read is an error of the protocol, in an answer
-//! of the protocol.
+//! What `/mcp` refuses by itself. What is wrong with a message that can be read is an error of the protocol,
+//! in an answer of the protocol.
 
 use http::header::ALLOW;
 use http::{HeaderName, HeaderValue, StatusCode};

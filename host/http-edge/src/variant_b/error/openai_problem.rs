@@ -66,7 +66,7 @@ impl Problem {
         Self::bad("unsupported_parameter", param, format!("Unsupported parameter: '{param}'. {why}"))
     }
 
-    /// The same of one of its values.
+    /// A value of a parameter is not supported.
     pub(in crate::variant_b) fn unsupported_value(param: impl Into<String>, why: &str) -> Self {
         let param = param.into();
         let message = format!("Unsupported value for '{param}'. {why}");

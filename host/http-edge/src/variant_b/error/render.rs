@@ -31,8 +31,8 @@ pub(in crate::variant_b) fn render(mut answer: Response, production: bool) -> Re
 #[derive(Debug, Clone, Copy)]
 struct InOpenAiForm;
 
-/// The same in the form that clients of OpenAI read, what the shared middlewares refuse included. `Allow`
-/// stays as well.
+/// Renders the error in the form that clients of OpenAI read, what the shared middlewares refuse included.
+/// `Allow` stays as well.
 pub(in crate::variant_b) fn render_openai(mut answer: Response, production: bool) -> Response {
     let error = answer.extensions_mut().remove::<ErrorBody>();
     let is_rendered = answer.extensions().get::<InOpenAiForm>().is_some();

@@ -14,7 +14,7 @@ async fn show(error: Error, production: bool) -> String {
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     let headers = ["connection", "content-type", "etag", "retry-after"].iter().filter_map(|name| {
         let value = parts.headers.get(*name)?.to_str().unwrap();
-        // That of nearly every answer.
+        // The content type of nearly every answer is left out.
         (value != crate::answer::JSON).then(|| format!("; {name}: {value}"))
     });
     let headers: String = headers.collect();

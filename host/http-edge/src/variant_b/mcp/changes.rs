@@ -1,5 +1,6 @@
-//! `GET /mcp`: a stream that tells of swaps, in the versions before 2026-07-28. The id of an event is the digest of the caller's
-//! tools, so that whoever returns after a while, on whichever replica, hears of what they missed.
+//! `GET /mcp`: a stream that tells of swaps, in the versions before 2026-07-28. The id of an event is the
+//! digest of the caller's tools, so that whoever returns after a while, on whichever replica, hears of what
+//! they missed.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -68,7 +69,8 @@ struct Stream {
     changes: ToolChanges,
     /// Absent before the first chunk.
     begun: Option<Instant>,
-    /// Whether the client is given an id before there is an event: older ones do not know events without data.
+    /// Whether the client is given an id before there is an event: older ones do not know events without
+    /// data.
     wants_id: bool,
     is_over: bool,
     _permit: StreamPermit,

@@ -1,5 +1,5 @@
-//! `POST /mcp`: a message of the protocol, and its answer: JSON, or a stream of events when more than the answer is to be
-//! sent.
+//! `POST /mcp`: a message of the protocol, and its answer: JSON, or a stream of events when more than the
+//! answer is to be sent.
 
 use axum::body::Body;
 use axum::extract::{Request, State};

@@ -1,13 +1,14 @@
 //! `/mcp`: the tools as an MCP server over streamable HTTP, for the tokens and in the windows of `/api/`.
 //!
-//! - `messages`: `POST`, a message and its answer. `changes`: `GET`, a stream that tells of swaps (before 2026-07-28; since then
-//!   a message asks for it).
+//! - `messages`: `POST`, a message and its answer. `changes`: `GET`, a stream that tells of swaps (before
+//!   2026-07-28; since then a message asks for it).
 //! - `headers`: what the protocol's headers say. What is refused here is in `error/mcp_refusal.rs`.
 //! - `documented`: the routes, for the document. `state`: what handlers share.
 //!
-//! Nothing is kept between two requests, so any replica answers any of them. A session id is given because clients want one
-//! and because request ids are unique within a session only; it opens nothing and is not looked up. There is nothing to
-//! terminate either: `DELETE` is a 405, as the protocol has it for such servers.
+//! Nothing is kept between two requests, so any replica answers any of them. A session id is given because
+//! clients want one and because request ids are unique within a session only; it opens nothing and is not
+//! looked up. There is nothing to terminate either: `DELETE` is a 405, as the protocol has it for such
+//! servers.
 
 mod changes;
 mod documented;

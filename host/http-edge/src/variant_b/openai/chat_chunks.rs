@@ -1,8 +1,8 @@
 //! A run as the chunks of a chat completion: `data: {…}`, and `data: [DONE]` at the end.
 //!
-//! A chunk has words of the agent. While a reply is written nobody knows whether tool calls follow it, so the words of all
-//! replies are sent, with a blank line between two of them. Calls of the agent's own tools have no chunks: the `tool_calls` of a
-//! chunk are for the client to carry out.
+//! A chunk has words of the agent. While a reply is written nobody knows whether tool calls follow it, so the
+//! words of all replies are sent, with a blank line between two of them. Calls of the agent's own tools have
+//! no chunks: the `tool_calls` of a chunk are for the client to carry out.
 
 use agent_core::layers::Answer;
 use agent_core::live::Delta;

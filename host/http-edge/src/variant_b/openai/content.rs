@@ -1,4 +1,5 @@
-//! The content of a message: a text, or a list of parts that are texts; what a user says may have images as well.
+//! The content of a message: a text, or a list of parts that are texts; what a user says may have images as
+//! well.
 
 use agent_core::words::{ContentPart, UserContent};
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(super) fn text(content: Option<&Value>, param: &str) -> Result<String, Probl
     }
 }
 
-/// The same of one that may be absent: that is no text.
+/// Text of a content that may be absent: an absent one is no text.
 pub(super) fn text_if_any(content: Option<&Value>, param: &str) -> Result<String, Problem> {
     match content {
         None | Some(Value::Null) => Ok(String::new()),

@@ -1,8 +1,8 @@
 //! A conversation that a client sent: what the agent is asked, and what was said before.
 //!
-//! Clients of OpenAI send all of it with every request. The newest message is the run's input if it is the user's; what
-//! stands before it is the run's history, tool calls and their answers included. An input is a text: a newest message with images
-//! ends the history, and the run answers that.
+//! Clients of OpenAI send all of it with every request. The newest message is the run's input if it is the
+//! user's; what stands before it is the run's history, tool calls and their answers included. An input is a
+//! text: a newest message with images ends the history, and the run answers that.
 
 use std::collections::HashMap;
 
@@ -113,8 +113,8 @@ impl Conversation {
         self.messages.push(Message::Tool { tool_call_id, name, content });
     }
 
-    /// The whole, if every tool call is answered before anything else is said, as models want it. `param` is what the client
-    /// calls the list.
+    /// The whole, if every tool call is answered before anything else is said, as models want it. `param` is
+    /// what the client calls the list.
     pub(super) fn finish(mut self, param: &str) -> Result<RunInput, Problem> {
         if self.messages.is_empty() {
             return Err(Problem::invalid(param, "it must have at least one message."));

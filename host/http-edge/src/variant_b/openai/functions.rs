@@ -1,7 +1,7 @@
 //! The functions that a client offers (`tools` of a request), and those that the model called.
 //!
-//! A call of one ends the run and is the client's to carry out; its answer comes with the next request, as part of the
-//! conversation.
+//! A call of one ends the run and is the client's to carry out; its answer comes with the next request, as
+//! part of the conversation.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ use crate::dependencies::VariantB;
 /// Longest name of a function, in bytes, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
 
-/// The functions of a request. `within` is where a tool has what describes it: chat completions have `function`.
+/// The functions of a request. `within` is where a tool has what describes it: chat completions have
+/// `function`.
 pub(super) fn read(fields: &Fields, within: Option<&str>) -> Result<Vec<ClientFunction>, Problem> {
     let tools = match fields.get("tools") {
         None => return Ok(vec![]),
@@ -63,9 +64,9 @@ fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFun
     Ok(ClientFunction { name: name.to_owned(), description: description.to_owned(), parameters })
 }
 
-/// The functions of a response's request as the response repeats them: with every field, because strict readers refuse one that
-/// is absent. `strict` is always false: nothing holds the arguments that the model writes against
-/// `parameters`.
+/// The functions of a response's request as the response repeats them: with every field, because strict
+/// readers refuse one that is absent. `strict` is always false: nothing holds the arguments that the model
+/// writes against `parameters`.
 pub(super) fn repeated(fields: &Fields) -> Value {
     let repeat = |tool: &Value| {
         let field = |name: &str, is_right: fn(&Value) -> bool| tool.get(name).filter(|value| is_right(value));

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Who answers what, and when.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
-    /// Of the run that was asked for, without its prefix. An answer that was kept has an id of its own all the same: clients
-    /// tell messages apart by it.
+    /// Of the run that was asked for, without its prefix. An answer that was kept has an id of its own all
+    /// the same: clients tell messages apart by it.
     pub(super) id: String,
     /// Seconds since 1970.
     pub(super) created: u64,

@@ -1,5 +1,5 @@
-//! Images in what a user says: `image_url` of chat completions, `input_image` of responses. They are handed to the provider as
-//! they are; an image at an `https:` URL is fetched by the provider, never from here.
+//! Images in what a user says: `image_url` of chat completions, `input_image` of responses. They are handed
+//! to the provider as they are; an image at an `https:` URL is fetched by the provider, never from here.
 
 use agent_core::words::{
     IMAGE_TYPES, Image, ImageDetail, ImageFault, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL, MOST_IMAGES, Message,
@@ -64,7 +64,6 @@ pub(super) fn chat_part() -> Value {
     )
 }
 
-/// One of responses.
 pub(super) fn response_part() -> Value {
     let mut schema = part("input_image", &url());
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {

@@ -1,12 +1,15 @@
-//! The output of a response: what the agent said and called, as items, and the events by which a reader sees them come to be.
+//! The output of a response: what the agent said and called, as items, and the events by which a reader sees
+//! them come to be.
 //!
-//! A tool call is an item of the type `mcp_call`. That is what the public Responses API has for a tool with a name, arguments and
-//! an answer of its own that the *server* calls: clients show it and do nothing. A `function_call` would be for the client to
-//! carry out and to answer. `server_label` is the same for all tools: `agent`.
+//! A tool call is an item of the type `mcp_call`. That is what the public Responses API has for a tool with a
+//! name, arguments and an answer of its own that the *server* calls: clients show it and do nothing. A
+//! `function_call` would be for the client to carry out and to answer. `server_label` is the same for all
+//! tools: `agent`.
 //!
 //! Functions of the client are `function_call`s, which it carries out.
 //!
-//! The same steps make the output of a response that is not streamed, whose events nobody reads ([`Items::take`]).
+//! The same steps make the output of a response that is not streamed, whose events nobody reads
+//! ([`Items::take`]).
 
 use std::collections::BTreeSet;
 
@@ -33,7 +36,8 @@ pub(super) struct Items {
     reply: SentText,
     /// Where its message is among the items, once it has said something.
     message: Option<usize>,
-    /// The calls of the last reply, in its order, that are the agent's and not answered: where each is among the items.
+    /// The calls of the last reply, in its order, that are the agent's and not answered: where each is among
+    /// the items.
     open: Vec<Option<usize>>,
     /// Which of the last reply's calls are the agent's, in its order.
     own: Vec<usize>,

@@ -1,5 +1,5 @@
-//! Keeping a response: whole, with everything that was said until then, so that it can be gone on from whatever becomes of
-//! those before it.
+//! Keeping a response: whole, with everything that was said until then, so that it can be gone on from
+//! whatever becomes of those before it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,8 @@ use agent_core::conversations::{Conversations, appended, is_kept, said};
 use agent_core::words::{AgentResult, Message, Turn};
 use serde_json::Value;
 
-/// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of turns beside it.
+/// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of
+/// turns beside it.
 const MOST_BYTES: usize = 256 << 10;
 
 /// Keeps the response of one run.

@@ -1,15 +1,16 @@
-//! The agent for clients of OpenAI, under `/v1/`: an agent is a model, `agent`. Same tokens, same windows, same cache as under
-//! `/api/`; errors in OpenAI's form.
+//! The agent for clients of OpenAI, under `/v1/`: an agent is a model, `agent`. Same tokens, same windows,
+//! same cache as under `/api/`; errors in OpenAI's form.
 //!
 //! - `models`, `chat`, `responses`: the routes.
-//! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`, `responses_request`: a request
-//!   read, put together by `conversation` out of `content` and `images`, with the client's `functions`.
+//! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`,
+//!   `responses_request`: a request read, put together by `conversation` out of `content` and `images`, with
+//!   the client's `functions`.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
-//! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`, whose output `items` makes. `sent_text` knows
-//!   which words were sent.
-//! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and the form of errors,
-//!   are in `error/openai_problem.rs`.
+//! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
+//!   whose output `items` makes. `sent_text` knows which words were sent.
+//! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and
+//!   the form of errors, are in `error/openai_problem.rs`.
 //!
 //! host/docs/api/openai.md says what they can rely on.
 
@@ -63,7 +64,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
         .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete())
         .split();
     described.extend(of_listed);
-    // These two come after the authentication, so that they answer whoever asks.
+    // The two fallbacks come after the authentication, so that they answer whoever asks.
     let routes = api_stack::authenticate_beside(asked, state, error::render_openai)
         .merge(api_stack::authenticate(listed, state, error::render_openai))
         .fallback(answer_unknown_path)

@@ -42,7 +42,7 @@ const LEAVES_OUT: &str =
     "The oldest turns are dropped when the token budget has no room for them: leave it out, or send 'auto'.";
 const NO_FORMAT: &str = "The agent answers in plain text.";
 
-/// Those of chat completions.
+/// Parameters of chat completions that are refused.
 pub(super) const OF_CHATS: &[Refused] = &[
     value("n", |n| n.as_f64() == Some(1.0), "The agent gives one answer to each request."),
     parameter("stop", is_empty, "The agent stops by itself."),
@@ -59,7 +59,7 @@ pub(super) const OF_CHATS: &[Refused] = &[
     value("parallel_tool_calls", |wanted| *wanted == true, SIDE_BY_SIDE),
 ];
 
-/// Those of responses.
+/// Refused parameters of responses.
 pub(super) const OF_RESPONSES: &[Refused] = &[
     value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),

@@ -72,7 +72,7 @@ impl Place {
         Ok(kept.turns)
     }
 
-    /// The same run with what was said before in front of it. `turn_id` names the turn that it makes.
+    /// Puts what was said before in front of the run's query. `turn_id` names the turn that the run makes.
     pub(super) fn put_in_front(&self, mut ask: Ask, turns: &[Turn], turn_id: Option<String>) -> Ask {
         match &self.conversation {
             // The run itself looks again, when it holds the conversation.

@@ -1,4 +1,5 @@
-//! The schemas of request bodies, for the document. They name what is looked at; everything else may be there.
+//! The schemas of request bodies, for the document. They name what is looked at; everything else may be
+//! there.
 
 use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
@@ -180,7 +181,8 @@ fn content(kind: &str) -> Value {
     })
 }
 
-/// The same with images, of which a request may have so many that no list here has to say it.
+/// Content of a user's message, which may have images: a request may have so many that no list here has to
+/// say it.
 fn content_of_user(kind: &str, image: &Value) -> Value {
     json!({
         "anyOf": [

@@ -1,7 +1,8 @@
 //! The response object of OpenAI's Responses API, and a run as the events of one.
 //!
-//! All fields that the API's clients know are there; what has no meaning here has the value that says so. `truncation` is
-//! `auto`, because the oldest turns are left out of a conversation that the token budget has no room for.
+//! All fields that the API's clients know are there; what has no meaning here has the value that says so.
+//! `truncation` is `auto`, because the oldest turns are left out of a conversation that the token budget has
+//! no room for.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,8 @@ impl End {
     }
 }
 
-/// A run that a limit ended is incomplete. The API has two reasons for that, of which tokens are the nearer one.
+/// A run that a limit ended is incomplete. The API has two reasons for that, of which tokens are the nearer
+/// one.
 fn status_of(reason: StopReason) -> (&'static str, Option<&'static str>) {
     match reason {
         // What the client has to carry out ends a response like any other.
@@ -96,7 +98,7 @@ impl Frame {
         format!("resp_{}", self.id)
     }
 
-    /// It says from now on that it is not kept.
+    /// Marks the response as not kept: its `store` is false from now on.
     pub(super) fn not_kept(&mut self) {
         self.echo.place.store = false;
     }
@@ -196,7 +198,8 @@ impl ResponseEvents {
         self.write(out, kind, json!({ "response": response }));
     }
 
-    /// The last event, and what the Open Responses specification has behind it. OpenAI's own clients end there as well.
+    /// The last event, and what the Open Responses specification has behind it. OpenAI's own clients end
+    /// there as well.
     fn write_end(&mut self, out: &mut String, kind: &str) {
         self.write_response(out, kind);
         out.push_str("data: [DONE]\n\n");

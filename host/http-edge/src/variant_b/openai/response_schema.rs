@@ -1,12 +1,11 @@
-//! The schemas of a response and of the events of its stream, for the document. They are as strict as those of the Open Responses
-//! specification: every field is there, those that say nothing are `null`. Calls of the agent's own tools are items of OpenAI's
-//! type `mcp_call`, which that specification leaves to providers.
+//! The schemas of a response and of the events of its stream, for the document. They are as strict as those
+//! of the Open Responses specification: every field is there, those that say nothing are `null`. Calls of the
+//! agent's own tools are items of OpenAI's type `mcp_call`, which that specification leaves to providers.
 
 use serde_json::{Map, Value, json};
 
 use super::models;
 
-/// A response.
 pub(super) const RESPONSE: &str = "OpenAiResponse";
 /// An item of its output.
 const ITEM: &str = "OpenAiResponseItem";

@@ -1,4 +1,5 @@
-//! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come to be.
+//! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come
+//! to be.
 
 use axum::extract::State;
 use axum::response::Response;

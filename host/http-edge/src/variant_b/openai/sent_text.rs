@@ -1,5 +1,5 @@
-//! The words of one reply as they were sent. A stream of OpenAI's cannot take words back; a reply that broke off is written
-//! again, and mostly begins with the same words. Those are sent once.
+//! The words of one reply as they were sent. A stream of OpenAI's cannot take words back; a reply that broke
+//! off is written again, and mostly begins with the same words. Those are sent once.
 
 /// What of a reply has been sent.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct SentText {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Say {
     Nothing,
-    /// This goes on.
+    /// The reply that was begun goes on with this text.
     More(String),
     /// The reply is another than the one that was begun: this is it so far.
     Anew(String),
@@ -64,7 +64,8 @@ impl SentText {
             self.sent.push_str(&rest);
             return more(&rest);
         }
-        // What models write around their words, and tool calls that they write into them, is left out of the whole.
+        // What models write around their words, and tool calls that they write into them, is left out of the
+        // whole.
         if whole.trim().is_empty() || self.sent.contains(whole.trim()) {
             return Say::Nothing;
         }
@@ -120,7 +121,7 @@ mod tests {
             // Of a model that does not stream, or in another process.
             (&[], "Hello", "Hello"),
             (&["Hel"], "Hello", "Hello"),
-            // The same again, in other pieces, once and twice.
+            // The reply is written again, in other pieces, once and twice.
             (&["Hel", "<", "H", "ell", "o"], "Hello", "Hello"),
             (&["Hel", "<", "He", "<", "Hello"], "Hello", "Hello"),
             (&["Hello", "<"], "Hello", "Hello"),

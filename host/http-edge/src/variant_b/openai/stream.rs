@@ -1,9 +1,9 @@
-//! A run as a stream of one of OpenAI's protocols: the same run, events and words as in the service's own streams
-//! (`crate::server_sent_events`), written by a [`WriteRun`].
+//! A run as a stream of one of OpenAI's protocols: the same run, events and words as in the service's own
+//! streams (`crate::server_sent_events`), written by a [`WriteRun`].
 //!
-//! Such a stream cannot be resumed by clients of OpenAI, so its run ends with its reader, unless `Agent-On-Disconnect:
-//! continue` asks for more, and a shutdown lets it go on for as long as other requests under way.
-//! `Content-Location` says where the service's own clients find it.
+//! Such a stream cannot be resumed by clients of OpenAI, so its run ends with its reader, unless
+//! `Agent-On-Disconnect: continue` asks for more, and a shutdown lets it go on for as long as other requests
+//! under way. `Content-Location` says where the service's own clients find it.
 
 use agent_core::error_chain::ErrorChain;
 use agent_core::layers::{Answer, Ask};
@@ -34,19 +34,19 @@ pub(super) trait WriteRun: Send + 'static {
     /// An event of its journal.
     fn event(&mut self, out: &mut String, event: &Event);
 
-    /// Its output is whole. One that no event came before was kept from an earlier run. What the client will
-    /// have been shown, if the protocol can keep that.
+    /// The run's output is whole. An output that no event came before was kept from an earlier run. Returns
+    /// what the client will have been shown, if the protocol can keep that.
     fn conclude(&mut self, _out: &mut String, _answer: &Answer) -> Option<Value> {
         None
     }
 
-    /// It has ended with a result, which was concluded.
+    /// The run has ended with a result, which was concluded.
     fn ended(&mut self, out: &mut String, answer: &Answer);
 
     /// What was to be kept of it cannot be. Told before the end.
     fn not_kept(&mut self) {}
 
-    /// It has none: the error in OpenAI's form.
+    /// The run has no result: `error` is in OpenAI's form.
     fn failed(&mut self, out: &mut String, error: &Value);
 }
 

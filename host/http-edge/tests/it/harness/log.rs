@@ -25,7 +25,8 @@ impl Log {
         String::from_utf8(COLLECTED.with_borrow(|lines| lines.clone().unwrap())).unwrap()
     }
 
-    /// The lines about changes by administrators, without what differs between runs of a test and without the spans.
+    /// The lines about changes by administrators, without what differs between runs of a test and without the
+    /// spans.
     pub(crate) fn audit(&self) -> Vec<Value> {
         let text = self.text();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

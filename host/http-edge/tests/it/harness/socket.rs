@@ -1,4 +1,4 @@
-//! The same service behind a real socket, for promises that hyper has a part in.
+//! The service under test behind a real socket, for promises that hyper has a part in.
 
 use std::net::SocketAddr;
 

@@ -49,7 +49,7 @@ impl Fakes {
         Self::configured(invoke, |_edge| {})
     }
 
-    /// The same with something about the edge changed.
+    /// Answers every request in that way, with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
         let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
         let (tools, runs) = (Arc::<Tools>::default(), Arc::<TestRuns>::default());

@@ -1,5 +1,5 @@
-//! A kept result is passed on as bytes where that makes no difference: every answer is the one that is given when the result is
-//! parsed and written anew.
+//! A kept result is passed on as bytes where that makes no difference: every answer is the one that is given
+//! when the result is parsed and written anew.
 
 use std::sync::Arc;
 use std::time::Duration;

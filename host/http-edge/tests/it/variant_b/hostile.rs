@@ -17,7 +17,8 @@ fn send_to_new(trusted_proxies: usize, request: http::Request<Body>) -> Answer {
     runtime.block_on(fakes.service.send(request))
 }
 
-/// Sends one request to a Variant B that all cases of a process share, from an address that nobody has counted yet.
+/// Sends one request to a Variant B that all cases of a process share, from an address that nobody has
+/// counted yet.
 fn send(mut request: http::Request<Body>) -> Answer {
     static SHARED: LazyLock<Fakes> =
         LazyLock::new(|| Fakes::configured(Answers, |edge| edge.settings.trusted_proxies = 1));

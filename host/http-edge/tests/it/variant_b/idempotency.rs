@@ -1,4 +1,5 @@
-//! `Idempotency-Key` on every `POST` of Variant B: one request is carried out once, for its user, whichever replica has it.
+//! `Idempotency-Key` on every `POST` of Variant B: one request is carried out once, for its user, whichever
+//! replica has it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it is an acceptance
-//! test; here are the protocol's rules about HTTP, each with who breaks it.
+//! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it
+//! is an acceptance test; here are the protocol's rules about HTTP, each with who breaks it.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What `/v1/responses` answers is what the document says, event by event: it is as strict as the Open Responses specification.
+//! What `/v1/responses` answers is what the document says, event by event: it is as strict as the Open
+//! Responses specification.
 
 use std::collections::BTreeSet;
 

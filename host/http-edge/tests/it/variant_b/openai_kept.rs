@@ -52,7 +52,8 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     assert_eq!((&first["store"], &first["previous_response_id"]), (&json!(true), &Value::Null));
     let goes_on = body(&json!({"previous_response_id": first["id"]}));
     let streamed = body(&json!({"previous_response_id": first["id"], "stream": true}));
-    // From one response any number of others goes on, and what told the model about the first is not said again.
+    // From one response any number of others goes on, and what told the model about the first is not said
+    // again.
     let said = [user("I am Ada."), reply("Well?"), reply("hello")];
     let second = fakes.post(RESPONSES, goes_on).await.json();
     assert_eq!((&second["previous_response_id"], history(&agent)), (&first["id"], said.to_vec()));

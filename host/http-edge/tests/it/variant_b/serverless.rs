@@ -1,4 +1,5 @@
-//! `POST /api/serverless` answers as `/api/agent` does, and every failure of the agent with 500 and a message.
+//! `POST /api/serverless` answers as `/api/agent` does, and every failure of the agent with 500 and a
+//! message.
 
 use http::StatusCode;
 use serde_json::json;

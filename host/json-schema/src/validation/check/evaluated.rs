@@ -1,5 +1,6 @@
-//! What `unevaluatedItems` and `unevaluatedProperties` have to know: the items and members that other keywords
-//! of the same schema looked at. The schemas that apply to the same value are held against it once more for that.
+//! What `unevaluatedItems` and `unevaluatedProperties` have to know: the items and members that other
+//! keywords of the same schema looked at. The schemas that apply to the same value are held against it once
+//! more for that.
 
 use serde_json::Value;
 
@@ -8,8 +9,9 @@ use crate::validation::fuel::Exhausted;
 use crate::validation::rules::{Id, Keyword, Part};
 
 impl Check<'_, '_> {
-    /// Marks the members or items of a value that the keywords of a part look at beside its own `unevaluated*`,
-    /// those of the parts that it applies to the same value included. The value is an array or an object.
+    /// Marks the members or items of a value that the keywords of a part look at beside its own
+    /// `unevaluated*`, those of the parts that it applies to the same value included. The value is an array
+    /// or an object.
     pub(super) fn mark_beside(
         &mut self,
         id: Id,

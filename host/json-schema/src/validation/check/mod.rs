@@ -1,8 +1,9 @@
 //! Holds a value against compiled rules, paying for every step.
 //!
-//! What this can cost is known from the code: each visit of a part, each member looked at, each value compared
-//! and each byte matched is paid for before it is done, and nothing is copied but the text of a few problems.
-//! The stack is bounded by the depth of the schema, which has no cycles, and by that of JSON values.
+//! What this can cost is known from the code: each visit of a part, each member looked at, each value
+//! compared and each byte matched is paid for before it is done, and nothing is copied but the text of a few
+//! problems. The stack is bounded by the depth of the schema, which has no cycles, and by that of JSON
+//! values.
 
 mod evaluated;
 mod same;

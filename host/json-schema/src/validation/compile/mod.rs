@@ -1,8 +1,8 @@
 //! From a schema's text to rules that can be run.
 //!
-//! The rules are a graph without cycles: each part of the schema is read once, and a `$ref` is an edge to what
-//! it refers to. Whatever is too deep, too large with its references followed, or refers to itself is refused
-//! before anything runs. Every error says where in the schema it is.
+//! The rules are a graph without cycles: each part of the schema is read once, and a `$ref` is an edge to
+//! what it refers to. Whatever is too deep, too large with its references followed, or refers to itself is
+//! refused before anything runs. Every error says where in the schema it is.
 
 mod location;
 mod read;
@@ -25,8 +25,8 @@ use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_v
 /// Most parts of a schema when every reference is replaced by what it refers to.
 const WEIGHT: u64 = 1_000;
 
-/// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of the recursive walks over
-/// them.
+/// Deepest nesting of schemas, each reference counting as a level. It bounds the stack of the recursive walks
+/// over them.
 const DEPTH: u32 = 64;
 
 impl Rules {
@@ -158,7 +158,7 @@ impl<'a> Compiler<'a, '_> {
         }
         all.extend(counts(members, &at)?);
         all.extend(self.grouped(members, at)?);
-        // They need to know what the others looked at.
+        // The keywords in `last` need to know what the others looked at.
         all.extend(last);
         Ok(Part::All(all))
     }

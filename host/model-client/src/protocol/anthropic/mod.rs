@@ -34,7 +34,8 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The highest temperature that Anthropic accepts. OpenAI's, and so those of requests, go up to 2.
 const HOTTEST: f64 = 1.0;
 
-/// Sent in place of a caller's text that is blank: a block of text may not be, and a conversation must begin with one.
+/// Sent in place of a caller's text that is blank: a block of text may not be, and a conversation must begin
+/// with one.
 const NO_TEXT: &str = "(no text)";
 
 /// Anthropic Messages.
@@ -174,8 +175,8 @@ fn instructions(messages: &[Message]) -> Vec<Block<'_>> {
     texts.map(|text| Block::Text { text }).collect()
 }
 
-/// The conversation as turns whose roles alternate: consecutive messages of one role, above all the answers to several
-/// tool calls, become one turn.
+/// The conversation as turns whose roles alternate: consecutive messages of one role, above all the answers
+/// to several tool calls, become one turn.
 fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for message in messages {

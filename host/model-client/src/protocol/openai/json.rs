@@ -1,5 +1,5 @@
-//! The JSON of chat completions: what is sent, and the part of what comes back that is read. A field is optional here
-//! if some server leaves it out.
+//! The JSON of chat completions: what is sent, and the part of what comes back that is read. A field is
+//! optional here if some server leaves it out.
 
 use std::borrow::Cow;
 

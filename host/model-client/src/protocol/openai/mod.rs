@@ -209,8 +209,8 @@ fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
     portable_id(id, |id| !profile.short_ids || id.len() <= LONGEST_ID)
 }
 
-/// Arguments as text. Those that were no JSON object are text already: the model is shown again what it wrote, and
-/// beside it the error that followed.
+/// Arguments as text. Those that were no JSON object are text already: the model is shown again what it
+/// wrote, and beside it the error that followed.
 fn arguments_text(arguments: &Value) -> Cow<'_, str> {
     match arguments {
         Value::String(text) => Cow::Borrowed(text),

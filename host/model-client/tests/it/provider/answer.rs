@@ -13,11 +13,11 @@ use tokio::net::TcpStream;
 pub(crate) enum Answer {
     /// A whole response.
     Whole { status: u16, headers: Vec<(&'static str, String)>, body: String },
-    /// These bytes, and then the connection is closed.
+    /// Sends these bytes, and then the connection is closed.
     Raw(String),
-    /// These bytes, and then nothing more for as long as the client stays.
+    /// The server sends these bytes, and then nothing more for as long as the client stays.
     Stalled(String),
-    /// These bytes, others after a silence, and then the connection is closed.
+    /// Sends these bytes, others after a silence, and then the connection is closed.
     Silent(String, Duration, String),
     /// A successful response whose body does not end.
     Endless,

@@ -1,5 +1,5 @@
-//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`Limits`]) and per component over time
-//! (`rate.rs`), cut to size, and without anything that could forge a line or drive a terminal.
+//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`Limits`]) and per component
+//! over time (`rate.rs`), cut to size, and without anything that could forge a line or drive a terminal.
 
 mod rate;
 
@@ -22,8 +22,8 @@ pub(super) const IMPORTS: Imports = Imports::Contract("log");
 /// Most key/value fields that are kept of one line.
 const FIELDS: usize = 16;
 
-/// The log of one call. Clones share what the call may write: what it says through the contract, reports as progress and
-/// prints.
+/// The log of one call. Clones share what the call may write: what it says through the contract, reports as
+/// progress and prints.
 #[derive(Debug, Clone)]
 pub(crate) struct LogState(Arc<Mutex<Lines>>);
 
@@ -73,7 +73,8 @@ impl LogState {
         self.0.lock().put(level, message, fields);
     }
 
-    /// A text of the guest's as others than the operator may read it: without secrets, at most about `most` bytes.
+    /// A text of the guest's as others than the operator may read it: without secrets, at most about `most`
+    /// bytes.
     pub(super) fn shown(&self, text: &str, most: usize) -> String {
         printable(&self.0.lock().without_secrets(text), most)
     }
@@ -155,8 +156,8 @@ impl Host for LogState {
 }
 
 impl Drop for Lines {
-    /// Says in the log how many of the component's lines are not in it, however the call ended. Not after every call: that
-    /// would be a flood of its own.
+    /// Says in the log how many of the component's lines are not in it, however the call ended. Not after
+    /// every call: that would be a flood of its own.
     fn drop(&mut self) {
         if self.lines_dropped > 0
             && let Some(dropped) = self.rate.dropped(self.lines_dropped, Instant::now())

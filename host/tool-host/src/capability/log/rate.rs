@@ -45,7 +45,8 @@ impl LogRate {
         has_room
     }
 
-    /// Counts lines that were dropped. Returns how many were since the last report when another report is due.
+    /// Counts lines that were dropped. Returns how many were since the last report when another report is
+    /// due.
     pub(crate) fn dropped(&self, lines: u32, now: Instant) -> Option<u64> {
         let mut bucket = self.0.lock();
         bucket.dropped += u64::from(lines);

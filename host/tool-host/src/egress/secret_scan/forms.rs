@@ -1,8 +1,9 @@
-//! The forms in which a value is looked for: as it is, and through the encodings that servers and libraries apply.
+//! The forms in which a value is looked for: as it is, and through the encodings that servers and libraries
+//! apply.
 //!
-//! Base64, in both alphabets, of any text that contains the value; URL-encoding as the common libraries do it, in
-//! upper and lower case; JSON strings, once and twice, with the escapes that libraries choose; HTML; hexadecimal.
-//! Not looked for: base64 broken over lines, other combinations of encodings, compression.
+//! Base64, in both alphabets, of any text that contains the value; URL-encoding as the common libraries do
+//! it, in upper and lower case; JSON strings, once and twice, with the escapes that libraries choose; HTML;
+//! hexadecimal. Not looked for: base64 broken over lines, other combinations of encodings, compression.
 
 use std::collections::BTreeSet;
 
@@ -87,8 +88,8 @@ fn json_escaped(value: &str, forms: &mut BTreeSet<String>) {
     }
 }
 
-/// With the optional escapes that the bits choose: slashes, what is not ASCII, what HTML would read, and whether
-/// hexadecimal digits are in upper case.
+/// With the optional escapes that the bits choose: slashes, what is not ASCII, what HTML would read, and
+/// whether hexadecimal digits are in upper case.
 fn json_with(value: &str, choice: u8) -> String {
     let chosen = |bit: u8| choice & (1 << bit) != 0;
     let (slash, ascii, html, upper) = (chosen(0), chosen(1), chosen(2), chosen(3));
@@ -126,8 +127,8 @@ fn hexadecimal(value: &str, forms: &mut BTreeSet<String>) {
     forms.insert(value.bytes().map(|byte| format!("{byte:02X}")).collect());
 }
 
-/// The characters that the value alone decides, for each of the three places it can have in a group of three bytes.
-/// A value of eight bytes leaves ten of them.
+/// The characters that the value alone decides, for each of the three places it can have in a group of three
+/// bytes. A value of eight bytes leaves ten of them.
 fn base64(value: &str, forms: &mut BTreeSet<Vec<u8>>) {
     for before in 0..3 {
         let mut text = vec![0; before];

@@ -5,8 +5,9 @@
 //! beginning of a value, and small chunks until there are enough of them: what it gives in all is what one
 //! chunk would have given, however the body is split.
 //!
-//! It finds what a server or a guest repeats by accident or through a common encoding. Who transforms a value on
-//! purpose is not found; against that, guests are never given values, and requests go to hosts of the policy only.
+//! It finds what a server or a guest repeats by accident or through a common encoding. Who transforms a value
+//! on purpose is not found; against that, guests are never given values, and requests go to hosts of the
+//! policy only.
 
 mod forms;
 
@@ -182,8 +183,8 @@ impl ScanStream {
         self.first.as_deref()
     }
 
-    /// What is decided, and what is not. A place is undecided if the longest pattern would not end within the buffer when it
-    /// began there: then a value may begin there, or a longer one than was found.
+    /// What is decided, and what is not. A place is undecided if the longest pattern would not end within the
+    /// buffer when it began there: then a value may begin there, or a longer one than was found.
     fn scan(&mut self, automaton: &Automaton, buffer: &Bytes, at_end: bool) -> (Bytes, Bytes) {
         let undecided =
             |from: usize| if at_end { buffer.len() } else { automaton.first_undecided(buffer, from) };
@@ -221,9 +222,9 @@ impl Automaton {
         self.owners.get(pattern).and_then(|owner| self.names.get(*owner)).map_or("", String::as_str)
     }
 
-    /// The first place, from the given one on, where a pattern could begin that the buffer does not hold whole. It depends on
-    /// lengths alone and not on what the bytes are: when a chunk came would else tell a guest whether it begins like a
-    /// secret, byte by byte.
+    /// The first place, from the given one on, where a pattern could begin that the buffer does not hold
+    /// whole. It depends on lengths alone and not on what the bytes are: when a chunk came would else tell a
+    /// guest whether it begins like a secret, byte by byte.
     fn first_undecided(&self, buffer: &[u8], from: usize) -> usize {
         from.max(buffer.len().saturating_sub(self.longest.saturating_sub(1))).min(buffer.len())
     }

@@ -1,4 +1,5 @@
-//! The bad days of egress, over real sockets: local servers on free ports, reached under grants with `private = true`.
+//! The bad days of egress, over real sockets: local servers on free ports, reached under grants with
+//! `private = true`.
 //!
 //! Servers here speak HTTP by hand, so that they can misbehave. Times are waited for on tokio's paused clock.
 

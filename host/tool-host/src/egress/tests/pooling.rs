@@ -111,7 +111,7 @@ async fn a_connection_that_waits_too_long_is_closed() {
     tokio::time::pause();
     let begun = Instant::now();
     server.closed.recv().await.unwrap();
-    // It has waited a little before the clock was stopped.
+    // The connection has waited a little before the clock was stopped.
     assert!((14..17).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert_eq!(world.egress.idle_connections(), 0);
     // And it begins anew.

@@ -68,8 +68,8 @@ async fn a_name_that_changes_its_address_is_resolved_once() {
     let server = Server::answering(|_| ok("inside")).await;
     let answers: &[&[&str]] = &[&["127.0.0.2", "10.255.255.1"], &["169.254.169.254"]];
     let world = World::with(FakeResolver::new(answers), EgressBounds::default());
-    // First answer: an address on which nobody listens, checked under `private = true`. What is connected to is that
-    // address, and not what the name has become.
+    // First answer: an address on which nobody listens, checked under `private = true`. What is connected to
+    // is that address, and not what the name has become.
     let call = world.call_with(
         vec![],
         Limits {

@@ -86,7 +86,7 @@ fn what_holds_no_value_is_untouched() {
     let chunk = Bytes::from(b"a chunk without secrets.".repeat(1_000));
     let mut stream = scanner().stream();
     let scanned = stream.push(chunk.clone());
-    // The same memory: nothing is copied but the few bytes that are held back.
+    // `scanned` lies in the chunk's memory: nothing is copied but the few bytes that are held back.
     assert_eq!(scanned.as_ptr(), chunk.as_ptr());
     assert_eq!([scanned, stream.finish()].concat(), chunk);
     let empty = Scanner::default();

@@ -3,7 +3,8 @@
 use super::super::model::CallLimits;
 use super::reader::{Reader, Section};
 
-/// Every limit with the least and the most it may be. The first three have the bounds of the host's own settings.
+/// Every limit with the least and the most it may be. The first three have the bounds of the host's own
+/// settings.
 const BOUNDS: [(&str, (u64, u64)); 7] = [
     ("timeout-ms", (1, 3_600_000)),
     ("memory-bytes", (1 << 20, 4 << 30)),

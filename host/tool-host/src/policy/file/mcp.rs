@@ -46,7 +46,8 @@ const BOUNDS: [(&str, (u64, u64)); 4] = [
     ("concurrency", (1, 64)),
 ];
 
-/// Bytes of all requests and responses of one call: a handshake, the call, and what the server says meanwhile.
+/// Bytes of all requests and responses of one call: a handshake, the call, and what the server says
+/// meanwhile.
 const HTTP_BYTES: u64 = 8 << 20;
 
 /// The entry, unless something is missing without which there is none.

@@ -1,8 +1,9 @@
 //! The policy file: its text becomes a [`Policy`], or everything that is wrong with it at once.
 //!
-//! One file per kind of line declares its keys and reads them: `component`, `mcp`, `limits`, `http`, `secret`. `name`: what they may be called. `reader` takes
-//! values out of tables and collects problems, `problem` is how they are said. Nothing is guessed and no key is skipped:
-//! a word that is misspelt would otherwise be a grant that somebody believes in.
+//! One file per kind of line declares its keys and reads them: `component`, `mcp`, `limits`, `http`,
+//! `secret`. `name`: what they may be called. `reader` takes values out of tables and collects problems,
+//! `problem` is how they are said. Nothing is guessed and no key is skipped: a word that is misspelt would
+//! otherwise be a grant that somebody believes in.
 //!
 //! What does not belong here: reading the file, and the values of secrets.
 
@@ -37,8 +38,8 @@ const MOST_COMPONENTS: usize = 1000;
 /// Most syntax errors that are said. A file that is something else has one in every line.
 const MOST_SYNTAX_ERRORS: usize = 100;
 
-/// Most bytes of a text of which all syntax errors are said; of longer ones the first. The parser takes some 300 bytes of
-/// memory for each, and each byte can be one.
+/// Most bytes of a text of which all syntax errors are said; of longer ones the first. The parser takes some
+/// 300 bytes of memory for each, and each byte can be one.
 const MOST_BYTES_RECOVERED: usize = 64 << 10;
 
 /// Most MCP servers that a policy names: each is asked for its tools again and again.

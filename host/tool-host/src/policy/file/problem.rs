@@ -28,7 +28,7 @@ pub(crate) struct Problem {
 }
 
 impl Problems {
-    /// Those that are listed.
+    /// Problems that are listed.
     #[cfg(test)]
     pub(crate) fn all(&self) -> &[Problem] {
         &self.listed

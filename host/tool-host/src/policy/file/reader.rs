@@ -1,7 +1,7 @@
 //! Takes values out of tables and collects what is wrong with them, so that all of it is said at once.
 //!
-//! A method that gives nothing has either found nothing or reported why. Values of secrets and of `config` are never
-//! shown: somebody may have written the secret itself where its name belongs.
+//! A method that gives nothing has either found nothing or reported why. Values of secrets and of `config`
+//! are never shown: somebody may have written the secret itself where its name belongs.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ pub(super) struct Reader<'t> {
     lines: Vec<usize>,
     problems: Vec<(usize, Problem)>,
     others: usize,
-    /// Absent while the text is TOML. Else the lines that are not: what is missing may stand in them, and what is wrong
-    /// in them has been said.
+    /// Absent while the text is TOML. Else the lines that are not: what is missing may stand in them, and
+    /// what is wrong in them has been said.
     broken: BTreeSet<usize>,
 }
 
@@ -148,7 +148,7 @@ impl<'t, 'i> Section<'t, 'i> {
         Self { table, at, is_shown: true, misspelt: vec![] }
     }
 
-    /// The same, of which no text is shown.
+    /// The map, of which no text is shown.
     pub(super) fn hidden(&self) -> Self {
         Self { is_shown: false, ..self.clone() }
     }
@@ -172,7 +172,6 @@ impl<'t, 'i> Section<'t, 'i> {
         self.table.iter().map(move |(key, value)| (word(key), value))
     }
 
-    /// One text.
     pub(super) fn text(&self, reader: &mut Reader<'_>, key: &str) -> Option<Word<'t>> {
         let value = self.table.get(key)?;
         self.read_text(reader, key, value)

@@ -13,7 +13,7 @@ use super::reader::{Reader, Section, Word};
 pub(super) const VARIABLE: &str =
     "the name of an environment variable: A-Z, a-z, 0-9 and '_', no digit first";
 
-/// Those of a secret of an MCP server: it is sent to that server and to nobody else.
+/// Keys of a secret of an MCP server: it is sent to that server and to nobody else.
 const SERVER_KEYS: [&str; 7] = ["name", "env", "file", "header", "query", "basic", "prefix"];
 const CHILD_KEYS: [&str; 4] = ["name", "env", "file", "variable"];
 
@@ -131,8 +131,8 @@ fn only<'k>(
     None
 }
 
-/// The secrets of an MCP server. With a host they are added to requests to it, without one they are environment variables
-/// of a child process.
+/// The secrets of an MCP server. With a host they are added to requests to it, without one they are
+/// environment variables of a child process.
 pub(super) fn read_of_server(
     reader: &mut Reader<'_>,
     section: &Section<'_, '_>,

@@ -1,4 +1,5 @@
-//! A component as another host would build it: Rust and wit-bindgen, with documentation, and no contract of ours.
+//! A component as another host would build it: Rust and wit-bindgen, with documentation, and no contract of
+//! ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};

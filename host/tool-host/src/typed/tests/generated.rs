@@ -164,8 +164,8 @@ fn items(length: Option<u32>, element: &WitType, bits: &mut Bits) -> Val {
 
 /// The text of a component whose function `identity` returns its parameter `value`.
 ///
-/// With `padding` of more than sixteen numbers, parameters are passed in memory, and so is what is returned. The two
-/// lie there alike, so the function only has to return the pointer it was given.
+/// With `padding` of more than sixteen numbers, parameters are passed in memory, and so is what is returned.
+/// The two lie there alike, so the function only has to return the pointer it was given.
 pub(super) fn identity_component(ty: &WitType) -> String {
     let mut text = Declarations::default();
     let value = text.declare(ty);

@@ -3,8 +3,8 @@
 use agent_core::words::ToolOutcome;
 use serde_json::{Number, Value};
 
-/// Longest answers that are compared as JSON; a value takes up to a hundred times the memory of its text. Longer ones
-/// are compared as texts.
+/// Longest answers that are compared as JSON; a value takes up to a hundred times the memory of its text.
+/// Longer ones are compared as texts.
 const JSON_BYTES: usize = 128 << 10;
 
 /// How a call ended, as far as versions are compared by it.
@@ -50,8 +50,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) content: &'a str,
 }
 
-/// Whether both are the same answer; absent where one of them says nothing of its version, so that it is not counted.
-/// Texts of the host, about a component that broke or arguments that it refused, are not compared.
+/// Whether both are the same answer; absent where one of them says nothing of its version, so that it is not
+/// counted. Texts of the host, about a component that broke or arguments that it refused, are not compared.
 pub(crate) fn agree(old: Answer<'_>, new: Answer<'_>) -> Option<bool> {
     let (before, after) = (Class::of(old.outcome)?, Class::of(new.outcome)?);
     let is_of_host = matches!(before, Class::Broken | Class::Refused);
@@ -65,7 +65,8 @@ fn is_same_content(old: &str, new: &str) -> bool {
     old == new || matches!((read(old), read(new)), (Some(old), Some(new)) if is_same_value(&old, &new))
 }
 
-/// Equal but for the order of members and for how a number is written. Neither value is deeper than the reader allows.
+/// Equal but for the order of members and for how a number is written. Neither value is deeper than the
+/// reader allows.
 fn is_same_value(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Number(old), Value::Number(new)) => is_same_number(old, new),

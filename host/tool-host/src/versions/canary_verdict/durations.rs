@@ -1,5 +1,5 @@
-//! Durations of calls, counted in buckets: bucket `n` has those from 2^(n-1) up to 2^n microseconds. So a duration is known
-//! to within a factor of two, and counts of replicas can be added.
+//! Durations of calls, counted in buckets: bucket `n` has those from 2^(n-1) up to 2^n microseconds. So a
+//! duration is known to within a factor of two, and counts of replicas can be added.
 
 use std::time::Duration;
 

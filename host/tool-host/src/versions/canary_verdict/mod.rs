@@ -1,5 +1,5 @@
-//! Trying a version beside the one that serves: which runs and calls it gets, what is counted of them, and when it has
-//! failed or passed.
+//! Trying a version beside the one that serves: which runs and calls it gets, what is counted of them, and
+//! when it has failed or passed.
 //!
 //! Every replica decides alike: `sample` takes runs and calls by a hash, and [`judge`] sees the sums of all
 //! replicas. `statistics` keeps it from judging by chance, `first_calls` judges a version that serves, tried
@@ -20,8 +20,8 @@ use agent_core::words::{CallCounts, Thresholds, ToolOutcome, Trial, TrialCounts,
 use answer::Class;
 use statistics::{least_difference, least_share, share};
 
-/// Calls may always take this long, in microseconds: below that a ratio says more of the machine than of the version, and
-/// nobody notices.
+/// Calls may always take this long, in microseconds: below that a ratio says more of the machine than of the
+/// version, and nobody notices.
 const UNNOTICED_MICROS: f64 = 1024.0;
 
 /// The share of calls that may be slower than a p99.
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
         /// What it did, for the operator.
         because: Vec<String>,
     },
-    /// It held what was asked for, for as long as was asked.
+    /// The canary held what was asked for, for as long as was asked.
     Passed,
 }
 
@@ -66,8 +66,9 @@ pub(crate) fn has_run(outcome: ToolOutcome) -> bool {
     Class::of(outcome).is_some_and(|class| class != Class::Refused)
 }
 
-/// Counts a call whose caller went away while the guest ran: it would have taken at least this long. Without these, a version
-/// that is so slow that its callers give up would have no slow calls. Of one that was given up at once nothing is known.
+/// Counts a call whose caller went away while the guest ran: it would have taken at least this long. Without
+/// these, a version that is so slow that its callers give up would have no slow calls. Of one that was given
+/// up at once nothing is known.
 pub(crate) fn count_cancelled(counts: &mut CallCounts, duration: Duration) {
     if duration.as_micros() as f64 >= UNNOTICED_MICROS {
         counts.calls = counts.calls.saturating_add(1);
@@ -127,13 +128,14 @@ pub(crate) fn judge(trial: &Trial, counts: &TrialCounts) -> Verdict {
 /// Judges calls, whoever made them.
 ///
 /// - More traps than allowed: failed at once, from the first call on.
-/// - From `min_calls` of the new version on, its errors and its p99 are compared with those of the old version, when that
-///   has as many. With a share of 1 the old one gets no calls: errors are then compared with a version that has none, and
-///   nothing is said of the p99. A shadow's answers are judged from `min_calls` comparisons on.
-/// - It fails when it is worse than allowed beyond what chance explains (99 %; see `statistics`), and passes after
-///   `pass_after` calls if it is not worse than allowed by the bare numbers. In between it goes on.
-/// - Durations are known to within a factor of two. The p99 counts against a version when more than one call in a hundred
-///   took certainly longer than `max_p99_ratio` times the longest that the old p99 can be.
+/// - From `min_calls` of the new version on, its errors and its p99 are compared with those of the old
+///   version, when that has as many. With a share of 1 the old one gets no calls: errors are then compared
+///   with a version that has none, and nothing is said of the p99. A shadow's answers are judged from
+///   `min_calls` comparisons on.
+/// - It fails when it is worse than allowed beyond what chance explains (99 %; see `statistics`), and passes
+///   after `pass_after` calls if it is not worse than allowed by the bare numbers. In between it goes on.
+/// - Durations are known to within a factor of two. The p99 counts against a version when more than one call
+///   in a hundred took certainly longer than `max_p99_ratio` times the longest that the old p99 can be.
 fn judge_calls(trial: &Trial, counts: &TrialCounts) -> Verdict {
     if trial.state != TrialState::Running {
         return Verdict::GoesOn;

@@ -7,7 +7,8 @@ pub(crate) fn is_in(trial_id: &str, run_id: &str, share: f64) -> bool {
     fraction(&[trial_id, run_id]) < share
 }
 
-/// Whether a call is one of the `share` of calls that a shadow gets too. Models name calls, so its run is part of it.
+/// Whether a call is one of the `share` of calls that a shadow gets too. Models name calls, so its run is
+/// part of it.
 pub(crate) fn is_shadowed(trial_id: &str, (run_id, call_id): (&str, &str), share: f64) -> bool {
     fraction(&[trial_id, run_id, call_id]) < share
 }

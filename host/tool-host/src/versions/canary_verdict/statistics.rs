@@ -1,12 +1,13 @@
 //! How much of what was counted is more than chance.
 //!
-//! Of few calls a share says little: 1 failure in 20 may be one in ten or one in a thousand. [`least_share`] is the least
-//! that the true share may be: only one time in a hundred would so much be counted of something that is rarer. It is the
-//! lower end of Wilson's interval, which also holds for few calls and for none that failed. [`least_difference`] is the
-//! same for how far one share is above another, by Newcombe's method, which puts two of Wilson's intervals together.
+//! Of few calls a share says little: 1 failure in 20 may be one in ten or one in a thousand. [`least_share`]
+//! is the least that the true share may be: only one time in a hundred would so much be counted of something
+//! that is rarer. It is the lower end of Wilson's interval, which also holds for few calls and for none that
+//! failed. [`least_difference`] is the same for how far one share is above another, by Newcombe's method,
+//! which puts two of Wilson's intervals together.
 //!
-//! So 1 failure in 20 beside an old version without any is not yet told from chance, 2 in 20 are; and of a version
-//! that is worse by a little, more calls tell.
+//! So 1 failure in 20 beside an old version without any is not yet told from chance, 2 in 20 are; and of a
+//! version that is worse by a little, more calls tell.
 
 /// Standard deviations beyond which one of a hundred lies.
 const DEVIATIONS: f64 = 2.326;

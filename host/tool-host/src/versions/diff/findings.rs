@@ -1,7 +1,8 @@
 //! The findings of one comparison, as many as are listed, and what they come to.
 //!
-//! Whoever writes a component decides how many differences there are and what the names in them are. So texts are cut and
-//! made visible, and only so many findings are kept; what is not listed is counted and still decides the impact.
+//! Whoever writes a component decides how many differences there are and what the names in them are. So texts
+//! are cut and made visible, and only so many findings are kept; what is not listed is counted and still
+//! decides the impact.
 
 use std::fmt::Display;
 

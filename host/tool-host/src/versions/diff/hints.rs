@@ -9,11 +9,11 @@ use super::findings::{Findings, quoted};
 /// What the host makes of a tool's hints. `definition` decides the same for tools that serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Treatment {
-    /// Its answers may go to others who ask the same, and a call that crashed is made again.
+    /// Answers of the tool may go to others who ask the same, and a call that crashed is made again.
     read_only: bool,
     /// Calls that failed are made again, also by another process after a crash.
     repeatable: bool,
-    /// Its calls go one after another.
+    /// Calls of the tool go one after another.
     destructive: bool,
     /// Answers are kept and given again.
     pure: bool,

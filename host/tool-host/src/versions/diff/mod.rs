@@ -1,12 +1,15 @@
-//! What differs between two versions of a component, and how grave that is for those who call it, read it and run it.
+//! What differs between two versions of a component, and how grave that is for those who call it, read it and
+//! run it.
 //!
-//! - What the model reads (names, descriptions, input schemas) is compared to the last character, the order of a JSON
-//!   object's members aside: whatever differs there is at least for review.
+//! - What the model reads (names, descriptions, input schemas) is compared to the last character, the order
+//!   of a JSON object's members aside: whatever differs there is at least for review.
 //! - What widens what a component may reach (imports, wants, grants, the user's name) is for review.
-//! - Of what a tool says of itself, whatever makes the host less careful is for review, because the host acts on it:
-//!   answers of pure tools are kept, calls of read-only and idempotent ones are made again, those of destructive ones go
-//!   one after another. What makes it more careful is safe: a tool that corrects itself need not wait.
-//! - Arguments that were right and are refused now, tools that are gone and answers of another form are breaking.
+//! - Of what a tool says of itself, whatever makes the host less careful is for review, because the host acts
+//!   on it: answers of pure tools are kept, calls of read-only and idempotent ones are made again, those of
+//!   destructive ones go one after another. What makes it more careful is safe: a tool that corrects itself
+//!   need not wait.
+//! - Arguments that were right and are refused now, tools that are gone and answers of another form are
+//!   breaking.
 //!
 //! `schema` compares JSON Schemas, `findings` bounds what is listed.
 
@@ -263,7 +266,8 @@ fn place_of(tool: &ToolFacts) -> String {
     format!("tools.{}", listed([&tool.name]))
 }
 
-/// Whether two interfaces or packages are the same but for a version that is compatible by the rules of semver.
+/// Whether two interfaces or packages are the same but for a version that is compatible by the rules of
+/// semver.
 fn is_compatible(one: &str, other: &str) -> bool {
     let (Some((name, version)), Some((other_name, other_version))) =
         (one.rsplit_once('@'), other.rsplit_once('@'))

@@ -49,7 +49,7 @@ impl<'a> Draft<'a> {
         self.record.versions.iter().find(|version| version.digest == digest)
     }
 
-    /// The same for one that somebody asked for.
+    /// The version that somebody asked for, or why there is none.
     pub(super) fn expect_version(&self, digest: &str) -> Result<&ComponentVersion, AdminError> {
         self.version(digest).ok_or_else(|| {
             let problem = if self.record.known.iter().any(|known| known == digest) {
@@ -61,7 +61,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// The same, refused while it waits.
+    /// Expects a version of that digest that is approved; refused while it waits for an approval.
     pub(super) fn expect_approved(&self, digest: &str) -> Result<(), AdminError> {
         if is_approved(self.expect_version(digest)?) {
             return Ok(());

@@ -1,17 +1,20 @@
 //! What may be done with a component, and what its record is afterwards: every change of a
 //! [`ComponentRecord`] is one call of [`apply`].
 //!
-//! A record is read, changed here and written by compare-and-swap; when somebody else was first it is read again and
-//! decided again, so nothing here may depend on having been called before. What changes nothing is not written.
+//! A record is read, changed here and written by compare-and-swap; when somebody else was first it is read
+//! again and decided again, so nothing here may depend on having been called before. What changes nothing is
+//! not written.
 //!
 //! What holds for every record, whatever was done:
 //! - The version that serves (`active`) is approved, and its entry is kept.
-//! - `previous` has the versions that served before it, each once, the last one first, at most [`draft::MOST_PREVIOUS`]; their
-//!   entries are kept, so a rollback finds their bytes.
-//! - At most [`proposals::MOST_VERSIONS`] entries are kept, and at most [`proposals::MOST_KNOWN`] digests are remembered.
+//! - `previous` has the versions that served before it, each once, the last one first, at most
+//!   [`draft::MOST_PREVIOUS`]; their entries are kept, so a rollback finds their bytes.
+//! - At most [`proposals::MOST_VERSIONS`] entries are kept, and at most [`proposals::MOST_KNOWN`] digests are
+//!   remembered.
 //! - A trial that runs is of a kept version that does not serve, against the one that serves.
 //!
-//! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how one is tried.
+//! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how
+//! one is tried.
 
 mod canary;
 pub(super) mod draft;
@@ -46,12 +49,12 @@ pub(crate) enum Change {
     },
     /// A version describes itself in another way than when it was approved, and that is approved now.
     Described { digest: String, facts: Box<ComponentFacts> },
-    /// It is to serve again.
+    /// The component is to serve again.
     Enable,
-    /// It is to serve no longer.
+    /// The component is to serve no longer.
     Disable,
-    /// An earlier version is to serve; left out, the last one. While a canary runs that is the version it is tried
-    /// against, and only the canary ends.
+    /// An earlier version is to serve; left out, the last one. While a canary runs that is the version it is
+    /// tried against, and only the canary ends.
     Rollback(Option<String>),
     /// A version is to be tried; left out, the newest proposal.
     Try {
@@ -64,7 +67,7 @@ pub(crate) enum Change {
     EndTrial,
     /// A version is to serve that is tried or was; or any that is approved, if it is named.
     Promote(Option<String>),
-    /// It is to go, with all its versions.
+    /// The component is to go, with all its versions.
     Delete,
     /// The host found a trial to have failed.
     TrialFailed { trial: String, because: Vec<String> },
@@ -74,9 +77,9 @@ pub(crate) enum Change {
     Trapped { digest: String, since: Millis, because: String },
 }
 
-/// What a component's record is after a change that `by` makes, and the line for its audit trail. Nothing when the change
-/// makes no difference. `by` is `user:<id>`, `policy`, `folder`, `command line` or `host`; a component that nothing is
-/// known of has the default record.
+/// What a component's record is after a change that `by` makes, and the line for its audit trail. Nothing
+/// when the change makes no difference. `by` is `user:<id>`, `policy`, `folder`, `command line` or `host`; a
+/// component that nothing is known of has the default record.
 pub(crate) fn apply(
     record: &ComponentRecord,
     change: Change,

@@ -9,10 +9,12 @@ use super::draft::{Draft, is_approved};
 /// Most versions of a component whose bytes are kept: those that are needed and what was proposed lately.
 pub(in crate::versions) const MOST_VERSIONS: usize = 20;
 
-/// Most digests of a component that are remembered. A file whose digest was forgotten is a proposal again, and waits.
+/// Most digests of a component that are remembered. A file whose digest was forgotten is a proposal again,
+/// and waits.
 pub(in crate::versions) const MOST_KNOWN: usize = 500;
 
-/// Most bytes of all entries, as JSON. The rest of a record (digests, a trial, reasons) is bounded and fits beside them.
+/// Most bytes of all entries, as JSON. The rest of a record (digests, a trial, reasons) is bounded and fits
+/// beside them.
 const MOST_ENTRIES_BYTES: usize = MOST_RECORD_BYTES - (512 << 10);
 
 /// A digest that is known is no proposal, with two exceptions: an operator who brings bytes that are gone
@@ -92,7 +94,8 @@ fn put_back(draft: &mut Draft<'_>, digest: &str) {
     }
 }
 
-/// Drops entries until few enough are left: the oldest first, those that wait last, and never one that is needed.
+/// Drops entries until few enough are left: the oldest first, those that wait last, and never one that is
+/// needed.
 fn keep_what_fits(draft: &mut Draft<'_>) -> Result<(), AdminError> {
     let size = |version: &ComponentVersion| serde_json::to_vec(version).map_or(usize::MAX, |json| json.len());
     let mut bytes =

@@ -7,7 +7,8 @@ use agent_core::words::{
 
 use super::draft::{Draft, is_approved};
 
-/// The version that serves stops with its file. One that was uploaded has none, and the file of another version says nothing.
+/// The version that serves stops with its file. One that was uploaded has none, and the file of another
+/// version says nothing.
 pub(super) fn file_gone(draft: &mut Draft<'_>, digest: &str) {
     let detail = "its file was taken out of the tools folder: put it back, or roll back to a version, to have it serve";
     stop_what_is_gone(draft, digest, detail);

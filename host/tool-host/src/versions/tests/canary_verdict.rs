@@ -78,7 +78,7 @@ fn errors_count_beyond_what_chance_explains() {
         ((20, 1), (400, 20), Verdict::Passed),
         ((20, 1), (20, 1), Verdict::Passed),
         ((200, 10), (4_000, 200), Verdict::Passed),
-        // It fails no more often than allowed above the old one.
+        // The canary fails no more often than allowed above the old one.
         ((2_000, 140), (4_000, 200), Verdict::Passed),
         // A little more, which needs many calls to be told.
         ((200, 7), (4_000, 0), Verdict::GoesOn),
@@ -370,7 +370,8 @@ proptest! {
         prop_assert!((taken - share).abs() < 5.0 * (share * (1.0 - share) / 2_000.0).sqrt(), "{} {}", taken, share);
     }
 
-    /// A version that does exactly what the old one does is not withdrawn, however few or many calls there were.
+    /// A version that does exactly what the old one does is not withdrawn, however few or many calls there
+    /// were.
     #[test]
     fn a_version_that_is_the_same_does_not_fail(
         counts in any_counts(1 << 50),

@@ -18,7 +18,7 @@ fn between(old: &ComponentFacts, new: &ComponentFacts) -> VersionDiff {
     diff(Some((&digest("old"), old)), (&digest("new"), new), None)
 }
 
-/// The same in both directions: what it says, and whether it widens and changes what models read.
+/// The difference in both directions: what it says, and whether it widens and changes what models read.
 fn both(change: impl FnOnce(&mut ComponentFacts)) -> [(Vec<String>, bool, bool); 2] {
     let (old, mut new) = (facts(), facts());
     change(&mut new);

@@ -39,7 +39,7 @@ fn a_digest_that_is_known_is_no_proposal() {
         component.makes_no_difference(file(name, Some("off")));
         component.makes_no_difference(uploaded(name, Some("off")));
     }
-    // Its bytes are gone.
+    // The bytes of version 3 are gone.
     component.record.versions.retain(|version| version.digest != digest("3"));
     component.makes_no_difference(file("3", None));
     let component = component.with(uploaded("3", None));
@@ -196,7 +196,7 @@ fn a_version_stops_with_its_file_and_returns_with_it() {
     let mut component = replaced();
     component.makes_no_difference(file_gone());
     let mut component = component.with(file("3", Some("off"))).with(canary("2"));
-    // That the file of another version is gone says nothing of the one that serves.
+    // The loss of another version's file says nothing of the version that serves.
     component.makes_no_difference(Change::FileGone { digest: digest("2") });
     let component = component.with(file_gone());
     assert_eq!(component.serves(), (None, vec!["sha256:3", "sha256:2", "sha256:1"]));

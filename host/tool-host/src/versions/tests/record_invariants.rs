@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// The same record, the same change: the same on every replica.
+    /// Equal changes to an equal record make an equal record on every replica.
     #[test]
     fn a_change_depends_on_nothing_else(changes in prop::collection::vec(any_change(), 1..20)) {
         let mut record = ComponentRecord::default();

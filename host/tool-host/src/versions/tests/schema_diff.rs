@@ -1,4 +1,5 @@
-//! What is said of two JSON Schemas, and that it is never too little: the evaluator that calls meet is the reference.
+//! What is said of two JSON Schemas, and that it is never too little: the evaluator that calls meet is the
+//! reference.
 
 use std::time::{Duration, Instant};
 

@@ -121,7 +121,7 @@ async fn a_server_that_is_down_at_the_start_has_no_tools_until_it_lists_them() {
     let (host, home) = host(&policy, limits(), |_| {}).await;
     assert!(fault(&host).contains("absent until it lists them"), "{}", fault(&host));
     fake.answers(says("Does it."));
-    // It is tried again by itself.
+    // The host asks the server again by itself.
     eventually(&host, |host| host.names() == ["docs_a"]).await;
     assert_eq!(host.faults(), Vec::<String>::new());
 

@@ -13,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// What it answers to a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// This result.
+    /// Answers with this result.
     Result(Value),
-    /// These messages as events, and then the stream ends.
+    /// Server-sent events with these messages, and then the stream ends.
     Events(Vec<String>),
     /// A head and a body.
     Raw(String),
@@ -43,7 +43,8 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// One that answers the handshake, and every other request by its method and parameters as the function says.
+    /// One that answers the handshake, and every other request by its method and parameters as the function
+    /// says.
     pub(crate) async fn new(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let answer: Arc<Answer> = Arc::new(answer);

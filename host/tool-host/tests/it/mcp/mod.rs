@@ -1,4 +1,5 @@
-//! The tools of MCP servers, and servers that misbehave on purpose: over HTTP, as child processes, and as versions.
+//! The tools of MCP servers, and servers that misbehave on purpose: over HTTP, as child processes, and as
+//! versions.
 
 mod approval;
 mod child;

@@ -1,8 +1,8 @@
-//! A discrete-event simulation of an open network of queues: customers come at random (Poisson), go through stations one after the
-//! other, and wait at each until one of its servers is free, first come first served.
+//! A discrete-event simulation of an open network of queues: customers come at random (Poisson), go through
+//! stations one after the other, and wait at each until one of its servers is free, first come first served.
 //!
-//! Pure: no clock, no I/O, and the same seed has the same outcome. Its own tests hold it against what queueing theory knows
-//! (`tests.rs`).
+//! Pure: no clock, no I/O, and the same seed has the same outcome. Its own tests hold it against what
+//! queueing theory knows (`tests.rs`).
 //!
 //! What does not belong here: what the stations stand for (`deployment.rs`).
 
@@ -61,7 +61,6 @@ pub(super) struct Outcome {
     pub(super) flows: Vec<FlowOutcome>,
 }
 
-/// Of one station.
 #[derive(Debug, PartialEq)]
 pub(super) struct StationOutcome {
     /// How many began to be served.
@@ -78,7 +77,6 @@ pub(super) struct StationOutcome {
     pub(super) still_waiting: usize,
 }
 
-/// Of one flow.
 #[derive(Debug, PartialEq)]
 pub(super) struct FlowOutcome {
     /// How many came to the end of their steps.
@@ -87,7 +85,6 @@ pub(super) struct FlowOutcome {
     pub(super) mean_response: f64,
 }
 
-/// Simulates it.
 pub(super) fn simulate(network: &Network, span: Span, seed: u64) -> Outcome {
     let mut run = Run::new(network, span, seed);
     run.begin();

@@ -1,4 +1,5 @@
-//! Chance that can be repeated: SplitMix64, whose numbers are the same for a seed wherever and whenever it runs.
+//! Chance that can be repeated: SplitMix64, whose numbers are the same for a seed wherever and whenever it
+//! runs.
 
 /// A generator.
 #[derive(Debug)]

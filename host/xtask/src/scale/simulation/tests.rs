@@ -1,9 +1,10 @@
-//! The simulation beside what is known: waiting times of M/M/1, M/M/c (Erlang C) and M/D/1 (Pollaczek and Khinchine), stations in
-//! series (Burke), shards, and Little's law.
+//! The simulation beside what is known: waiting times of M/M/1, M/M/c (Erlang C) and M/D/1 (Pollaczek and
+//! Khinchine), stations in series (Burke), shards, and Little's law.
 
 use super::{Flow, Network, Outcome, Service, Span, Step, simulate};
 
-/// How many customers come before any is counted, and then: enough for a mean that is right within [`CLOSE`] at the loads below.
+/// How many customers come before any is counted, and then: enough for a mean that is right within [`CLOSE`]
+/// at the loads below.
 const CUSTOMERS: (f64, f64) = (1_000.0, 100_000.0);
 
 /// How far a mean of so many customers may be from the theory's, as a share of it.
@@ -31,7 +32,8 @@ fn run(network: &Network) -> Outcome {
 /// How long a customer of M/M/c waits on the mean, by Erlang's formula C.
 fn erlang_c_wait(rate: f64, service: f64, servers: usize) -> f64 {
     let (load, c) = (rate * service, servers as f64);
-    // The probability that all servers of M/M/c/c are busy, by Erlang's recursion, and from that the one of having to wait.
+    // The probability that all servers of M/M/c/c are busy, by Erlang's recursion, and from that the one of
+    // having to wait.
     let blocked = (1..=servers).fold(1.0, |blocked, n| load * blocked / (n as f64 + load * blocked));
     let waits = blocked / (1.0 - load / c * (1.0 - blocked));
     waits * service / (c - load)
@@ -44,7 +46,8 @@ fn assert_close(found: f64, known: f64) {
 
 #[test]
 fn erlangs_formula_is_that_of_one_server_for_one_server() {
-    // M/M/1: W = ρ / (μ − λ). And a value of the tables: 8 erlangs offered to 10 servers wait with a probability of 0.409.
+    // M/M/1: W = ρ / (μ − λ). And a value of the tables: 8 erlangs offered to 10 servers wait with a
+    // probability of 0.409.
     assert!((erlang_c_wait(0.5, 1.0, 1) - 1.0).abs() < 1e-12);
     assert!((erlang_c_wait(8.0, 1.0, 10) * 2.0 - 0.409).abs() < 0.001);
 }

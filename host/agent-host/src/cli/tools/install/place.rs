@@ -1,16 +1,18 @@
-//! Putting a component and its signature into the tools folder, so that whoever looks, at any moment and after any end of
-//! this process, finds the old two or the new two, and never one of each.
+//! Putting a component and its signature into the tools folder, so that whoever looks, at any moment and
+//! after any end of this process, finds the old two or the new two, and never one of each.
 //!
-//! Two files cannot be renamed at once, but one link can. So while both are there to be replaced, `NAME.wasm` and
-//! `NAME.wasm.sig` become links through one further link, which is then turned from the old two to the new two:
+//! Two files cannot be renamed at once, but one link can. So while both are there to be replaced, `NAME.wasm`
+//! and `NAME.wasm.sig` become links through one further link, which is then turned from the old two to the
+//! new two:
 //!
 //! ```text
 //! NAME.wasm      ->  .NAME.installing/current/component      .NAME.installing/current -> old, then -> new
 //! NAME.wasm.sig  ->  .NAME.installing/current/signature
 //! ```
 //!
-//! Each step before and after that one leaves the content of both as it is. At the end both are plain files again. What a
-//! killed install leaves behind serves as it is, and the next install of that name tidies it up first.
+//! Each step before and after that one leaves the content of both as it is. At the end both are plain files
+//! again. What a killed install leaves behind serves as it is, and the next install of that name tidies it up
+//! first.
 //!
 //! Others may write into the tools folder. So the folder aside has to be one of this user's that others
 //! cannot write into, and every file is made anew: nothing is written through a link that somebody has put
@@ -38,8 +40,8 @@ pub(super) struct Pair {
     pub(super) signature: Option<Bytes>,
 }
 
-/// What changes something on disk. Each step is whole or not done, except that files below [`Places::aside`] may be half
-/// written and half removed.
+/// What changes something on disk. Each step is whole or not done, except that files below [`Places::aside`]
+/// may be half written and half removed.
 pub(super) trait Disk {
     fn create_folder(&mut self, path: &Path) -> io::Result<()>;
     fn write(&mut self, path: &Path, content: &[u8]) -> io::Result<()>;
@@ -59,7 +61,7 @@ struct Places {
     signature: PathBuf,
     /// The folder for what is not to be seen.
     aside: PathBuf,
-    /// The same, seen from the tools folder.
+    /// Path of `aside`, seen from the tools folder.
     aside_name: PathBuf,
 }
 
@@ -124,8 +126,8 @@ fn switch(disk: &mut impl Disk, places: &Places, old: &Pair, new: &Pair) -> io::
     disk.rename(&aside.join("next"), &aside.join("current"))
 }
 
-/// Makes plain files of the two. The signature comes first: where there is no component of that name yet, it is of no
-/// effect; elsewhere at most one of the two has another content than before.
+/// Makes plain files of the two. The signature comes first: where there is no component of that name yet, it
+/// is of no effect; elsewhere at most one of the two has another content than before.
 fn settle(disk: &mut impl Disk, places: &Places, pair: &Pair) -> io::Result<()> {
     let settled = places.aside.join("settled");
     match &pair.signature {
@@ -313,8 +315,8 @@ mod tests {
         names
     }
 
-    /// From each kind of before to each kind of after, killed at each step, and killed again while the next install tidies
-    /// up: what is seen is always the one or the other, and a last install ends well.
+    /// From each kind of before to each kind of after, killed at each step, and killed again while the next
+    /// install tidies up: what is seen is always the one or the other, and a last install ends well.
     #[test]
     fn whoever_is_killed_at_any_step_leaves_the_old_two_or_the_new_two() {
         let (v1, v2) = (pair(b"version 1", Some(b"by A of 1")), pair(b"version 2", Some(b"by B of 2")));

@@ -1,4 +1,5 @@
-//! Flushing, and beginning anew. What is exported, and what a collector in trouble costs, is for the acceptance tests.
+//! Flushing, and beginning anew. What is exported, and what a collector in trouble costs, is for the
+//! acceptance tests.
 
 use axum::Router;
 use axum::routing::post;
@@ -11,7 +12,8 @@ use tokio::task::JoinSet;
 use super::super::*;
 use crate::config::Config;
 
-/// A tracer whose spans are exported, to a collector that answers each post as soon as it has a permit for it.
+/// A tracer whose spans are exported, to a collector that answers each post as soon as it has a permit for
+/// it.
 struct Setting {
     tracer: SdkTracer,
     exporter: Exporter,

@@ -125,7 +125,8 @@ pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
 }
 
-/// The end of an attempt, and the next job: claimed with it, or by itself where the queue says nothing of one.
+/// The end of an attempt, and the next job: claimed with it, or by itself where the queue says nothing of
+/// one.
 async fn finish_and_claim(bench: &Bench, claim: &Claim, end: &AttemptEnd) -> Claim {
     match bench.queue.finish_and_claim(claim, end, "worker").await.unwrap() {
         Some(next) => next,

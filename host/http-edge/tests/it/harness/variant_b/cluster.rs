@@ -17,7 +17,7 @@ impl FakeCluster {
         Self { answer, asked: Mutex::default() }
     }
 
-    /// The same, with a `Retry-After`.
+    /// Adds a `Retry-After` to the answer.
     pub(crate) fn after(mut self, retry_after: &str) -> Self {
         if let Ok(answer) = &mut self.answer {
             answer.retry_after = Some(retry_after.into());

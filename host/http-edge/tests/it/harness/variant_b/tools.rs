@@ -57,7 +57,6 @@ impl Tools {
         *self.error.lock() = Some(error);
     }
 
-    /// Changes a component.
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut ComponentView)) {
         change(self.components.lock().get_mut(name).unwrap());
     }
@@ -246,7 +245,7 @@ fn calculator() -> ComponentView {
     }
 }
 
-/// Its texts are those of a stranger who wants to deceive whoever reads them.
+/// A component whose texts are those of a stranger who wants to deceive whoever reads them.
 fn search() -> ComponentView {
     let mut calls =
         CallCounts { calls: 20, failed: 3, trapped: 3, durations: vec![0, 4, 16], ..CallCounts::default() };

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{ROUTES, body_of};
 use crate::harness::{Answers, Fakes, as_admin, request};
 
-/// The same path with another name in it.
+/// The path with another name in it.
 fn named(path: &str, name: &str) -> String {
     path.replace("calculator", name)
 }

@@ -64,7 +64,7 @@ async fn a_change_that_depends_on_what_was_read_says_so() {
             assert!(answer.body.contains("If-Match names no revision"), "{answer}");
             fakes.windows.fill("user:a1", 0);
         }
-        // That there is a component says nothing of the state that was seen.
+        // `If-Match: *` says that there is a component, and nothing of the state that was seen.
         let answer = send(&fakes, method, &path, "*").await;
         assert_eq!(answer.status, StatusCode::PRECONDITION_REQUIRED, "{method} {path}");
     }

@@ -13,7 +13,7 @@ fn shown(answer: &Answer) -> Value {
     shortened(&answer.json())
 }
 
-/// The same with its digests shortened.
+/// The body with its digests shortened.
 fn shortened(body: &Value) -> Value {
     let body = body.to_string();
     let body = ["0", "1", "2"].iter().fold(body, |body, digit| body.replace(&digit.repeat(60), "…"));

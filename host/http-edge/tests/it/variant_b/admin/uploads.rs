@@ -15,7 +15,7 @@ use crate::harness::{Answer, Answers, Fakes, as_admin, request, token};
 
 const PATH: &str = "/admin/tools/calculator";
 
-/// That of the fake.
+/// Most bytes of an upload that the fake takes.
 const MOST: usize = 1_000_000;
 
 async fn upload(fakes: &Fakes, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {

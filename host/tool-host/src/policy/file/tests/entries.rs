@@ -1,4 +1,5 @@
-//! Mistakes in the file as a whole and in what belongs to a component itself, and what is said of them. `…` stands for the beginning of an entry that is right.
+//! Mistakes in the file as a whole and in what belongs to a component itself, and what is said of them. `…`
+//! stands for the beginning of an entry that is right.
 
 pub(super) const ROWS: &[(&str, &[&str])] = &[
     (

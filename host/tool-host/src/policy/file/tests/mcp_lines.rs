@@ -138,5 +138,5 @@ fn the_examples_of_the_page_about_servers_are_policies() {
             names.collect::<Vec<_>>()
         })
         .collect();
-    assert_eq!(names, [["wiki", "files"], ["files", "time"]]);
+    assert_eq!(names, [["files", "wiki"], ["files", "time"]], "of each block, by name");
 }

@@ -1,4 +1,5 @@
-//! Mistakes in `[[component.secret]]`, and what is said of them. `…` stands for the beginning of an entry that is right.
+//! Mistakes in `[[component.secret]]`, and what is said of them. `…` stands for the beginning of an entry
+//! that is right.
 
 pub(super) const ROWS: &[(&str, &[&str])] = &[
     (

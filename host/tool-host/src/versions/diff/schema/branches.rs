@@ -65,7 +65,7 @@ impl<'a> Walk<'a, '_> {
         }
         let address = |part: &Value| std::ptr::from_ref(part).addr();
         let mut left: Vec<&'a Value> = by_text.into_values().flatten().collect();
-        // They lie in one list, so this is their order.
+        // The parts lie in one list, so the order of their addresses is their order.
         left.sort_by_key(|part| address(part));
         let (removed, added) =
             (left.len().saturating_sub(unpaired.len()), unpaired.len().saturating_sub(left.len()));
@@ -77,8 +77,8 @@ impl<'a> Walk<'a, '_> {
         Pairing { differ, removed, added }
     }
 
-    /// Whether one is a list of alternatives of which the other is one, as when something may be null now: then that is
-    /// all the difference.
+    /// Whether one is a list of alternatives of which the other is one, as when something may be null now:
+    /// then that is all the difference.
     pub(super) fn compare_with_alternatives(&mut self, both: &Both<'a, '_>) -> bool {
         if self.definitions_differ {
             return false;

@@ -1,7 +1,7 @@
 //! The keywords of JSON Schema, by how they are compared.
 
-/// Those that are compared, and those that only hold parts which others refer to. Every other one is a text that no
-/// value is held against, as `format` is for this host.
+/// Keywords that are compared, and keywords that only hold parts which others refer to. Every other one is a
+/// text that no value is held against, as `format` is for this host.
 pub(super) const COMPARED: [&str; 31] = [
     "$defs",
     "$ref",
@@ -36,7 +36,7 @@ pub(super) const COMPARED: [&str; 31] = [
     "uniqueItems",
 ];
 
-/// Those whose difference says nothing of which values match.
+/// Keywords whose difference says nothing of which values match.
 pub(super) const UNDECIDABLE: [&str; 14] = [
     "$anchor",
     "$dynamicAnchor",
@@ -54,5 +54,5 @@ pub(super) const UNDECIDABLE: [&str; 14] = [
     "unevaluatedItems",
 ];
 
-/// Those that may stand beside a reference without saying anything of a value.
+/// Keywords that may stand beside a reference without saying anything of a value.
 pub(super) const ANNOTATED_BY_REFERENCE: [&str; 3] = ["$defs", "$ref", "definitions"];

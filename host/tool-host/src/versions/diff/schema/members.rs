@@ -83,7 +83,7 @@ impl<'a> Walk<'a, '_> {
         for (name, newer) in properties(both.new).filter(|(name, _)| both.old.property(name).is_none()) {
             let place = member(both.place, name);
             if required_before.contains(name.as_str()) {
-                // It had to be there before, whatever it was.
+                // The member had to be there before, whatever it was.
                 self.open(&ANYTHING, newer, place);
             } else if !required_after.contains(name.as_str()) {
                 self.note(Difference::Described, &place, "it is new and optional");

@@ -1,13 +1,14 @@
-//! What differs between two JSON Schemas: which values match one and not the other, as far as that can be told from how
-//! they are written.
+//! What differs between two JSON Schemas: which values match one and not the other, as far as that can be
+//! told from how they are written.
 //!
-//! Both are walked side by side, keyword by keyword. `values` compares what a keyword says of a value itself, `members`
-//! what it says of the parts of objects and arrays, `branches` what it says by `allOf`, `anyOf` and `oneOf`. References
-//! are followed, so a difference is named where it counts. What no comparison can decide (`not`, `if`, another pattern)
-//! is said to be so, never passed over: schemas that differ always have a finding.
+//! Both are walked side by side, keyword by keyword. `values` compares what a keyword says of a value itself,
+//! `members` what it says of the parts of objects and arrays, `branches` what it says by `allOf`, `anyOf` and
+//! `oneOf`. References are followed, so a difference is named where it counts. What no comparison can decide
+//! (`not`, `if`, another pattern) is said to be so, never passed over: schemas that differ always have a
+//! finding.
 //!
-//! Schemas are a stranger's. The walk is a queue, not a recursion; no two parts are compared twice, however references
-//! multiply them; and after so many parts it stops and takes the rest for the worst.
+//! Schemas are a stranger's. The walk is a queue, not a recursion; no two parts are compared twice, however
+//! references multiply them; and after so many parts it stops and takes the rest for the worst.
 
 mod branches;
 mod keyword;
@@ -52,13 +53,14 @@ enum Difference {
     Looser,
     /// Some no longer do, and others do instead.
     Other,
-    /// A member is described that was not. Callers that sent something else under this name are not thought of.
+    /// A member is described that was not. Callers that sent something else under this name are not thought
+    /// of.
     Described,
     /// A member is no longer described.
     Undescribed,
-    /// It cannot be told.
+    /// The difference in which values match cannot be told.
     Undecided,
-    /// The same do.
+    /// Equal values match: only a text differs.
     Text,
 }
 
