@@ -1,8 +1,8 @@
 //! What the users of agent-host see, one file per promise: the real binary over a real socket, with the real
 //! components, against a provider that plays a script.
 //!
-//! Run with `cargo xtask test`, or, after `cargo build -p agent-host` and `cargo xtask guests`, with
-//! `cargo nextest run -p acceptance`.
+//! Run with `cargo xtask test`, or, after `cargo build -p agent-host -p agent-tool` and `cargo xtask guests`,
+//! with `cargo nextest run -p acceptance`.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod architecture;

@@ -44,7 +44,7 @@ impl Outage {
         reports.reported
     }
 
-    /// The work succeeded. Returns how long it did not, when that is worth a line in the log.
+    /// Notes a success. Returns how long the failures lasted, when that is worth a line in the log.
     pub(crate) fn ends(&self) -> Option<Duration> {
         if !self.lasts.load(Ordering::Relaxed) {
             return None;

@@ -35,7 +35,7 @@ enum Command {
     DevGranted { agent_tool: PathBuf },
     /// Build everything and run all tests. Arguments after `--` go to the test runner.
     Test(test::Arguments),
-    /// Build the tools of guest-tools/ into target/tools and target/tools-misbehaving.
+    /// Build the tools of guest-tools/ into target/tools, target/tools-granted and target/tools-misbehaving.
     Guests(guests::Arguments),
     /// Build what is shipped: the tools into target/tools, the service into target/shipped, the author's
     /// program into target/release, and all of it with a bill of materials and checksums into target/dist,

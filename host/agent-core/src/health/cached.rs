@@ -58,8 +58,9 @@ struct State {
 
 /// What a caller can be told at once.
 enum KnownAnswer {
+    /// The last answer, which is young enough.
     Fresh(Outcome),
-    /// Nothing before the check under way has ended, unless that takes long: then the last answer, if it was
+    /// No answer before the check under way has ended, unless that takes long: then the last one, if it was
     /// good.
     Pending(Option<Outcome>),
 }

@@ -243,7 +243,7 @@ impl<I: Invoke + 'static> Parts<I> {
         chosen_tools::digest(self.toolbox.current_for(caller).catalog(), chosen)
     }
 
-    /// Digest of the tools that a run of the caller has, of those that were chosen.
+    /// Digest of the chosen tools that a run of the caller has.
     fn tools_of_run(&self, caller: &Principal, run_id: &str, chosen: Option<&[String]>) -> String {
         chosen_tools::digest(self.toolbox.for_run(caller, run_id).catalog(), chosen)
     }

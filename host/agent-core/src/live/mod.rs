@@ -54,7 +54,7 @@ struct Watched {
 pub struct Stored {
     /// The number of the first.
     pub first: u64,
-    /// Stored events themselves.
+    /// The events, from number `first` on.
     pub events: Arc<[Event]>,
 }
 

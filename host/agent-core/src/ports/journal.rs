@@ -35,7 +35,7 @@ impl Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// On their way there.
+    /// On their way to the store.
     Behind,
 }
 

@@ -49,6 +49,7 @@ pub trait WebhookOutbox: Send + Sync {
 /// How many webhooks are claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimBounds {
+    /// Most webhooks of one claim, of all users together.
     pub most: u32,
     /// At most of one user, together with those of that user that are claimed already, by whomever. Claims at
     /// the same moment may exceed it by a few.

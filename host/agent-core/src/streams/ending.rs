@@ -36,12 +36,10 @@ const JOB_WAIT: Duration = Duration::from_secs(5);
 pub(super) enum Ending {
     /// By the owner in this process.
     Outcome(Outcome),
+    /// By the record, of a run that has a result.
     Recorded(StopReason),
     /// By the record, of a run without a result.
-    Failed {
-        kind: FailureKind,
-        error: String,
-    },
+    Failed { kind: FailureKind, error: String },
     /// By the queue.
     Job(Box<Job>),
     /// The owner's heartbeat has stopped.

@@ -44,6 +44,7 @@ pub enum ImageDetail {
     Auto,
     /// At a small version of the image.
     Low,
+    /// At the image in its full size.
     High,
 }
 

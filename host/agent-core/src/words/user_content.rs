@@ -64,7 +64,7 @@ impl UserContent {
         })
     }
 
-    /// The content with its images named, not there.
+    /// The content as one text, in which images are only named.
     pub fn without_images(&self) -> Self {
         Self::Text(self.text().into_owned())
     }

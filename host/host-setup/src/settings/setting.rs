@@ -164,7 +164,7 @@ pub const fn special(words: &'static str) -> Setting {
     Setting::of(Kind::Special(words))
 }
 
-/// The same, and it is never shown.
+/// Something with rules of its own, said in words, and never shown.
 pub const fn hidden(words: &'static str) -> Setting {
     Setting::of(Kind::Hidden(words))
 }

@@ -105,7 +105,7 @@ impl CapabilitySet {
         (set, unanswered)
     }
 
-    /// Wants among the set's capabilities that only the policy gives.
+    /// What the set's capabilities want that only the policy gives.
     pub(crate) fn granted_by_policy(self) -> Vec<Want> {
         let is_wanted = |(import, _): &&(&str, Want)| self.iter().any(|it| it.imports.include(import));
         GRANTED.iter().filter(is_wanted).map(|(_, want)| *want).collect()

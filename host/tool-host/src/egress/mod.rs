@@ -8,7 +8,7 @@
 //! - It is made to a checked address: names are resolved once, every address is judged, and the connection
 //!   goes to one that passed (the crate `outbound`). No redirect is followed and no proxy asked.
 //! - A guest never has a credential: it is added after the guest's own request was found free of secrets
-//!   (`inject`), and its value is replaced in whatever comes back (`scan`).
+//!   (`inject`), and its value is replaced in whatever comes back (`secret_scan`).
 //! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits
 //!   for it any more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
 //! - Its I/O is done on the runtime given to [`Egress::new`] (`exchange`).
@@ -17,7 +17,7 @@
 //! What answers may be something else than the network (`answers`, `answered`), and what passes may be
 //! recorded (`recording`).
 //!
-//! In reading order: `grant`, `client`, `prepare`, `exchange`, then what they use.
+//! In reading order: `allowed_hosts`, `client`, `prepare`, `exchange`, then what they use.
 
 mod allowed_hosts;
 mod answered;

@@ -50,7 +50,7 @@ pub(crate) enum Change {
     Refused(Arc<LoadError>),
     /// The file's last good version cannot be loaded again.
     Lost,
-    /// The component's last good version is this one now; `None` when it has none any more.
+    /// The file's last good version is this one now; `None` when it has none any more.
     Replaced(Option<Version>),
     /// The file is gone.
     Removed,

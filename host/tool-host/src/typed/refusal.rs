@@ -82,7 +82,7 @@ pub(crate) enum Refusal {
     LongSchema {
         function: String,
         bytes: usize,
-        /// What it may have.
+        /// Most bytes that a schema may have.
         most: usize,
     },
 }

@@ -13,10 +13,9 @@ use super::{BINARIES, sbom};
 /// Where bundles go, seen from the root of the repository.
 const PLACE: &str = "target/dist";
 
-/// What is in every bundle beside the binaries: the folder or file in the repository, and its name in the
-/// bundle. Documents keep their places, so that their links hold.
-const BESIDE: [(&str, &str); 5] = [
-    ("target/tools", "tools"),
+/// What is in every bundle beside the binaries and the tools: the folder or file in the repository, and its
+/// name in the bundle. Documents keep their places, so that their links hold.
+const BESIDE: [(&str, &str); 4] = [
     ("host/deploy", "host/deploy"),
     ("host/docs", "host/docs"),
     ("README.md", "README.md"),
@@ -44,6 +43,7 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
     for (from, to) in BESIDE {
         copy(&repository.join(from), &folder.join(to))?;
     }
+    copy_tools(repository, &folder.join("tools"))?;
     let digests = |files: Vec<PathBuf>| {
         files
             .into_iter()
@@ -53,7 +53,6 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
     let tools: Vec<_> = digests(files_below(&folder, Path::new("tools"))?)?
         .into_iter()
         .map(|(file, digest)| (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), digest))
-        .filter(|(name, _)| name.ends_with(".wasm"))
         .collect();
     let materials = sbom::describe(repository, &binaries, &tools)?;
     fs::write(folder.join("sbom.cdx.json"), serde_json::to_string_pretty(&materials)? + "\n")?;
@@ -102,6 +101,20 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Copies the components of `target/tools`. What else is there belongs to this checkout: `cargo xtask dev`
+/// leaves signatures by a key of its own beside them.
+pub(super) fn copy_tools(repository: &Path, to: &Path) -> anyhow::Result<()> {
+    let from = repository.join("target/tools");
+    fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
+    for entry in fs::read_dir(&from).with_context(|| format!("reading {}", from.display()))? {
+        let file = entry?.path();
+        if let Some(name) = file.file_name().filter(|_| file.extension().is_some_and(|it| it == "wasm")) {
+            copy(&file, &to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
 fn digest(file: &Path) -> anyhow::Result<String> {
     let bytes = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
@@ -135,6 +148,19 @@ mod tests {
         assert!(check());
         fs::write(path("tools/a.wasm"), "another tool").unwrap();
         assert!(!check());
+    }
+
+    #[test]
+    fn of_the_tools_only_components_are_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        fs::create_dir_all(path("target/tools")).unwrap();
+        for name in ["a.wasm", "a.wasm.sig", "b.wasm"] {
+            fs::write(path("target/tools").join(name), name).unwrap();
+        }
+        copy_tools(place.path(), &path("bundle/tools")).unwrap();
+        let copied = files_below(&path("bundle"), Path::new("tools")).unwrap();
+        assert_eq!(copied, [Path::new("tools/a.wasm"), Path::new("tools/b.wasm")]);
     }
 
     #[test]

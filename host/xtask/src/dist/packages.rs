@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::json;
 
-use super::bundle::copy;
+use super::bundle::{copy, copy_tools};
 use crate::run::{run, succeeds};
 
 /// The licence, in the repository and in the packages whose managers want it under its name.
@@ -71,7 +71,7 @@ pub(crate) fn write(repository: &Path, arguments: &Arguments) -> anyhow::Result<
             "packages: there is no strip here (Debian: apt-get install binutils): packed with their debug information"
         );
     }
-    copy(&repository.join("target/tools"), &common.join("share/agent-host/tools"))?;
+    copy_tools(repository, &common.join("share/agent-host/tools"))?;
     copy(&repository.join(LICENSE), &staging.join(LICENSE))?;
     let level = if arguments.fast { "1" } else { "9" };
     let packages = [

@@ -9,7 +9,7 @@ use crate::composition::{PROBE_LIMIT, open_stores, open_tool_versions};
 use crate::config::Config;
 
 /// The command that approves everything that waits.
-const TODO: &str =
+const REMEDY: &str =
     "agent-host tools versions shows what waits; agent-host tools approve --all approves all of it";
 
 /// Asks the database what waits. There is no finding where approvals are off, where there is no database, and
@@ -28,7 +28,7 @@ pub(super) async fn examine(config: &Config) -> Option<Finding> {
 
 fn none_yet() -> Finding {
     let text = "TOOLS_APPROVAL is on and nothing was approved yet: at the first start all tools wait that no policy names";
-    Finding::warning("approvals", text.to_owned(), TODO)
+    Finding::warning("approvals", text.to_owned(), REMEDY)
 }
 
 fn waiting(records: &Records) -> Finding {
@@ -41,7 +41,7 @@ fn waiting(records: &Records) -> Finding {
         0 => Finding::ok("approvals", "no version of a tool waits for one".to_owned()),
         count => {
             let text = format!("{count} wait and do not serve: {}", waiting.join(", "));
-            Finding::warning("approvals", text, TODO)
+            Finding::warning("approvals", text, REMEDY)
         }
     }
 }

@@ -89,7 +89,7 @@ impl Heard {
         JobChanges { cursor: self.end().to_string(), jobs: ChangedJobs::Any }
     }
 
-    /// Forgets all ended jobs: a change may be of any job, as every cursor has missed something.
+    /// Forgets all ended jobs. Every cursor has missed something now, so the next change may be of any job.
     fn forget(&mut self) {
         self.first = self.end() + 1;
         self.jobs.clear();

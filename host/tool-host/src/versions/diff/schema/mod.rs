@@ -60,7 +60,7 @@ enum Difference {
     Undescribed,
     /// The difference in which values match cannot be told.
     Undecided,
-    /// Equal values match: only a text differs.
+    /// No value matches one and not the other: only a text differs.
     Text,
 }
 
