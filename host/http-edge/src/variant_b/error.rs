@@ -1,6 +1,6 @@
 //! Variant B's error table: what a client is told of what goes wrong.
 //!
-//! Handlers and middlewares return an [`Error`]; [`render`] gives it its body in one place, which knows
+//! Handlers and middlewares return an [`Error`]; [`render()`] gives it its body in one place, which knows
 //! whether this is production. Two errors of the interface (host/docs/interface/errors-and-limits.md#errors)
 //! are missing, because nothing here raises them: `UnauthorizedError` (a missing token is the 401 with an
 //! empty body) and, beside the body that is not JSON, `ValidationError` (the schema's 400 has a list). What
