@@ -131,7 +131,7 @@ async fn with_a_store_of_versions_the_folder_is_not_named_as_what_is_read() {
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(
             said.contains("by the records of DATABASE_URL, whatever lies in")
-                && said.contains("`agent-host tool versions`"),
+                && said.contains("`agent-host tools versions`"),
             "{ended:?}"
         );
     }

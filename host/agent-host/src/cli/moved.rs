@@ -10,7 +10,9 @@ const MOVED: [&str; 10] =
 /// Where a command went that is not known here, if it went anywhere.
 pub(super) fn sentence(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_moved = error.kind() == ErrorKind::InvalidSubcommand && MOVED.contains(&name.as_str());
+    // Behind an option of the command it is told as a conflict with that.
+    let is_of_subcommand = matches!(error.kind(), ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict);
+    let is_moved = is_of_subcommand && MOVED.contains(&name.as_str());
     is_moved.then(|| {
         format!("`agent-tool {name}` does that: a program of its own, which packages install beside agent-host and images leave out")
     })
