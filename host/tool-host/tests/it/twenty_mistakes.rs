@@ -33,7 +33,7 @@ fn files() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("files", imports("wasi:filesystem/types@0.2.3"), sockets),
         ("`call` of other types", component(OTHER_TYPES), "give `describe` and `call` the parameters"),
         ("HTTP without a grant", built("tools-granted", "http-fetch"), "the log has the lines to write"),
-        ("no tool", misbehaving("describe-nothing"), "list the functions in agent_tool::export!"),
+        ("no tool", misbehaving("describe-nothing"), "list the functions in agent_tool_sdk::export!"),
         ("two tools of a name", misbehaving("describe-duplicates"), "rename one of them"),
         ("a trap in `describe`", misbehaving("describe-traps"), "must return its tools without help"),
         ("a loop in `describe`", misbehaving("describe-loops"), "leave work to the call"),
