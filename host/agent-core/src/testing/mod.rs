@@ -1,14 +1,12 @@
 //! Scripted fakes that check what they are asked.
 
 mod conversations;
-mod invoke;
 mod key_value;
 mod queue;
 mod stores;
 mod tool_versions;
 
 pub use conversations::TestConversations;
-pub use invoke::ScriptedInvoke;
 pub use key_value::TestKeyValues;
 pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
@@ -22,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::layers::restricted;
+use crate::chosen_tools::restricted;
 use crate::ports::{
     Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
     ToolRequest, ToolSet, Toolbox,
@@ -291,7 +289,7 @@ impl ToolSet for EchoTools {
 }
 
 /// The receipt of a call to a tool that can tell users apart.
-fn of_one_user(mut receipt: ToolReceipt) -> ToolReceipt {
+pub fn of_one_user(mut receipt: ToolReceipt) -> ToolReceipt {
     receipt.detail_mut().per_user = true;
     receipt
 }

@@ -43,8 +43,7 @@ pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, 
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
 pub use progress::{CallProgress, ToolProgress};
-pub(crate) use receipt::cut;
-pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn};
+pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn, cut};
 pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::conversations::Conversations;
-use agent_core::jobs::{CancelledRuns, WorkerContext};
-use agent_core::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
-use agent_core::layers::{
+use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
+use agent_core::words::{Limits, MAX_ITERATIONS};
+use backends::sql::{SqlConversations, SqlPool};
+use run_service::conversations::Conversations;
+use run_service::jobs::{CancelledRuns, WorkerContext};
+use run_service::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
+use run_service::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
     PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
     WriteBehindCache,
 };
-use agent_core::live::{LiveJournal, LiveRuns};
-use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
-use agent_core::runs::Runs;
-use agent_core::shutdown::Shutdown;
-use agent_core::streams::{RunStores, RunStreams};
-use agent_core::words::{Limits, MAX_ITERATIONS};
-use backends::sql::{SqlConversations, SqlPool};
+use run_service::live::{LiveJournal, LiveRuns};
+use run_service::runs::Runs;
+use run_service::shutdown::Shutdown;
+use run_service::streams::{RunStores, RunStreams};
 
 use crate::config;
 use crate::metrics::Metrics;

@@ -20,12 +20,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::journal::{Backlog, WriteBehind};
-use agent_core::layers::{Admission, PreparedTools};
-use agent_core::live::LiveRuns;
 use agent_core::ports::{IdempotencyStore, Probe, ToolAdmin};
-use agent_core::retention::Sweeper;
-use agent_core::shutdown::Shutdown;
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::mongo::MongoStore;
@@ -33,6 +28,11 @@ use backends::sql::SqlPool;
 use host_setup::stores::StoreError;
 use host_setup::tools::tool_host_config;
 use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
+use run_service::journal::{Backlog, WriteBehind};
+use run_service::layers::{Admission, PreparedTools};
+use run_service::live::LiveRuns;
+use run_service::retention::Sweeper;
+use run_service::shutdown::Shutdown;
 use tokio::runtime::Handle;
 use tool_host::{HttpMode, ToolHost};
 

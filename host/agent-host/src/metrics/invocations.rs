@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts};
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
 
 use super::buckets::LONG_SECONDS;
 use super::described::Register;

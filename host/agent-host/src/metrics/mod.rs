@@ -39,10 +39,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::layers::Admission;
 use agent_core::ports::{Model, RateWindows};
 use http_edge::MetricsFormat;
 use prometheus::TextEncoder;
+use run_service::layers::Admission;
 use tokio::runtime::Handle;
 
 pub use described::{Described, Register};

@@ -1,11 +1,11 @@
 //! What runs came to, and why: what an alert needs.
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
-use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
 use async_trait::async_trait;
 use prometheus::{IntCounter, IntCounterVec, Opts};
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::loop_driver::RunError;
 
 use super::described::Register;
 

@@ -4,12 +4,12 @@ mod outcomes;
 
 use std::time::{Duration, Instant};
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
 use agent_core::words::{Catalog, ModelReply, ToolOutcome};
 use async_trait::async_trait;
 use futures::FutureExt as _;
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
 use tool_host::{CallReport, Cost};
 
 use super::*;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::direct_calls::{DirectCall, DirectCalls};
 use agent_core::ports::ProgressSink;
 use agent_core::progress::LatestProgress;
 use agent_core::words::Principal;
@@ -15,6 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use run_service::direct_calls::{DirectCall, DirectCalls};
 use tokio::time::timeout;
 
 use super::listing;

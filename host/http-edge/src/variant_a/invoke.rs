@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_core::layers::Ask;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use run_service::layers::Ask;
 
 use super::error::Error;
 use super::events;

@@ -1,11 +1,11 @@
 //! `POST /api/agent`: `{query, options?}` in, the agent's result out, or a stream of events for whoever
 //! accepts one.
 
-use agent_core::conversations::InConversation;
-use agent_core::layers::{Ask, JsonAnswer};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::conversations::InConversation;
+use run_service::layers::{Ask, JsonAnswer};
 
 use super::agent_response::{Success, from_cache};
 use super::asking::Asking;

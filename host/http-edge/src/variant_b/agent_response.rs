@@ -1,8 +1,8 @@
 //! The body of Variant B's answers: the agent's result itself, with `cached` beside its fields when results
 //! are kept (host/docs/interface/endpoints.md#answer-of-variant-b).
 
-use agent_core::layers::Answer;
 use agent_core::words::CanonicalResult;
+use run_service::layers::Answer;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,10 +1,10 @@
 //! From a request to what the agent is asked: the same for every protocol of this variant.
 
-use agent_core::layers::{Ask, RateCheck};
 use agent_core::words::Options;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
+use run_service::layers::{Ask, RateCheck};
 
 use super::auth::Caller;
 use super::error::Error;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::ModelError;
 use agent_core::testing::{asks_for, says};
 use async_trait::async_trait;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
 use serde_json::json;
 
 use crate::harness::{Answers, Service, request};

@@ -1,9 +1,9 @@
 //! What runs came to, and what stands before them.
 
 use agent_core::circuit_breaker::Verdict;
-use agent_core::loop_driver::RunError;
-use agent_core::testing::ScriptedInvoke;
 use agent_core::words::StopReason;
+use run_service::loop_driver::RunError;
+use run_service::testing::ScriptedInvoke;
 
 use super::*;
 

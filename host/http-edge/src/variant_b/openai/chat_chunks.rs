@@ -4,9 +4,9 @@
 //! words of all replies are sent, with a blank line between two of them. Calls of the agent's own tools have
 //! no chunks: the `tool_calls` of a chunk are for the client to carry out.
 
-use agent_core::layers::Answer;
-use agent_core::live::Delta;
 use agent_core::words::Event;
+use run_service::layers::Answer;
+use run_service::live::Delta;
 use serde_json::{Value, json};
 
 use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, tool_calls};

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::layers::Answer;
-use agent_core::live::Delta;
 use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
+use run_service::layers::Answer;
+use run_service::live::Delta;
 use serde_json::{Value, json};
 
 use super::head::{Head, now};

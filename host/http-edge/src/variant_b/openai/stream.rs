@@ -6,13 +6,13 @@
 //! under way. `Content-Location` says where the service's own clients find it.
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::layers::{Answer, Ask};
-use agent_core::live::Delta;
-use agent_core::streams::{Followed, Interruption, RunEnd, RunFailure};
 use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use run_service::layers::{Answer, Ask};
+use run_service::live::Delta;
+use run_service::streams::{Followed, Interruption, RunEnd, RunFailure};
 use serde_json::Value;
 
 use super::super::error::openai_problem as problem;

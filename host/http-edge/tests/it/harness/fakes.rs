@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
 use agent_core::ports::{Probe, ProbeError};
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use async_trait::async_trait;
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
 use tokio::sync::Notify;
 
 /// Answers every request with its own input and its own id.

@@ -9,7 +9,6 @@ mod variant_b;
 
 use std::sync::Arc;
 
-use agent_core::layers::{Agent, Invoke};
 use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
 use agent_core::words::{Limits, ModelReply};
@@ -17,6 +16,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http_edge::{Edge, Hosts, Latch, Origins, Settings, VariantA};
+use run_service::layers::{Agent, Invoke};
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;

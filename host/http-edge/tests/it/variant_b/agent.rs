@@ -3,14 +3,14 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use agent_core::layers::{Agent, Answer, Ask, Invoke, InvokeError};
-use agent_core::live::LiveRuns;
-use agent_core::streams::{RunStores, RunStreams};
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Options, Principal};
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;
+use run_service::layers::{Agent, Answer, Ask, Invoke, InvokeError};
+use run_service::live::LiveRuns;
+use run_service::streams::{RunStores, RunStreams};
 use serde_json::json;
 
 use super::openai::events;

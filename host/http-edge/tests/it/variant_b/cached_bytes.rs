@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::layers::{Answer, Answerer, Ask, Cached, Invoke, InvokeError, JsonAnswer, WriteBehindCache};
-use agent_core::observe::Observer;
-use agent_core::ports::{CacheError, ResultCache};
+use agent_core::ports::{CacheError, Observer, ResultCache};
 use agent_core::testing::{EchoTools, TokioSpawn};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
+use run_service::layers::{Answer, Answerer, Ask, Cached, Invoke, InvokeError, JsonAnswer, WriteBehindCache};
 use serde_json::Value;
 
 use crate::harness::{Answers, Fakes};

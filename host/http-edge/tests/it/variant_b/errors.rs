@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use agent_core::layers::{Answer, Ask, Invoke, InvokeError};
-use agent_core::loop_driver::RunError;
 use agent_core::ports::ModelError;
 use async_trait::async_trait;
 use http::StatusCode;
+use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::loop_driver::RunError;
 
 use crate::harness::{Fakes, b};
 

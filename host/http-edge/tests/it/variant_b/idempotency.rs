@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_core::layers::{self, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use axum::body::Body;
 use http::{Request, StatusCode};
+use run_service::layers::{self, Ask, Invoke, InvokeError};
 use tokio::sync::Notify;
 
 use crate::harness::{

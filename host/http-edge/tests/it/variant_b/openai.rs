@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_core::layers::{Agent, InvokeError};
-use agent_core::live::{LiveJournal, LiveRuns};
-use agent_core::streams::{RunStores, RunStreams};
-use agent_core::testing::{EchoTools, ScriptedInvoke, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{Limits, Message, ModelReply, Options, StopReason};
 use http::StatusCode;
+use run_service::layers::{Agent, InvokeError};
+use run_service::live::{LiveJournal, LiveRuns};
+use run_service::streams::{RunStores, RunStreams};
+use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use super::window_headers;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::conversations::Conversations;
-use agent_core::layers::{Agent, Conversed, Invoke};
-use agent_core::testing::{
-    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says,
-};
+use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says};
 use agent_core::words::{ContentPart, Image, ImageDetail, Limits, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
+use run_service::conversations::Conversations;
+use run_service::layers::{Agent, Conversed, Invoke};
+use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Fakes, b};

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::conversations::Conversations;
-use agent_core::layers::{Agent, Conversed, Invoke};
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
-    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
+    EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
 use agent_core::words::{ConversationKey, Limits, Message, ModelReply};
 use axum::body::Body;
 use http::StatusCode;
+use run_service::conversations::Conversations;
+use run_service::layers::{Agent, Conversed, Invoke};
+use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use super::openai::{RESPONSES, events};
