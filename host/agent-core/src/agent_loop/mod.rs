@@ -20,9 +20,11 @@ mod recorded_end;
 pub mod refusal;
 mod remaining;
 mod repeats;
+mod replies;
 mod resume;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,12 +33,14 @@ pub use budget::most_catalog_tokens;
 pub use conversation::kept_history;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
+pub use waits::OpenWait;
 
 use crate::words::{
-    AgentResult, Catalog, Event, Finish, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,
-    ToolCall, ToolReceipt, ToolReturn, ToolSpec, Usage,
+    AgentResult, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task, ToolCall,
+    ToolReceipt, ToolReturn, ToolSpec, Usage, Wait,
 };
 use repeats::Repeats;
+use waits::Decided;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +49,9 @@ pub enum Step {
     AskModel(ModelCall),
     /// Answer these calls, many at once: those of the last reply that are still open, in its order.
     CallTools(Vec<OpenCall>),
+    /// Let go of the run until somebody has decided about all of these, which are in its journal: every call
+    /// of the last reply that is not answered waits.
+    Park(Vec<Wait>),
     /// The run is over.
     Done(Box<AgentResult>),
 }
@@ -83,6 +90,11 @@ pub struct OpenCall {
     /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not
     /// a JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
+    /// [`ShownCall::digest`](crate::words::ShownCall::digest) of what somebody approved, if anybody did. The
+    /// call is only made if it would be shown like that still.
+    pub approved: Option<String>,
+    /// How often it was shown to somebody.
+    pub times_shown: u32,
     /// Whether the call may be made again when its answer is lost. Of one that may not,
     /// [`Event::ToolsStarted`] has to be journaled before it is made.
     pub is_repeatable: bool,
@@ -128,6 +140,9 @@ pub struct Run {
     nested_calls: u32,
     /// How many of them each call of the last reply has made, by index.
     nested: BTreeMap<usize, u32>,
+    /// Calls of the last reply that waited for somebody or do, by index, and how often each was shown.
+    waits: BTreeMap<usize, OpenWait>,
+    shown: BTreeMap<usize, u32>,
     waiting: Waiting,
 }
 
@@ -225,6 +240,8 @@ impl Run {
             interrupted: BTreeSet::new(),
             nested_calls: 0,
             nested: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            shown: BTreeMap::new(),
             waiting: Waiting::Model,
         }
     }
@@ -238,6 +255,8 @@ impl Run {
             }
             Event::HandedBack => return Ok(()),
             Event::ToolsStarted { indexes } => return self.on_start(indexes),
+            Event::Waiting { waits } => return self.on_waiting(waits),
+            Event::Decided { wait, decision } => return self.on_decided(&wait, decision),
             Event::NestedStarted { index, number, .. } | Event::NestedReturned { index, number, .. } => {
                 return self.on_nested(index, number);
             }
@@ -265,25 +284,39 @@ impl Run {
     fn next_step(&mut self) -> Result<Step, UnexpectedEvent> {
         match &self.waiting {
             Waiting::Model => Ok(self.ask_model()),
-            Waiting::Tools(calls) if self.can_read_answers() => Ok(Step::CallTools(self.open_calls(calls))),
+            Waiting::Tools(calls) if self.can_read_answers() => Ok(self.call_or_park(calls)),
             Waiting::Tools(_) => Ok(self.stop_before_tools()),
             Waiting::Nothing(reason) => Ok(self.finish(*reason)),
             Waiting::Over => Err(self.unexpected("has ended")),
         }
     }
 
-    fn open_calls(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Vec<OpenCall> {
+    /// Calls what waits for nobody. When there is nothing like that left, the run is let go of.
+    fn call_or_park(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Step {
         let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
-        open.map(|(index, (call, _))| self.open_call(index, call)).collect()
+        let ready = open.filter(|(index, _)| !self.is_undecided(*index));
+        let ready: Vec<_> = ready.map(|(index, (call, _))| self.open_call(index, call)).collect();
+        if !ready.is_empty() {
+            return Step::CallTools(ready);
+        }
+        let undecided = self.waits().filter(|open| open.decided().is_none());
+        Step::Park(undecided.map(|open| open.wait.clone()).collect())
     }
 
     fn open_call(&self, index: usize, call: &Arc<ToolCall>) -> OpenCall {
         let tool = self.catalog.get(&call.name);
+        let (call, approved, rejection) = match self.decided(index, call) {
+            Some(Decided::Made { call, approved }) => (call, Some(approved), None),
+            Some(Decided::Refused(rejection)) => (call.clone(), None, Some(*rejection)),
+            None => (call.clone(), None, None),
+        };
         OpenCall {
             index,
             id: format!("{}.{}.{index}", self.task.id, self.iterations),
-            call: call.clone(),
-            refusal: self.refuse(index, call),
+            refusal: rejection.or_else(|| self.refuse(index, &call)),
+            call,
+            approved,
+            times_shown: self.times_shown(index),
             is_repeatable: tool.is_some_and(|tool| tool.is_repeatable && !tool.calls_tools),
             is_destructive: tool.is_some_and(|tool| self.may_destroy(tool)),
             calls_tools: tool.is_some_and(|tool| tool.calls_tools),
@@ -294,69 +327,6 @@ impl Run {
     fn may_destroy(&self, tool: &ToolSpec) -> bool {
         tool.is_destructive
             || (tool.calls_tools && self.catalog.nestable().any(|nested| nested.is_destructive))
-    }
-
-    fn on_reply(&mut self, reply: ModelReply, input_tokens: Option<u64>, last_by: Option<Limit>) -> Waiting {
-        let is_empty = reply.content.trim().is_empty() && reply.tool_calls.is_empty();
-        let is_asked_again = is_empty && reply.finish == Finish::Done && !self.last_was_empty;
-        self.iterations += 1;
-        self.started.clear();
-        self.interrupted.clear();
-        self.nested.clear();
-        self.last_was_empty = is_empty;
-        self.model = reply.model;
-        let calls: Calls = reply.tool_calls.iter().cloned().map(|call| (Arc::new(call), None)).collect();
-        let message = Message::Assistant { content: reply.content, tool_calls: reply.tool_calls };
-        let usage = reply.usage.unwrap_or_else(|| {
-            // A journal of an older version does not say. The tools of now may be others than those of then.
-            let read = input_tokens.unwrap_or_else(|| self.estimate_input(0));
-            budget::estimate_usage(read, &message)
-        });
-        self.usage = self.usage.plus(usage);
-        if is_asked_again {
-            // Not part of the conversation: the model is asked the same once more, and providers refuse
-            // messages without content.
-            self.last = Some((Usage { output_tokens: 0, ..usage }, self.messages.len()));
-            return Waiting::Model;
-        }
-        self.messages.push(message);
-        self.last = Some((usage, self.messages.len()));
-        self.judge(reply.finish, calls, is_empty, last_by)
-    }
-
-    /// What a reply means for the run: the table of replies.
-    fn judge(&mut self, finish: Finish, calls: Calls, is_empty: bool, last_by: Option<Limit>) -> Waiting {
-        let (why, reason) = match (finish, last_by) {
-            // The last of the calls may be cut in half, so none of them is made.
-            (Finish::Length, _) => ("the reply that asked for it was cut off", self.reason_for_cut_off()),
-            (Finish::ContentFilter, _) => {
-                ("the reply that asked for it was stopped by a content filter", StopReason::ContentFilter)
-            }
-            (Finish::Done, _) if is_empty => ("", StopReason::EmptyReply),
-            (Finish::Done, Some(limit)) => {
-                ("this was the last reply that the run could have", limit.stop_reason())
-            }
-            (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
-            (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
-                ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
-            }
-            // No model call is left that could read what the tools say. Calls have been made without saying
-            // that they are the last by older versions, and are where there are no tools.
-            (Finish::Done, None) if self.iterations >= self.task.limits.iterations => {
-                ("the run reached its limit of model calls", StopReason::MaxIterations)
-            }
-            (Finish::Done, None) => return Waiting::Tools(calls),
-        };
-        let own =
-            calls.into_iter().filter(|(call, _)| reason != StopReason::ToolCalls || !self.is_callers(call));
-        let own = own.collect();
-        self.leave_unanswered(own, why);
-        Waiting::Nothing(reason)
-    }
-
-    /// Whether a call is for the caller to carry out.
-    fn is_callers(&self, call: &ToolCall) -> bool {
-        self.task.options.functions.iter().any(|function| function.name == call.name)
     }
 
     fn on_start(&mut self, indexes: Vec<usize>) -> Result<(), UnexpectedEvent> {
@@ -425,18 +395,6 @@ impl Run {
         for (call, answer) in calls {
             let answer = answer.unwrap_or_else(|| refusal::not_run(&call, why));
             self.answer(&call, Some(answer));
-        }
-    }
-
-    /// Whose limit a reply ran into: the caller's or the provider's, or what the budget had left.
-    fn reason_for_cut_off(&self) -> StopReason {
-        let left = self.task.limits.tokens.saturating_sub(self.usage.total());
-        let wanted = self.task.options.max_tokens.map_or(u64::MAX, u64::from);
-        let last_output = self.last.map_or(0, |(usage, _)| usage.output_tokens);
-        if last_output < wanted && left < budget::LEAST_REPLY_TOKENS {
-            StopReason::TokenBudget
-        } else {
-            StopReason::MaxTokens
         }
     }
 

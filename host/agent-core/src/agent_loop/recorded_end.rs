@@ -27,7 +27,7 @@ pub fn recorded_end(
     };
     Ok(match step {
         Step::Done(result) => Some(*result),
-        Step::AskModel(_) | Step::CallTools(_) => None,
+        Step::AskModel(_) | Step::CallTools(_) | Step::Park(_) => None,
     })
 }
 

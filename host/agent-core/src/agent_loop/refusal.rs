@@ -63,6 +63,16 @@ pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
     without_running(call, text.to_owned(), ToolOutcome::Interrupted)
 }
 
+/// The answer to a call that nobody approved: somebody rejected it, or it waited too long.
+pub(super) fn rejected(call: &ToolCall, has_expired: bool, reason: Option<&str>) -> ToolReturn {
+    let why = match (has_expired, reason) {
+        (true, _) => "nobody approved it in time".to_owned(),
+        (false, None) => "somebody who was asked rejected it".to_owned(),
+        (false, Some(reason)) => format!("somebody who was asked rejected it: {reason}"),
+    };
+    not_run(call, &why)
+}
+
 /// The answer to a call that is not made.
 pub fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
     without_running(call, format!("Error: not run, because {why}."), ToolOutcome::NotRun)

@@ -3,13 +3,14 @@
 mod answers;
 mod endings;
 mod journals;
+mod waits;
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::testing::{self, asks_for, check_conversation, says};
-use crate::words::{Limits, Options, ToolOutcome, ToolSpec};
+use crate::words::{Finish, Limits, Options, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
     let spec = |name: &str| ToolSpec {
@@ -132,7 +133,7 @@ fn tool_calls_are_answered_in_the_order_asked_whichever_returns_first() {
         step = run.on(returned(index, ["first", "second", "third"][index])).unwrap();
         let open = match &step {
             Step::CallTools(open) => open.iter().map(|open| open.call.id.as_str()).collect(),
-            Step::AskModel(_) | Step::Done(_) => vec![],
+            Step::AskModel(_) | Step::Park(_) | Step::Done(_) => vec![],
         };
         assert_eq!(open, left);
     }
@@ -318,7 +319,7 @@ proptest! {
     #[test]
     fn every_run_ends_and_can_be_resumed_after_every_event(
         replies in prop::collection::vec(any_reply(), 10),
-        order in prop::collection::vec(0..4_usize, 40),
+        order in prop::collection::vec(0..60_usize, 200),
         tokens in 0..20_000_u64,
     ) {
         let limits = Limits { tokens, ..Limits::default() };
@@ -329,12 +330,19 @@ proptest! {
             let event = match &step {
                 Step::AskModel(call) => call.replied(replies.next().expect("at most ten model calls")),
                 Step::CallTools(calls) => {
-                    let Event::ToolReturned { index, answer } = answer(&calls[order.next().unwrap() % calls.len()])
-                    else {
-                        unreachable!()
-                    };
-                    Event::ToolReturned { index, answer: run.fit(index, answer) }
+                    let drawn = order.next().unwrap();
+                    let call = &calls[drawn % calls.len()];
+                    match answer(call) {
+                        _ if call.refusal.is_none() && call.times_shown < 2 && drawn % 3 == 0 => {
+                            Event::Waiting { waits: vec![waits::wait(call)] }
+                        }
+                        Event::ToolReturned { index, answer } => {
+                            Event::ToolReturned { index, answer: run.fit(index, answer) }
+                        }
+                        _ => unreachable!(),
+                    }
                 }
+                Step::Park(waits) => waits::decided(&waits[0], "u1", waits::verdict(order.next().unwrap())),
                 Step::Done(_) => unreachable!(),
             };
             journal.push(event.clone());

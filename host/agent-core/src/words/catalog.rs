@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One tool, as the model is told of it.
@@ -29,7 +30,8 @@ pub struct ToolSpec {
 
 /// What a tool says of its calls, for a person or a program that decides about one. Nothing of it is
 /// enforced. Absent: the tool says nothing of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
     /// A call changes nothing.
     pub read_only: Option<bool>,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limit, ModelReply, Task, ToolReceipt, ToolReturn};
+use super::{Decision, Limit, ModelReply, Task, ToolReceipt, ToolReturn, Wait};
 
 /// Something that happened to a run. A run is the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,19 @@ pub enum Event {
         /// The beginning of what the calling tool was told, when that was an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    /// Calls of the last reply wait for somebody; all others of it are answered. The run does nothing until
+    /// each of them is decided, and nobody holds it.
+    Waiting {
+        /// One for each call that waits.
+        waits: Vec<Wait>,
+    },
+    /// Somebody decided about a wait. Written by whoever takes the decision, behind the event that the wait
+    /// stands in, so that of two decisions at once one is refused.
+    Decided {
+        /// [`Wait::id`].
+        wait: String,
+        decision: Decision,
     },
     /// Somebody cancelled the run.
     Cancelled,

@@ -24,6 +24,7 @@ mod tool_version;
 mod trial_counts;
 mod usage;
 mod user_content;
+mod wait;
 mod webhook;
 
 pub use canonical_result::CanonicalResult;
@@ -59,4 +60,5 @@ pub use tool_version::{
 pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCounts, UserCounts};
 pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
+pub use wait::{Deciders, Decision, OnExpiry, ShownCall, Verdict, Wait, WaitKind};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

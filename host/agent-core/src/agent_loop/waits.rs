@@ -1,0 +1,95 @@
+//! Calls that wait for somebody: which of them are decided, and what that means for the call.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Run, UnexpectedEvent, Waiting, refusal};
+use crate::words::{Decision, ToolCall, ToolReturn, Verdict, Wait};
+
+/// A wait and the decisions about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenWait {
+    pub wait: Wait,
+    pub decisions: Vec<Decision>,
+}
+
+impl OpenWait {
+    /// What was decided, once that is complete: one who rejects, one who edits and an expiry decide alone,
+    /// and as many have to approve as the wait says, never the same one twice.
+    pub fn decided(&self) -> Option<&Decision> {
+        let mut approving = BTreeSet::new();
+        self.decisions.iter().find(|decision| match &decision.verdict {
+            Verdict::Reject { .. } | Verdict::Edit { .. } => true,
+            Verdict::Approve => {
+                approving.insert(&decision.by);
+                decision.by.is_none() || approving.len() >= self.wait.deciders.count as usize
+            }
+        })
+    }
+
+    /// Whether that user is among those who have decided.
+    pub fn has_decided(&self, user_id: &str) -> bool {
+        self.decisions.iter().any(|decision| decision.by.as_deref() == Some(user_id))
+    }
+}
+
+/// What a complete decision makes of a call.
+pub(super) enum Decided {
+    /// It is made, with these arguments, as approved under this digest.
+    Made { call: Arc<ToolCall>, approved: String },
+    /// It is not made.
+    Refused(Box<ToolReturn>),
+}
+
+impl Run {
+    /// The waits that the run has, by call, decided or not.
+    pub fn waits(&self) -> impl Iterator<Item = &OpenWait> {
+        self.waits.values()
+    }
+
+    /// How often the call of that index was shown to somebody.
+    pub fn times_shown(&self, index: usize) -> u32 {
+        self.shown.get(&index).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_undecided(&self, index: usize) -> bool {
+        self.waits.get(&index).is_some_and(|open| open.decided().is_none())
+    }
+
+    pub(super) fn on_waiting(&mut self, waits: Vec<Wait>) -> Result<(), UnexpectedEvent> {
+        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
+        let is_open = |wait: &Wait| matches!(calls.get(wait.index), Some((_, None)));
+        if !waits.iter().all(is_open) {
+            return Err(self.unexpected("waits for other tools"));
+        }
+        for wait in waits {
+            *self.shown.entry(wait.index).or_default() += 1;
+            self.waits.insert(wait.index, OpenWait { wait, decisions: Vec::new() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_decided(&mut self, id: &str, decision: Decision) -> Result<(), UnexpectedEvent> {
+        let open = self.waits.values_mut().find(|open| open.wait.id == id && open.decided().is_none());
+        match open {
+            Some(open) => open.decisions.push(decision),
+            None => return Err(self.unexpected("does not wait for that decision")),
+        }
+        Ok(())
+    }
+
+    /// What was decided about a call, if anything was.
+    pub(super) fn decided(&self, index: usize, call: &Arc<ToolCall>) -> Option<Decided> {
+        let decision = self.waits.get(&index)?.decided()?;
+        Some(match &decision.verdict {
+            Verdict::Approve => Decided::Made { call: call.clone(), approved: decision.shown.clone() },
+            Verdict::Edit { arguments } => {
+                let edited = ToolCall { arguments: arguments.clone(), ..ToolCall::clone(call) };
+                Decided::Made { call: Arc::new(edited), approved: decision.shown.clone() }
+            }
+            Verdict::Reject { reason } => {
+                Decided::Refused(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
+            }
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! What a run waits for, and what was decided about it, as both stand in journals.
+//!
+//! A wait begins with [`super::Event::Waiting`] and is over when the [`Decision`]s about it are complete. Who
+//! may decide and what is complete are pure rules here, so that every door (HTTP, the command line, another
+//! protocol) decides alike.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Principal, ToolHints, Usage};
+
+/// Milliseconds since 1970.
+type Millis = u64;
+
+/// Something that a run waits for before it goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    /// Id of the call that waits, `run_….<model call>.<index>`, and behind `~` how often it was shown before
+    /// if that is not zero: `run_….1.0~2`.
+    pub id: String,
+    /// Which call of the reply it is about, counted from 0.
+    pub index: usize,
+    /// What somebody is asked.
+    pub kind: WaitKind,
+    /// The call that would be made. A decision carries its [digest](ShownCall::digest).
+    pub shown: ShownCall,
+    /// Who may decide.
+    pub deciders: Deciders,
+    /// When it began.
+    pub began_at: Millis,
+    /// When it is decided by itself, as `on_expiry` says.
+    pub expires_at: Millis,
+    /// What is decided then.
+    pub on_expiry: OnExpiry,
+    /// What the run has cost so far.
+    pub usage: Usage,
+}
+
+/// What a run may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitKind {
+    /// Whether the call may be made.
+    Approval,
+}
+
+/// What is decided about a wait that has expired.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExpiry {
+    /// The call is not made, and the model is told so.
+    #[default]
+    Reject,
+    /// The call is made as it was shown.
+    Approve,
+}
+
+/// A call as those who decide are shown it: what is carried out is this and nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// Its arguments: a JSON object.
+    pub arguments: Value,
+    /// `component@sha256:…` that would run.
+    pub component: String,
+    /// Digest of the policy that it would run under.
+    pub policy: String,
+    /// What the tool says of itself.
+    pub hints: ToolHints,
+}
+
+impl ShownCall {
+    /// `sha256:…` of everything that is shown. Equal calls have one, whatever the order of their arguments'
+    /// members.
+    pub fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        // Members of objects are sorted in a `Value`, so equal calls are equal texts.
+        // silent-ok: these types always have a JSON text.
+        digest.update(serde_json::to_vec(self).unwrap_or_default());
+        format!("sha256:{:x}", digest.finalize())
+    }
+}
+
+/// Who may decide. Nobody is named by default; then the user whose run it is decides if `own` says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Deciders {
+    /// Ids of users.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub users: BTreeSet<String>,
+    /// Tiers of users.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tiers: BTreeSet<String>,
+    /// Roles of users.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub roles: BTreeSet<String>,
+    /// How many of them have to agree, at least 1. One who rejects decides alone.
+    pub count: u32,
+    /// Whether the user whose run it is may be one of them.
+    pub own: bool,
+}
+
+impl Default for Deciders {
+    fn default() -> Self {
+        Self { users: BTreeSet::new(), tiers: BTreeSet::new(), roles: BTreeSet::new(), count: 1, own: true }
+    }
+}
+
+impl Deciders {
+    /// Whether `who` may decide about a run of `owner`. Administrators may where nobody is named.
+    pub fn allow(&self, who: &Principal, owner: &Principal) -> bool {
+        if who.is_same_user(owner) {
+            return self.own;
+        }
+        let names = |names: &BTreeSet<String>, name: &Option<String>| {
+            name.as_ref().is_some_and(|name| names.contains(name))
+        };
+        let nobody_is_named = self.users.is_empty() && self.tiers.is_empty() && self.roles.is_empty();
+        names(&self.users, &who.user_id)
+            || names(&self.tiers, &who.tier)
+            || names(&self.roles, &who.role)
+            || (nobody_is_named && who.role.as_deref() == Some("admin"))
+    }
+}
+
+/// What somebody decided about a wait, or its expiry did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// Who decided; absent when the wait expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When.
+    pub at: Millis,
+    /// [`ShownCall::digest`] of what they were shown.
+    pub shown: String,
+    /// What they decided.
+    pub verdict: Verdict,
+}
+
+/// What may be decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "decision")]
+pub enum Verdict {
+    /// The call may be made as it was shown.
+    Approve,
+    /// The call is not made, and the model is told so.
+    Reject {
+        /// What the model is told besides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The call is made with these arguments, which are the decider's and not the model's.
+    Edit {
+        /// A JSON object that the tool's schema allows.
+        arguments: Value,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(arguments: Value) -> ShownCall {
+        ShownCall {
+            tool: "pay".into(),
+            arguments,
+            component: "bank@sha256:1".into(),
+            policy: "sha256:2".into(),
+            hints: ToolHints::default(),
+        }
+    }
+
+    #[test]
+    fn equal_calls_have_one_digest_and_others_have_others() {
+        let call = shown(json!({ "to": "ada", "euros": 5 }));
+        assert_eq!(call.digest(), shown(json!({ "euros": 5, "to": "ada" })).digest());
+        for other in [
+            shown(json!({ "to": "ada", "euros": 6 })),
+            ShownCall { tool: "gift".into(), ..call.clone() },
+            ShownCall { component: "bank@sha256:9".into(), ..call.clone() },
+            ShownCall { policy: "sha256:9".into(), ..call.clone() },
+        ] {
+            assert_ne!(call.digest(), other.digest(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn who_may_decide() {
+        let (owner, other) = (Principal::user("ada"), Principal::user("bob"));
+        let admin = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+        let by_default = Deciders::default();
+        let not_own = Deciders { own: false, ..Deciders::default() };
+        let named = Deciders { users: ["bob".to_owned()].into(), own: false, ..Deciders::default() };
+        let roles = Deciders { roles: ["auditor".to_owned()].into(), ..Deciders::default() };
+        for (deciders, may) in [
+            (by_default, [true, false, true]),
+            (not_own, [false, false, true]),
+            (named, [false, true, false]),
+            (roles, [true, false, false]),
+        ] {
+            let found = [&owner, &other, &admin].map(|who| deciders.allow(who, &owner));
+            assert_eq!(found, may, "{deciders:?}");
+        }
+        assert!(
+            !Deciders::default().allow(&Principal::default(), &Principal::default()),
+            "nobody is no owner"
+        );
+    }
+}
