@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::ports::{ToolRequest, ToolSet, Versions};
-use crate::words::{Catalog, ToolReturn};
+use crate::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use crate::words::{Catalog, Principal, ToolCall, ToolReturn};
 
 /// Chosen tools that the caller does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +81,10 @@ impl ToolSet for Restricted {
         self.tools.versions()
     }
 
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
+        self.tools.approval(call, caller)
+    }
+
     /// The run asks for nothing that is not in the catalog; a component that calls other tools might.
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         if self.catalog.get(&request.call.name).is_some() {
@@ -99,7 +103,6 @@ mod tests {
 
     use super::*;
     use crate::testing::EchoTools;
-    use crate::words::ToolCall;
     use crate::words::ToolOutcome;
 
     fn names(names: &[&str]) -> Vec<String> {

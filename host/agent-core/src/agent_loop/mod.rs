@@ -33,7 +33,7 @@ pub use budget::most_catalog_tokens;
 pub use conversation::kept_history;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
-pub use waits::OpenWait;
+pub use waits::{Approved, OpenWait};
 
 use crate::words::{
     AgentResult, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task, ToolCall,
@@ -90,9 +90,8 @@ pub struct OpenCall {
     /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not
     /// a JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
-    /// [`ShownCall::digest`](crate::words::ShownCall::digest) of what somebody approved, if anybody did. The
-    /// call is only made if it would be shown like that still.
-    pub approved: Option<String>,
+    /// What somebody approved, if anybody did. The call is only made if it would be shown like that still.
+    pub approved: Option<Approved>,
     /// How often it was shown to somebody.
     pub times_shown: u32,
     /// Whether the call may be made again when its answer is lost. Of one that may not,
@@ -294,7 +293,7 @@ impl Run {
     /// Calls what waits for nobody. When there is nothing like that left, the run is let go of.
     fn call_or_park(&self, calls: &[(Arc<ToolCall>, Option<ToolReturn>)]) -> Step {
         let open = calls.iter().enumerate().filter(|(_, (_, answer))| answer.is_none());
-        let ready = open.filter(|(index, _)| !self.is_undecided(*index));
+        let ready = open.filter(|(index, (call, _))| !self.is_held(*index, call));
         let ready: Vec<_> = ready.map(|(index, (call, _))| self.open_call(index, call)).collect();
         if !ready.is_empty() {
             return Step::CallTools(ready);

@@ -33,10 +33,19 @@ impl OpenWait {
     }
 }
 
+/// What somebody approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    /// [`ShownCall::digest`](crate::words::ShownCall::digest) of what they were shown.
+    pub digest: String,
+    /// The call as the model asked for it, and as it was shown: its arguments may have been edited since.
+    pub asked: Arc<ToolCall>,
+}
+
 /// What a complete decision makes of a call.
 pub(super) enum Decided {
-    /// It is made, with these arguments, as approved under this digest.
-    Made { call: Arc<ToolCall>, approved: String },
+    /// It is made like this.
+    Made { call: Arc<ToolCall>, approved: Approved },
     /// It is not made.
     Refused(Box<ToolReturn>),
 }
@@ -52,8 +61,18 @@ impl Run {
         self.shown.get(&index).copied().unwrap_or_default()
     }
 
-    pub(super) fn is_undecided(&self, index: usize) -> bool {
+    fn is_undecided(&self, index: usize) -> bool {
         self.waits.get(&index).is_some_and(|open| open.decided().is_none())
+    }
+
+    /// Whether a call waits, or comes after one that does: those that may destroy something keep the order
+    /// that the model gave them.
+    pub(super) fn is_held(&self, index: usize, call: &ToolCall) -> bool {
+        let may_destroy = |name: &str| self.catalog.get(name).is_some_and(|tool| self.may_destroy(tool));
+        let before = |(earlier, open): (&usize, &OpenWait)| {
+            *earlier < index && may_destroy(&open.wait.shown.tool) && self.is_undecided(*earlier)
+        };
+        self.is_undecided(index) || (may_destroy(&call.name) && self.waits.iter().any(before))
     }
 
     pub(super) fn on_waiting(&mut self, waits: Vec<Wait>) -> Result<(), UnexpectedEvent> {
@@ -81,11 +100,12 @@ impl Run {
     /// What was decided about a call, if anything was.
     pub(super) fn decided(&self, index: usize, call: &Arc<ToolCall>) -> Option<Decided> {
         let decision = self.waits.get(&index)?.decided()?;
+        let approved = Approved { digest: decision.shown.clone(), asked: call.clone() };
         Some(match &decision.verdict {
-            Verdict::Approve => Decided::Made { call: call.clone(), approved: decision.shown.clone() },
+            Verdict::Approve => Decided::Made { call: call.clone(), approved },
             Verdict::Edit { arguments } => {
                 let edited = ToolCall { arguments: arguments.clone(), ..ToolCall::clone(call) };
-                Decided::Made { call: Arc::new(edited), approved: decision.shown.clone() }
+                Decided::Made { call: Arc::new(edited), approved }
             }
             Verdict::Reject { reason } => {
                 Decided::Refused(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))

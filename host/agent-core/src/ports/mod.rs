@@ -48,7 +48,7 @@ pub use tool_admin::{
 };
 pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 pub use toolbox::{
-    DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, ToolFault, ToolRequest, ToolSet, Toolbox,
-    Versions,
+    ApprovalTerms, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, ToolFault, ToolRequest,
+    ToolSet, Toolbox, Versions,
 };
 pub use webhooks::{WebhookError, WebhookOutbox, WebhookSender};

@@ -80,6 +80,8 @@ pub enum AttemptOutcome {
     Cancelled,
     /// The job was given back, to be taken up again.
     HandedBack,
+    /// The run waits for somebody.
+    Parked,
     /// Somebody else has it.
     Lost,
 }
@@ -92,6 +94,7 @@ impl AttemptOutcome {
             Self::Failed => JobStatus::Failed.as_str(),
             Self::Cancelled => JobStatus::Cancelled.as_str(),
             Self::HandedBack => "handed_back",
+            Self::Parked => "parked",
             Self::Lost => "lost",
         }
     }

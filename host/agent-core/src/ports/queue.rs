@@ -65,6 +65,13 @@ pub trait JobQueue: Send + Sync {
     /// [`Self::renew`] says so.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
+    /// Makes a parked job one that anybody may claim. False when it is not parked: nothing is changed then.
+    async fn resume(&self, job_id: &str) -> Result<bool, QueueError>;
+
+    /// Parked jobs whose first wait has expired by the store's clock, those first that have been due for
+    /// longest: at most `most`.
+    async fn parked_due(&self, most: u32) -> Result<Vec<Job>, QueueError>;
+
     /// Puts a job that failed for good back to the queue, for one more attempt: a run of its own. Attempts
     /// that were made stay counted.
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError>;
@@ -200,6 +207,12 @@ pub enum AttemptEnd {
     },
     /// The work was stopped on its owner's wish.
     Cancelled,
+    /// The job's run waits for somebody: no attempt is counted, nothing is held, and nobody claims the job
+    /// before it is [resumed](JobQueue::resume).
+    Parked {
+        /// When the first of its waits expires.
+        until: SystemTime,
+    },
     /// The attempt's end was not about the job: no attempt is counted, and the job goes back to the front of
     /// the queue, or with a delay behind those that wait by then.
     HandedBack {

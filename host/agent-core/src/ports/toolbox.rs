@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::words::{Catalog, Grants, Principal, ToolCall, ToolProgress, ToolReturn};
+use crate::agent_loop::{Approved, refusal};
+use crate::words::{
+    Catalog, Deciders, Grants, OnExpiry, Principal, ShownCall, ToolCall, ToolProgress, ToolReturn,
+};
 
 /// Where a run gets its tools from.
 #[async_trait]
@@ -72,9 +75,40 @@ pub trait ToolSet: Send + Sync {
         Versions::new()
     }
 
-    /// Calls one tool. Whatever goes wrong is an answer to the model, never an error of the run. Dropping
-    /// the future interrupts the tool.
+    /// What somebody has to approve before this call is made on behalf of `caller`; nothing where it may be
+    /// made at once. Of the model's arguments, not of those that somebody made of them.
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms>;
+
+    /// Calls one tool. One that has to be approved, and was not as it would be shown now, is
+    /// [refused](ApprovalTerms::refusal). Whatever goes wrong is an answer to the model, never an error of
+    /// the run. Dropping the future interrupts the tool.
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn;
+}
+
+/// On which terms a call is made that has to be approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalTerms {
+    /// What those who decide are shown.
+    pub shown: ShownCall,
+    /// Who decides.
+    pub deciders: Deciders,
+    /// How long they have.
+    pub within: Duration,
+    /// What is decided then.
+    pub on_expiry: OnExpiry,
+}
+
+impl ApprovalTerms {
+    /// The answer to a call that was not approved, where nobody can be asked.
+    pub fn refusal(call: &ToolCall) -> ToolReturn {
+        let why = "somebody has to approve this call, and only the run of a job can wait for that";
+        refusal::not_run(call, why)
+    }
+
+    /// Whether this is what was approved.
+    pub fn are_met(&self, approved: Option<&Approved>) -> bool {
+        approved.is_some_and(|approved| approved.digest == self.shown.digest())
+    }
 }
 
 /// One call of a tool.
@@ -93,8 +127,10 @@ pub struct ToolRequest<'a> {
     pub principal: &'a Principal,
     /// What the run may do.
     pub grants: &'a Grants,
-    /// What the model asked for; the arguments are a JSON object.
+    /// What the model asked for, or what somebody made of it; the arguments are a JSON object.
     pub call: &'a ToolCall,
+    /// What somebody approved, if anybody did.
+    pub approved: Option<&'a Approved>,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
     /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)).
@@ -158,6 +194,7 @@ impl<'a> ToolRequest<'a> {
             principal: Principal::nobody(),
             grants: Grants::none(),
             call,
+            approved: None,
             deadline,
             nested: None,
             progress: None,

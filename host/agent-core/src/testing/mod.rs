@@ -22,12 +22,13 @@ use serde_json::{Value, json};
 
 use crate::chosen_tools::restricted;
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
-    ToolRequest, ToolSet, Toolbox,
+    ApprovalTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn,
+    ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Grants, Limits, Message, ModelReply, Options, Principal, Task, ToolCall,
-    ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec, Usage,
+    Catalog, Deciders, Event, Finish, Grants, Limits, Message, ModelReply, OnExpiry, Options, Principal,
+    ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec,
+    Usage,
 };
 
 /// How long it is between two reports of a tool.
@@ -139,6 +140,9 @@ pub struct EchoTools {
     tiers: BTreeMap<String, String>,
     /// Tools that can tell users apart.
     per_user: BTreeSet<String>,
+    /// Tools whose calls somebody has to approve, and the policy that says so.
+    approved: BTreeSet<String>,
+    policy: String,
     faults: Vec<ToolFault>,
     preparing: Preparing,
     hang: bool,
@@ -172,6 +176,8 @@ impl EchoTools {
             catalog: Arc::new(catalog),
             tiers: BTreeMap::new(),
             per_user: BTreeSet::new(),
+            approved: BTreeSet::new(),
+            policy: "sha256:policy".into(),
             faults: vec![],
             preparing: Preparing::default(),
             hang: false,
@@ -215,6 +221,14 @@ impl EchoTools {
     #[must_use]
     pub fn with_preparing(mut self, preparing: Preparing) -> Self {
         self.preparing = preparing;
+        self
+    }
+
+    /// Makes that tool one whose calls somebody has to approve, as the policy of that digest says.
+    #[must_use]
+    pub fn approved_by(mut self, name: &str, policy: &str) -> Self {
+        self.approved.insert(name.to_owned());
+        policy.clone_into(&mut self.policy);
         self
     }
 
@@ -267,7 +281,27 @@ impl ToolSet for EchoTools {
         &self.catalog
     }
 
+    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        self.approved.contains(&call.name).then(|| ApprovalTerms {
+            shown: ShownCall {
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                component: "echo@sha256:echo".into(),
+                policy: self.policy.clone(),
+                hints: ToolHints::default(),
+            },
+            deciders: Deciders::default(),
+            within: Duration::from_secs(60),
+            on_expiry: OnExpiry::Reject,
+        })
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        let asked = request.approved.map_or(request.call, |approved| &approved.asked);
+        let terms = self.approval(asked, request.principal);
+        if terms.is_some_and(|terms| !terms.are_met(request.approved)) {
+            return ApprovalTerms::refusal(request.call);
+        }
         for report in &self.reports {
             if let Some(progress) = request.progress {
                 progress.report(report.clone());

@@ -47,6 +47,8 @@ struct Entry {
     trace: Option<TraceContext>,
     /// Nobody may take it before.
     due: Option<Instant>,
+    /// When the first wait of its run expires.
+    parked_until: Option<SystemTime>,
 }
 
 impl TestQueue {
@@ -116,6 +118,7 @@ impl TestQueue {
                 lost: 0,
                 trace: trace::current(),
                 due: None,
+                parked_until: None,
             },
         );
         self.changed.notify_waiters();
@@ -222,12 +225,33 @@ impl JobQueue for TestQueue {
         Ok(RetryOutcome::Done)
     }
 
+    async fn resume(&self, job_id: &str) -> Result<bool, QueueError> {
+        self.check().await?;
+        let mut jobs = self.jobs.lock();
+        let parked = jobs.get_mut(&number(job_id)).filter(|entry| entry.job.status == JobStatus::Parked);
+        let Some(entry) = parked else { return Ok(false) };
+        entry.job.status = JobStatus::Waiting;
+        self.changed.notify_waiters();
+        Ok(true)
+    }
+
+    async fn parked_due(&self, most: u32) -> Result<Vec<Job>, QueueError> {
+        self.check().await?;
+        let now = SystemTime::now();
+        let jobs = self.jobs.lock();
+        let due = jobs.values().filter(|entry| {
+            entry.job.status == JobStatus::Parked && entry.parked_until.is_some_and(|until| until <= now)
+        });
+        Ok(due.take(most as usize).map(|entry| entry.job.clone()).collect())
+    }
+
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check().await?;
         let count = |status| self.jobs.lock().values().filter(|entry| entry.job.status == status).count();
         Ok(Depth {
             waiting: count(JobStatus::Waiting) as u64,
             active: count(JobStatus::Active) as u64,
+            parked: count(JobStatus::Parked) as u64,
             ..Depth::default()
         })
     }
@@ -275,7 +299,7 @@ impl JobQueue for TestQueue {
             return Err(lost());
         }
         entry.lease = None;
-        let counts = !matches!(end, AttemptEnd::HandedBack { .. });
+        let counts = !matches!(end, AttemptEnd::HandedBack { .. } | AttemptEnd::Parked { .. });
         entry.job.attempts_made += u32::from(counts);
         entry.job.status = match end {
             AttemptEnd::Completed(result) => {
@@ -288,6 +312,10 @@ impl JobQueue for TestQueue {
                 if again { JobStatus::Waiting } else { JobStatus::Failed }
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
+            AttemptEnd::Parked { until } => {
+                entry.parked_until = Some(*until);
+                JobStatus::Parked
+            }
             AttemptEnd::HandedBack { delay } if delay.is_zero() => JobStatus::Waiting,
             AttemptEnd::HandedBack { delay } => {
                 entry.due = Some(Instant::now() + *delay);

@@ -73,8 +73,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// Calls of the last reply wait for somebody; all others of it are answered. The run does nothing until
-    /// each of them is decided, and nobody holds it.
+    /// Calls of the last reply wait for somebody. When all others are answered that need not wait for these,
+    /// the run is let go of until somebody decides.
     Waiting {
         /// One for each call that waits.
         waits: Vec<Wait>,

@@ -108,6 +108,8 @@ pub enum JobStatus {
     Active,
     /// Waiting until its next attempt is due.
     Delayed,
+    /// Its run waits for somebody, and nobody works on it.
+    Parked,
     /// It has a result.
     Completed,
     /// It has none and will not be tried again.
@@ -118,8 +120,15 @@ pub enum JobStatus {
 
 impl JobStatus {
     /// All of them, in the order a job may go through them.
-    pub const ALL: [Self; 6] =
-        [Self::Waiting, Self::Active, Self::Delayed, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Active,
+        Self::Delayed,
+        Self::Parked,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// The status as it stands in JSON, in stores and in metric labels.
     pub fn as_str(self) -> &'static str {
@@ -127,6 +136,7 @@ impl JobStatus {
             Self::Waiting => "waiting",
             Self::Active => "active",
             Self::Delayed => "delayed",
+            Self::Parked => "parked",
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -202,6 +212,8 @@ pub struct Depth {
     pub active: u64,
     /// Waiting until their next attempt is due.
     pub delayed: u64,
+    /// Waiting for somebody.
+    pub parked: u64,
     /// For how long the one that has waited longest has waited.
     pub oldest_waiting: Option<Duration>,
 }

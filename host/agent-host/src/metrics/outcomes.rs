@@ -125,6 +125,7 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
             RunError::Stuck { .. } => (FAILED, "stuck"),
             RunError::Panicked => (FAILED, "panicked"),
             RunError::Stopped => ("handed_back", "shutdown"),
+            RunError::Parked { .. } => ("parked", "waiting"),
         },
     }
 }

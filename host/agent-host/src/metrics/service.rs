@@ -123,6 +123,7 @@ const ATTEMPT_OUTCOMES: [AttemptOutcome; 5] = [
     AttemptOutcome::Failed,
     AttemptOutcome::Cancelled,
     AttemptOutcome::HandedBack,
+    AttemptOutcome::Parked,
     AttemptOutcome::Lost,
 ];
 

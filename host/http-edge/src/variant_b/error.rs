@@ -344,6 +344,7 @@ impl Error {
                 | RunError::Driver(_)
                 // Only jobs are stopped or taken up again.
                 | RunError::Stopped
+                | RunError::Parked { .. }
                 | RunError::Stuck { .. }
                 | RunError::Panicked,
             ) => self.internal(production),

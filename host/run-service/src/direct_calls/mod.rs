@@ -150,6 +150,7 @@ impl DirectCalls {
             principal: wanted.caller,
             grants: Grants::none(),
             call,
+            approved: None,
             deadline: Instant::now() + self.time_limit,
             nested: None,
             progress: Some(progress),

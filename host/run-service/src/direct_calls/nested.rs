@@ -60,7 +60,7 @@ impl<'a> NestedCalls<'a> {
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.turns.acquire().await;
         let span = self.span.in_scope(|| gen_ai::execute_tool(call));
-        let request = ToolRequest { call_id: &call.id, call, nested: None, ..self.outer };
+        let request = ToolRequest { call_id: &call.id, call, approved: None, nested: None, ..self.outer };
         let answer = self.tools.call(request).instrument(span.clone()).await;
         gen_ai::tool_ended(&span, &answer);
         answer

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 
+use agent_core::ports::ApprovalTerms;
 use agent_core::testing::EchoTools;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolSpec};
 use async_trait::async_trait;
@@ -119,6 +120,10 @@ impl Scripts {
 impl ToolSet for Scripts {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.0
+    }
+
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        None
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {

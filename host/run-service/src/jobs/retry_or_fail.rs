@@ -1,6 +1,6 @@
 //! What an attempt at a job came to, and what that means for the job: the error table of jobs.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::{AttemptEnd, AttemptOutcome, JournalError, ModelError};
 use agent_core::words::{FailureKind, StopReason};
@@ -157,6 +157,7 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),
             RunError::Stopped => handed_back(),
+            RunError::Parked { until } => parked(*until),
             RunError::Journal(JournalError::Store { .. }) => {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
                 Disposition { is_excused: false, pause: true, ..handed_back() }
@@ -216,6 +217,16 @@ fn handed_back() -> Disposition {
         end: Some(AttemptEnd::HANDED_BACK),
         outcome: AttemptOutcome::HandedBack,
         is_excused: true,
+        pause: false,
+        provider: Provider::Unknown,
+    }
+}
+
+fn parked(until: u64) -> Disposition {
+    Disposition {
+        end: Some(AttemptEnd::Parked { until: UNIX_EPOCH + Duration::from_millis(until) }),
+        outcome: AttemptOutcome::Parked,
+        is_excused: false,
         pause: false,
         provider: Provider::Unknown,
     }

@@ -426,6 +426,7 @@ fn report(claim: &Claim, end: &End, disposition: &Disposition) {
             warn!(job_id, run_id, user_id, attempts, retry, error, "job failed");
         }
         (AttemptOutcome::Cancelled, _) => info!(job_id, run_id, user_id, attempts, "job cancelled"),
+        (AttemptOutcome::Parked, _) => info!(job_id, run_id, user_id, attempts, "job waits for somebody"),
         (AttemptOutcome::HandedBack, _) => {
             let error = match end {
                 End::Ran(Err(error)) => ErrorChain(error).to_string(),

@@ -1,6 +1,8 @@
 //! About how many bytes an event takes up in memory.
 
-use agent_core::words::{ClientFunction, Event, Message, ReceiptDetail, ToolCall, ToolReceipt};
+use agent_core::words::{
+    ClientFunction, Event, Message, ReceiptDetail, ToolCall, ToolReceipt, Verdict, Wait,
+};
 use serde_json::Value;
 
 /// What an event weighs besides its texts.
@@ -22,6 +24,10 @@ pub(super) fn of(event: &Event) -> usize {
         Event::NestedStarted { name, .. } => name.len(),
         Event::NestedReturned { receipt, error, .. } => of_receipt(receipt) + of_text(error.as_ref()),
         Event::ToolsStarted { indexes } => size_of_val(indexes.as_slice()),
+        Event::Waiting { waits } => waits.iter().map(of_wait).sum(),
+        Event::Decided { wait, decision } => {
+            wait.len() + decision.shown.len() + of_text(decision.by.as_ref()) + of_verdict(&decision.verdict)
+        }
         Event::TakenUp { by } => by.len(),
         Event::Cancelled | Event::HandedBack => 0,
     };
@@ -31,6 +37,22 @@ pub(super) fn of(event: &Event) -> usize {
 fn of_function(function: &ClientFunction) -> usize {
     let ClientFunction { name, description, parameters } = function;
     name.len() + description.len() + of_value(parameters)
+}
+
+fn of_wait(wait: &Wait) -> usize {
+    let Wait { id, shown, deciders, .. } = wait;
+    let named = [&deciders.users, &deciders.tiers, &deciders.roles].into_iter().flatten();
+    let names: usize = named.map(|name| size_of::<String>() + name.len()).sum();
+    let texts = id.len() + shown.tool.len() + shown.component.len() + shown.policy.len();
+    size_of::<Wait>() + texts + of_value(&shown.arguments) + names
+}
+
+fn of_verdict(verdict: &Verdict) -> usize {
+    match verdict {
+        Verdict::Approve => 0,
+        Verdict::Reject { reason } => of_text(reason.as_ref()),
+        Verdict::Edit { arguments } => of_value(arguments),
+    }
 }
 
 fn of_message(message: &Message) -> usize {

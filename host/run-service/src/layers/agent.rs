@@ -84,6 +84,8 @@ impl Agent {
             }
         };
         let options = self.keep_history(ask.options, &ask.input, tools.catalog());
+        // Nobody can take up the run of a request.
+        let may_wait = ask.job_id.is_some();
         let task = Task {
             id: ask.run_id,
             input: ask.input,
@@ -105,6 +107,7 @@ impl Agent {
             epoch: ask.epoch,
             earlier: ask.earlier,
             last_may_wait: ask.last_may_wait,
+            may_wait,
             stop: ask.stop.as_ref(),
             cancel: ask.cancel.as_ref(),
             meter: &ask.meter,

@@ -67,7 +67,11 @@ fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
             | InvokeError::UnknownTools { .. }
             | InvokeError::Conversation(_)
             | InvokeError::Run(
-                RunError::Journal(_) | RunError::Driver(_) | RunError::Stopped | RunError::Stuck { .. },
+                RunError::Journal(_)
+                | RunError::Driver(_)
+                | RunError::Stopped
+                | RunError::Parked { .. }
+                | RunError::Stuck { .. },
             ),
         ) => Verdict::Neither,
     }

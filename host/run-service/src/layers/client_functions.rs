@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{ToolRequest, ToolSet, Versions};
-use agent_core::words::{Catalog, ClientFunction, ToolHints, ToolReturn, ToolSpec};
+use agent_core::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use agent_core::words::{Catalog, ClientFunction, Principal, ToolCall, ToolHints, ToolReturn, ToolSpec};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
@@ -53,6 +53,10 @@ impl ToolSet for Offered {
 
     fn versions(&self) -> Versions {
         self.tools.versions()
+    }
+
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
+        self.tools.approval(call, caller)
     }
 
     /// The functions are nobody's to call: to the tools they are unknown.

@@ -53,6 +53,7 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
             | InvokeError::Conversation(_)
             | InvokeError::Run(
                 RunError::Stopped
+                | RunError::Parked { .. }
                 | RunError::Journal(
                     JournalError::Conflict { .. } | JournalError::Fenced { .. } | JournalError::Newer { .. },
                 ),

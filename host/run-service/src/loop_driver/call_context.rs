@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use agent_core::agent_loop::OpenCall;
+use agent_core::agent_loop::{Approved, OpenCall};
 use agent_core::ports::{NestedTools, ToolRequest};
 use agent_core::progress::LatestProgress;
 use agent_core::words::{
@@ -41,6 +41,8 @@ pub(super) struct MadeCall<'a> {
     /// Names it within all runs.
     pub(super) id: &'a str,
     pub(super) call: &'a ToolCall,
+    /// What somebody approved, if anybody did.
+    pub(super) approved: Option<&'a Approved>,
     /// The call of the reply that it is, or that makes it.
     pub(super) open: &'a OpenCall,
     pub(super) span: Span,
@@ -88,7 +90,7 @@ impl<'a> CallContext<'a> {
 
     /// Makes a call in its span, and tells whoever watches the run of its progress.
     pub(super) async fn call(&self, made: MadeCall<'_>, nested: Option<&dyn NestedTools>) -> ToolReturn {
-        let MadeCall { id: call_id, call, open, span } = made;
+        let MadeCall { id: call_id, call, approved, open, span } = made;
         let (latest, sink) = LatestProgress::shared();
         let mut reports = self.driver.live.map(|live| live.reports(call_id));
         let tell = |progress: ToolProgress| {
@@ -106,6 +108,7 @@ impl<'a> CallContext<'a> {
             principal: &self.on_behalf.principal,
             grants: &self.on_behalf.grants,
             call,
+            approved,
             deadline: self.driver.deadline,
             nested,
             progress: Some(&sink),

@@ -18,6 +18,12 @@ pub enum RunError {
     /// The run was told to stop and did so between two steps. Its journal says where it can be taken up.
     #[error("the run was stopped between two steps")]
     Stopped,
+    /// The run waits for somebody, and nobody holds it meanwhile. Its journal says for what.
+    #[error("the run waits for somebody")]
+    Parked {
+        /// When the first of its waits expires, in milliseconds since 1970.
+        until: u64,
+    },
     /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]
     Stuck {

@@ -237,6 +237,7 @@ fn drive_error(error: &RunError) -> &'static str {
         RunError::Journal(_) => "journal",
         RunError::Driver(_) => "driver",
         RunError::Stopped => "stopped",
+        RunError::Parked { .. } => "parked",
         RunError::Stuck { .. } => "stuck",
         RunError::Panicked => "panicked",
     }

@@ -13,6 +13,7 @@ pub(crate) mod nested_bounds;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
+mod waits;
 
 use std::time::Instant;
 
@@ -50,6 +51,8 @@ pub struct Driver<'a> {
     /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written
     /// beside that.
     pub last_may_wait: bool,
+    /// Whether the run may wait for somebody: whoever drives it can let go of it until then.
+    pub may_wait: bool,
     /// Tells the run to stop before its next step; absent where nobody ever will.
     pub stop: Option<&'a CancellationToken>,
     /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says
@@ -88,8 +91,11 @@ impl Driver<'_> {
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
         self.meter.set(run.usage(), run.iterations());
         let mut run = Journaled::resumed(run, next);
-        if let Step::Done(result) = step {
-            return Ok(*result);
+        match step {
+            Step::Done(result) => return Ok(*result),
+            // Taken up too early, which is no attempt.
+            Step::Park(waits) if !self.is_cancelled() => return Err(waits::parked(&waits)),
+            Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
         if attempts >= ATTEMPTS && !self.is_cancelled() {
             return Err(RunError::Stuck { attempts });
@@ -121,7 +127,11 @@ impl Driver<'_> {
                     reply @ Event::ModelReplied { .. } => self.note_reply(run, reply).await?,
                     event => self.note(run, event).await?,
                 },
-                Step::CallTools(calls) => self.call_tools(run, calls).await?,
+                Step::CallTools(calls) => match self.waits(&run.run, &calls) {
+                    waits if waits.is_empty() => self.call_tools(run, calls).await?,
+                    waits => self.note(run, Event::Waiting { waits }).await?,
+                },
+                Step::Park(waits) => return Err(waits::parked(&waits)),
             };
         }
     }

@@ -75,7 +75,7 @@ impl<'a> NestedCalls<'a> {
             self.calls.notes.journaled(Event::NestedStarted { index, number, name }).await;
         }
         let span = self.span.in_scope(|| gen_ai::execute_tool(call));
-        self.calls.call(MadeCall { id: &call.id, call, open: self.outer, span }, None).await
+        self.calls.call(MadeCall { id: &call.id, call, approved: None, open: self.outer, span }, None).await
     }
 }
 

@@ -3,12 +3,13 @@
 mod bounds;
 mod nested;
 mod order;
+mod waits;
 
 use parking_lot::Mutex;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use agent_core::ports::{ModelError, ToolRequest};
+use agent_core::ports::{ApprovalTerms, ModelError, ToolRequest};
 use agent_core::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
 use agent_core::words::{Catalog, Limits, Principal, ToolCall, ToolOutcome, ToolReturn};
 use async_trait::async_trait;
@@ -39,6 +40,10 @@ impl ToolSet for SlowTools {
         self.echo.catalog()
     }
 
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        None
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         self.called.lock().push(request.call.id.clone());
         match request.call.arguments["ms"].as_u64() {
@@ -67,6 +72,7 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a Tes
         epoch: Epoch(1),
         earlier: EarlierClaims::default(),
         last_may_wait: true,
+        may_wait: true,
         stop: None,
         cancel: None,
         meter: &METER,

@@ -94,7 +94,7 @@ impl CallContext<'_> {
             self.notes.journaled(Event::ToolsStarted { indexes: vec![open.index] }).await;
         }
         let span = gen_ai::execute_tool(&open.call);
-        let made = MadeCall { id: &open.id, call: &open.call, open, span };
+        let made = MadeCall { id: &open.id, call: &open.call, approved: open.approved.as_ref(), open, span };
         if !open.calls_tools {
             return self.call(made, None).await;
         }

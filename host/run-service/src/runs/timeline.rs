@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -136,6 +137,11 @@ impl<'a> Timeline<'a> {
                 self.numbered(number, format_args!("taken up as {}", word(by)));
             }
             Event::HandedBack => self.numbered(number, format_args!("handed back")),
+            Event::Waiting { waits } => self.waiting(number, waits),
+            Event::Decided { wait, decision } => {
+                let decided = waits::decided(decision);
+                self.numbered(number, format_args!("{}: {decided}", word(wait)));
+            }
         }
     }
 

@@ -219,7 +219,7 @@ impl RunStreams {
             JobStatus::Failed | JobStatus::Cancelled => Ok(!self.has_event(run, from).await?),
             // The run's last events may still be on their way; its record comes with them.
             JobStatus::Completed => self.has_ended_before(run, from).await,
-            JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => Ok(false),
+            JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed | JobStatus::Parked => Ok(false),
         }
     }
 

@@ -84,7 +84,11 @@ impl Fold {
                     is_final: true,
                 }))
             }
-            JobStatus::Completed | JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => {
+            JobStatus::Completed
+            | JobStatus::Waiting
+            | JobStatus::Active
+            | JobStatus::Delayed
+            | JobStatus::Parked => {
                 let result =
                     job.result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
                 Ok(match result {

@@ -70,7 +70,8 @@ fn only(step: Step) -> OpenCall {
 fn a_call_is_made_as_it_was_approved() {
     let (mut run, wait) = parked(|_| {});
     let call = only(run.on(decided(&wait, "ada", Verdict::Approve)).unwrap());
-    assert_eq!((call.approved, call.refusal, call.times_shown), (Some(wait.shown.digest()), None, 1));
+    assert_eq!(call.approved.map(|approved| approved.digest), Some(wait.shown.digest()));
+    assert_eq!((call.refusal, call.times_shown), (None, 1));
     assert!(matches!(run.on(returned(0, "echo")).unwrap(), Step::AskModel(_)));
 }
 
@@ -80,7 +81,9 @@ fn edited_arguments_are_those_that_the_call_is_made_with() {
     let arguments = json!({ "less": true });
     let verdict = Verdict::Edit { arguments: arguments.clone() };
     let call = only(run.on(decided(&wait, "ada", verdict)).unwrap());
-    assert_eq!((&call.call.arguments, call.approved), (&arguments, Some(wait.shown.digest())));
+    let approved = call.approved.unwrap();
+    assert_eq!((&call.call.arguments, &approved.asked.arguments), (&arguments, &json!({})));
+    assert_eq!(approved.digest, wait.shown.digest());
     run.on(returned(0, "echo")).unwrap();
     // What the model asked for stays its own.
     let Some(Message::Assistant { tool_calls, .. }) = run.messages().get(1) else { panic!() };

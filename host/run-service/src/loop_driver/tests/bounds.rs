@@ -27,6 +27,10 @@ impl ToolSet for Counting {
         self.echo.catalog()
     }
 
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        None
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);

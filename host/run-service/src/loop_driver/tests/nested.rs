@@ -112,6 +112,10 @@ impl ToolSet for Scripts {
         &self.catalog
     }
 
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        None
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         self.called.lock().push(request.call_id.to_owned());
         assert_eq!(request.principal, &Principal::user("u1"));
@@ -219,6 +223,10 @@ async fn names_are_those_of_tools_that_call_none() {
         fn catalog(&self) -> &Arc<Catalog> {
             self.0.catalog()
         }
+        fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+            None
+        }
+
         async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
             let names = request.nested.map(NestedTools::names);
             ToolReturn { content: format!("{names:?}"), receipt: ToolReceipt::new("script", ToolOutcome::Ok) }

@@ -39,6 +39,10 @@ impl ToolSet for Logged {
         &self.catalog
     }
 
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        None
+    }
+
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         self.note('+', &request);
         let ms = request.call.arguments["ms"].as_u64().unwrap();

@@ -1,0 +1,56 @@
+//! Calls that wait for somebody: which they are, and letting go of their run.
+
+use std::time::SystemTime;
+
+use agent_core::agent_loop::{OpenCall, Run};
+use agent_core::ports::ApprovalTerms;
+use agent_core::words::{Wait, WaitKind};
+
+use super::{Driver, RunError};
+
+impl Driver<'_> {
+    /// What is to be decided before these calls are made. A call that was approved waits again when it would
+    /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
+    pub(super) fn waits(&self, run: &Run, calls: &[OpenCall]) -> Vec<Wait> {
+        if !self.may_wait {
+            return Vec::new();
+        }
+        let made = calls.iter().filter(|open| open.refusal.is_none());
+        made.filter_map(|open| self.wait(run, open)).collect()
+    }
+
+    fn wait(&self, run: &Run, open: &OpenCall) -> Option<Wait> {
+        let asked = open.approved.as_ref().map_or(&open.call, |approved| &approved.asked);
+        let terms = self.tools.approval(asked, run.principal())?;
+        if terms.are_met(open.approved.as_ref()) {
+            return None;
+        }
+        let ApprovalTerms { shown, deciders, within, on_expiry } = terms;
+        let began_at = since_1970(SystemTime::now());
+        Some(Wait {
+            id: match open.times_shown {
+                0 => open.id.clone(),
+                before => format!("{}~{before}", open.id),
+            },
+            index: open.index,
+            kind: WaitKind::Approval,
+            shown,
+            deciders,
+            began_at,
+            expires_at: began_at.saturating_add(u64::try_from(within.as_millis()).unwrap_or(u64::MAX)),
+            on_expiry,
+            usage: run.usage(),
+        })
+    }
+}
+
+/// The end of an attempt whose run waits.
+pub(super) fn parked(waits: &[Wait]) -> RunError {
+    RunError::Parked { until: waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default() }
+}
+
+/// Milliseconds.
+fn since_1970(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

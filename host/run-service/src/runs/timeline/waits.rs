@@ -1,0 +1,32 @@
+//! Lines about what a run waits for and what was decided.
+
+use agent_core::terminal_text::shown;
+use agent_core::words::{Decision, Verdict, Wait};
+
+use super::{TEXT_CHARS, Timeline, word};
+
+impl Timeline<'_> {
+    /// One line for each call that waits, with what those who decide are shown.
+    pub(super) fn waiting(&mut self, number: usize, waits: &[Wait]) {
+        self.numbered(number, format_args!("waits for somebody to approve"));
+        for wait in waits {
+            let (tool, arguments) = (word(&wait.shown.tool), wait.shown.arguments.to_string());
+            self.beneath(1, format_args!("[{}] {tool} {}", wait.index, shown(&arguments, TEXT_CHARS)));
+            let (component, digest) = (word(&wait.shown.component), wait.shown.digest());
+            self.beneath(2, format_args!("wait {}, {component}, shown {digest}", word(&wait.id)));
+        }
+    }
+}
+
+/// What somebody decided, in words.
+pub(super) fn decided(decision: &Decision) -> String {
+    let by = decision.by.as_deref().map_or_else(|| "nobody in time, so".to_owned(), word);
+    match &decision.verdict {
+        Verdict::Approve => format!("{by} approved"),
+        Verdict::Reject { reason: None } => format!("{by} rejected"),
+        Verdict::Reject { reason: Some(reason) } => format!("{by} rejected: {}", shown(reason, TEXT_CHARS)),
+        Verdict::Edit { arguments } => {
+            format!("{by} approved with {}", shown(&arguments.to_string(), TEXT_CHARS))
+        }
+    }
+}
