@@ -142,6 +142,8 @@ pub struct Run {
     /// Calls of the last reply that waited for somebody or do, by index, and how often each was shown.
     waits: BTreeMap<usize, OpenWait>,
     shown: BTreeMap<usize, u32>,
+    /// The epoch under which the last of them were written.
+    waits_epoch: u64,
     waiting: Waiting,
 }
 
@@ -241,6 +243,7 @@ impl Run {
             nested: BTreeMap::new(),
             waits: BTreeMap::new(),
             shown: BTreeMap::new(),
+            waits_epoch: 0,
             waiting: Waiting::Model,
         }
     }
@@ -254,7 +257,7 @@ impl Run {
             }
             Event::HandedBack => return Ok(()),
             Event::ToolsStarted { indexes } => return self.on_start(indexes),
-            Event::Waiting { waits } => return self.on_waiting(waits),
+            Event::Waiting { waits, epoch } => return self.on_waiting(waits, epoch),
             Event::Decided { wait, decision } => return self.on_decided(&wait, decision),
             Event::NestedStarted { index, number, .. } | Event::NestedReturned { index, number, .. } => {
                 return self.on_nested(index, number);

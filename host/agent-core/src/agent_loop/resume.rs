@@ -12,6 +12,16 @@ impl Run {
         events: impl IntoIterator<Item = Event>,
         catalog: Arc<Catalog>,
     ) -> Result<(Self, Step), UnexpectedEvent> {
+        let mut run = Self::fold(events, catalog)?;
+        let step = run.next_step()?;
+        Ok((run, step))
+    }
+
+    /// The run as it was after the last event.
+    pub(super) fn fold(
+        events: impl IntoIterator<Item = Event>,
+        catalog: Arc<Catalog>,
+    ) -> Result<Self, UnexpectedEvent> {
         let mut events = events.into_iter();
         let Some(Event::Started { task, .. }) = events.next() else {
             return Err(UnexpectedEvent { run_id: String::new(), expected: "has not started" });
@@ -20,7 +30,6 @@ impl Run {
         for event in events {
             run.take_note(event)?;
         }
-        let step = run.next_step()?;
-        Ok((run, step))
+        Ok(run)
     }
 }

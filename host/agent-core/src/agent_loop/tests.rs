@@ -334,7 +334,7 @@ proptest! {
                     let call = &calls[drawn % calls.len()];
                     match answer(call) {
                         _ if call.refusal.is_none() && call.times_shown < 2 && drawn % 3 == 0 => {
-                            Event::Waiting { waits: vec![waits::wait(call)] }
+                            Event::Waiting { waits: vec![waits::wait(call)], epoch: 1 }
                         }
                         Event::ToolReturned { index, answer } => {
                             Event::ToolReturned { index, answer: run.fit(index, answer) }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Run, UnexpectedEvent, Waiting, refusal};
-use crate::words::{Decision, ToolCall, ToolReturn, Verdict, Wait};
+use crate::words::{Catalog, Decision, Event, ToolCall, ToolReturn, Verdict, Wait};
 
 /// A wait and the decisions about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,17 @@ impl Run {
         self.waits.values()
     }
 
+    /// The epoch under which decisions about them are written.
+    pub fn waits_epoch(&self) -> u64 {
+        self.waits_epoch
+    }
+
+    /// Folds a journal for somebody who goes on with nothing of it: what the run waits for does not depend on
+    /// the tools of now.
+    pub fn waiting(events: impl IntoIterator<Item = Event>) -> Result<Self, UnexpectedEvent> {
+        Self::fold(events, Arc::new(Catalog::default()))
+    }
+
     /// How often the call of that index was shown to somebody.
     pub fn times_shown(&self, index: usize) -> u32 {
         self.shown.get(&index).copied().unwrap_or_default()
@@ -75,12 +86,13 @@ impl Run {
         self.is_undecided(index) || (may_destroy(&call.name) && self.waits.iter().any(before))
     }
 
-    pub(super) fn on_waiting(&mut self, waits: Vec<Wait>) -> Result<(), UnexpectedEvent> {
+    pub(super) fn on_waiting(&mut self, waits: Vec<Wait>, epoch: u64) -> Result<(), UnexpectedEvent> {
         let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
         let is_open = |wait: &Wait| matches!(calls.get(wait.index), Some((_, None)));
         if !waits.iter().all(is_open) {
             return Err(self.unexpected("waits for other tools"));
         }
+        self.waits_epoch = epoch;
         for wait in waits {
             *self.shown.entry(wait.index).or_default() += 1;
             self.waits.insert(wait.index, OpenWait { wait, decisions: Vec::new() });

@@ -65,12 +65,12 @@ pub trait JobQueue: Send + Sync {
     /// [`Self::renew`] says so.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
-    /// Makes a parked job one that anybody may claim. False when it is not parked: nothing is changed then.
-    async fn resume(&self, job_id: &str) -> Result<bool, QueueError>;
-
-    /// Parked jobs whose first wait has expired by the store's clock, those first that have been due for
-    /// longest: at most `most`.
-    async fn parked_due(&self, most: u32) -> Result<Vec<Job>, QueueError>;
+    /// Makes a parked job one that anybody may claim in `within` from now, or when its wait expires if that is
+    /// sooner. False when it is not parked: nothing is changed then.
+    ///
+    /// Whoever decides about a wait says so with some seconds before the decision is written, and with none
+    /// behind it: whenever they are killed between the two, the job is claimed all the same.
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError>;
 
     /// Puts a job that failed for good back to the queue, for one more attempt: a run of its own. Attempts
     /// that were made stay counted.
@@ -210,7 +210,7 @@ pub enum AttemptEnd {
     /// The job's run waits for somebody: no attempt is counted, nothing is held, and nobody claims the job
     /// before it is [resumed](JobQueue::resume).
     Parked {
-        /// When the first of its waits expires.
+        /// When the first of its waits expires. From then on anybody may claim the job.
         until: SystemTime,
     },
     /// The attempt's end was not about the job: no attempt is counted, and the job goes back to the front of

@@ -47,8 +47,6 @@ struct Entry {
     trace: Option<TraceContext>,
     /// Nobody may take it before.
     due: Option<Instant>,
-    /// When the first wait of its run expires.
-    parked_until: Option<SystemTime>,
 }
 
 impl TestQueue {
@@ -118,7 +116,6 @@ impl TestQueue {
                 lost: 0,
                 trace: trace::current(),
                 due: None,
-                parked_until: None,
             },
         );
         self.changed.notify_waiters();
@@ -136,7 +133,7 @@ impl TestQueue {
         let free = |entry: &&mut Entry| match &entry.lease {
             None => match entry.job.status {
                 JobStatus::Waiting => true,
-                JobStatus::Delayed => entry.due.is_none_or(|due| due <= now),
+                JobStatus::Delayed | JobStatus::Parked => entry.due.is_none_or(|due| due <= now),
                 _ => false,
             },
             Some((_, until)) => *until <= now && !entry.job.status.has_ended(),
@@ -225,24 +222,15 @@ impl JobQueue for TestQueue {
         Ok(RetryOutcome::Done)
     }
 
-    async fn resume(&self, job_id: &str) -> Result<bool, QueueError> {
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check().await?;
         let mut jobs = self.jobs.lock();
         let parked = jobs.get_mut(&number(job_id)).filter(|entry| entry.job.status == JobStatus::Parked);
         let Some(entry) = parked else { return Ok(false) };
-        entry.job.status = JobStatus::Waiting;
+        let due = Instant::now() + within;
+        entry.due = entry.due.map(|expiry| expiry.min(due));
         self.changed.notify_waiters();
         Ok(true)
-    }
-
-    async fn parked_due(&self, most: u32) -> Result<Vec<Job>, QueueError> {
-        self.check().await?;
-        let now = SystemTime::now();
-        let jobs = self.jobs.lock();
-        let due = jobs.values().filter(|entry| {
-            entry.job.status == JobStatus::Parked && entry.parked_until.is_some_and(|until| until <= now)
-        });
-        Ok(due.take(most as usize).map(|entry| entry.job.clone()).collect())
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
@@ -313,7 +301,8 @@ impl JobQueue for TestQueue {
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
             AttemptEnd::Parked { until } => {
-                entry.parked_until = Some(*until);
+                let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+                entry.due = Some(Instant::now() + left);
                 JobStatus::Parked
             }
             AttemptEnd::HandedBack { delay } if delay.is_zero() => JobStatus::Waiting,

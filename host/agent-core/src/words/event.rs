@@ -78,6 +78,8 @@ pub enum Event {
     Waiting {
         /// One for each call that waits.
         waits: Vec<Wait>,
+        /// The epoch under which this is written, and decisions about it.
+        epoch: u64,
     },
     /// Somebody decided about a wait. Written by whoever takes the decision, behind the event that the wait
     /// stands in, so that of two decisions at once one is refused.

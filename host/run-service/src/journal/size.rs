@@ -24,7 +24,7 @@ pub(super) fn of(event: &Event) -> usize {
         Event::NestedStarted { name, .. } => name.len(),
         Event::NestedReturned { receipt, error, .. } => of_receipt(receipt) + of_text(error.as_ref()),
         Event::ToolsStarted { indexes } => size_of_val(indexes.as_slice()),
-        Event::Waiting { waits } => waits.iter().map(of_wait).sum(),
+        Event::Waiting { waits, .. } => waits.iter().map(of_wait).sum(),
         Event::Decided { wait, decision } => {
             wait.len() + decision.shown.len() + of_text(decision.by.as_ref()) + of_verdict(&decision.verdict)
         }

@@ -94,7 +94,9 @@ impl Driver<'_> {
         match step {
             Step::Done(result) => return Ok(*result),
             // Taken up too early, which is no attempt.
-            Step::Park(waits) if !self.is_cancelled() => return Err(waits::parked(&waits)),
+            Step::Park(waits) if !self.is_cancelled() && waits::expired(&waits).is_none() => {
+                return Err(waits::parked(&waits));
+            }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
         if attempts >= ATTEMPTS && !self.is_cancelled() {
@@ -129,9 +131,12 @@ impl Driver<'_> {
                 },
                 Step::CallTools(calls) => match self.waits(&run.run, &calls) {
                     waits if waits.is_empty() => self.call_tools(run, calls).await?,
-                    waits => self.note(run, Event::Waiting { waits }).await?,
+                    waits => self.note(run, Event::Waiting { waits, epoch: self.epoch.0 }).await?,
                 },
-                Step::Park(waits) => return Err(waits::parked(&waits)),
+                Step::Park(waits) => match waits::expired(&waits) {
+                    Some(decided) => self.note(run, decided).await?,
+                    None => return Err(waits::parked(&waits)),
+                },
             };
         }
     }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use agent_core::agent_loop::{OpenCall, Run};
 use agent_core::ports::ApprovalTerms;
-use agent_core::words::{Wait, WaitKind};
+use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait, WaitKind};
 
 use super::{Driver, RunError};
 
@@ -42,6 +42,18 @@ impl Driver<'_> {
             usage: run.usage(),
         })
     }
+}
+
+/// What an expired wait is decided by itself, if one of these has expired.
+pub(super) fn expired(waits: &[Wait]) -> Option<Event> {
+    let now = since_1970(SystemTime::now());
+    let wait = waits.iter().find(|wait| wait.expires_at <= now)?;
+    let verdict = match wait.on_expiry {
+        OnExpiry::Reject => Verdict::Reject { reason: None },
+        OnExpiry::Approve => Verdict::Approve,
+    };
+    let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
+    Some(Event::Decided { wait: wait.id.clone(), decision })
 }
 
 /// The end of an attempt whose run waits.

@@ -137,7 +137,7 @@ impl<'a> Timeline<'a> {
                 self.numbered(number, format_args!("taken up as {}", word(by)));
             }
             Event::HandedBack => self.numbered(number, format_args!("handed back")),
-            Event::Waiting { waits } => self.waiting(number, waits),
+            Event::Waiting { waits, .. } => self.waiting(number, waits),
             Event::Decided { wait, decision } => {
                 let decided = waits::decided(decision);
                 self.numbered(number, format_args!("{}: {decided}", word(wait)));

@@ -53,7 +53,7 @@ fn parked(change: impl Fn(&mut Wait)) -> (Run, Wait) {
     let (mut run, open) = asking();
     let mut wait = wait(&open);
     change(&mut wait);
-    let step = run.on(Event::Waiting { waits: vec![wait.clone()] }).unwrap();
+    let step = run.on(Event::Waiting { waits: vec![wait.clone()], epoch: 1 }).unwrap();
     assert!(matches!(&step, Step::CallTools(calls) if calls[0].index == 1), "the other is made: {step:?}");
     assert_eq!(run.on(returned(1, "add")).unwrap(), Step::Park(vec![wait.clone()]));
     (run, wait)
@@ -140,7 +140,10 @@ fn a_call_that_would_be_another_by_now_is_shown_anew() {
     let call = only(run.on(decided(&first, "ada", Verdict::Approve)).unwrap());
     let anew = wait(&call);
     assert_ne!(anew.id, first.id);
-    assert_eq!(run.on(Event::Waiting { waits: vec![anew.clone()] }).unwrap(), Step::Park(vec![anew.clone()]));
+    assert_eq!(
+        run.on(Event::Waiting { waits: vec![anew.clone()], epoch: 1 }).unwrap(),
+        Step::Park(vec![anew.clone()])
+    );
     assert!(run.on(decided(&first, "ada", Verdict::Approve)).is_err(), "what was decided is void");
     assert_eq!(only(run.on(decided(&anew, "ada", Verdict::Approve)).unwrap()).times_shown, 2);
 }
@@ -151,7 +154,7 @@ fn a_run_that_waits_is_folded_to_the_same_wait_and_can_be_cancelled() {
     let asked = replied(asks_for(&[("1", "echo", json!({}))]));
     let (run, step) = Run::resume([started.clone(), asked.clone()], catalog()).unwrap();
     let wait = wait(&only(step));
-    let journal = vec![started, asked, Event::Waiting { waits: vec![wait.clone()] }];
+    let journal = vec![started, asked, Event::Waiting { waits: vec![wait.clone()], epoch: 1 }];
     let (_, step) = Run::resume(journal.clone(), catalog()).unwrap();
     assert_eq!(step, Step::Park(vec![wait]));
     let cancelled = [journal.clone(), vec![Event::Cancelled]].concat();

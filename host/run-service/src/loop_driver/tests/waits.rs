@@ -27,7 +27,7 @@ async fn resumed(
 fn waits(journal: &TestJournal) -> Vec<Wait> {
     let events = journal.events();
     let waiting = events.into_iter().rev().find_map(|event| match event {
-        Event::Waiting { waits } => Some(waits),
+        Event::Waiting { waits, .. } => Some(waits),
         _ => None,
     });
     waiting.unwrap_or_default()
