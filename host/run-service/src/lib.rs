@@ -10,6 +10,7 @@
 //! - [`live`], [`streams`]: runs under way as this process watches them, and as a client reads them.
 //! - [`conversations`]: what was said in earlier runs of a user, put in front of the next one.
 //! - [`direct_calls`]: calls of tools that belong to no run.
+//! - [`waits`]: what runs wait for, shown and decided.
 //! - [`webhooks`]: clients told of their jobs' ends.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
 //! - [`rates`]: rate windows that go on counting when their store fails.
@@ -40,4 +41,5 @@ pub mod streams;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod usage_meter;
+pub mod waits;
 pub mod webhooks;

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::agent_loop::{Approved, refusal};
 use crate::words::{
-    Catalog, Deciders, Grants, OnExpiry, Principal, ShownCall, ToolCall, ToolProgress, ToolReturn,
+    Catalog, Deciders, Grants, OnExpiry, Principal, ShownCall, ToolCall, ToolProgress, ToolReturn, Usage,
+    Wait, WaitKind,
 };
 
 /// Where a run gets its tools from.
@@ -99,6 +100,26 @@ pub struct ApprovalTerms {
 }
 
 impl ApprovalTerms {
+    /// A wait for a call that begins now.
+    pub fn wait(&self, call: WaitingCall<'_>, began_at: u64) -> Wait {
+        let WaitingCall { id, times_shown, index, usage } = call;
+        let within = u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX);
+        Wait {
+            id: match times_shown {
+                0 => id.to_owned(),
+                before => format!("{id}~{before}"),
+            },
+            index,
+            kind: WaitKind::Approval,
+            shown: self.shown.clone(),
+            deciders: self.deciders.clone(),
+            began_at,
+            expires_at: began_at.saturating_add(within),
+            on_expiry: self.on_expiry,
+            usage,
+        }
+    }
+
     /// The answer to a call that was not approved, where nobody can be asked.
     pub fn refusal(call: &ToolCall) -> ToolReturn {
         let why = "somebody has to approve this call, and only the run of a job can wait for that";
@@ -109,6 +130,19 @@ impl ApprovalTerms {
     pub fn are_met(&self, approved: Option<&Approved>) -> bool {
         approved.is_some_and(|approved| approved.digest == self.shown.digest())
     }
+}
+
+/// A call that is to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitingCall<'a> {
+    /// Names it within all runs.
+    pub id: &'a str,
+    /// How often it was shown to somebody before.
+    pub times_shown: u32,
+    /// Which call of the reply it is, counted from 0.
+    pub index: usize,
+    /// What its run has cost so far.
+    pub usage: Usage,
 }
 
 /// One call of a tool.

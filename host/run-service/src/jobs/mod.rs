@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{JobQueue, QueueError, RunStore};
-use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery};
+use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
 pub use cancelled::CancelledRuns;
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
@@ -113,7 +113,8 @@ impl Jobs {
         let Some(mut watcher) = watcher else { return Ok(Some(job)) };
         let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
         let mut is_known = true;
-        while !job.status.has_ended() {
+        // Of one that waits for somebody nothing is heard for long.
+        while !job.status.has_ended() && job.status != JobStatus::Parked {
             // The job's end wakes those who wait without the queue.
             let is_here = self.signals.is_at_work(job_id, user_id);
             if !is_here {

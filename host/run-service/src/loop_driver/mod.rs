@@ -13,7 +13,7 @@ pub(crate) mod nested_bounds;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
-mod waits;
+pub(crate) mod waits;
 
 use std::time::Instant;
 

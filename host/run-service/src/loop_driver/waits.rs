@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use agent_core::agent_loop::{OpenCall, Run};
-use agent_core::ports::ApprovalTerms;
-use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait, WaitKind};
+use agent_core::ports::WaitingCall;
+use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
 use super::{Driver, RunError};
 
@@ -25,22 +25,13 @@ impl Driver<'_> {
         if terms.are_met(open.approved.as_ref()) {
             return None;
         }
-        let ApprovalTerms { shown, deciders, within, on_expiry } = terms;
-        let began_at = since_1970(SystemTime::now());
-        Some(Wait {
-            id: match open.times_shown {
-                0 => open.id.clone(),
-                before => format!("{}~{before}", open.id),
-            },
+        let call = WaitingCall {
+            id: &open.id,
+            times_shown: open.times_shown,
             index: open.index,
-            kind: WaitKind::Approval,
-            shown,
-            deciders,
-            began_at,
-            expires_at: began_at.saturating_add(u64::try_from(within.as_millis()).unwrap_or(u64::MAX)),
-            on_expiry,
             usage: run.usage(),
-        })
+        };
+        Some(terms.wait(call, since_1970(SystemTime::now())))
     }
 }
 
@@ -62,7 +53,7 @@ pub(super) fn parked(waits: &[Wait]) -> RunError {
 }
 
 /// Milliseconds.
-fn since_1970(time: SystemTime) -> u64 {
+pub(crate) fn since_1970(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,216 @@
+//! One decision about one wait.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use agent_core::agent_loop::Run;
+use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
+use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait};
+use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
+use serde_json::Value;
+
+use super::{BEFORE_CALL, JobWait, WaitError, Waits};
+use crate::loop_driver::waits::since_1970;
+
+/// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
+/// enough for whoever waits for a job whose decider was killed in between.
+const ARMED: Duration = Duration::from_secs(5);
+
+/// How often a decision is tried whose journal grew meanwhile. Each time somebody else decided something.
+const TRIES: u32 = 16;
+
+/// How long the arguments that somebody edits may be held against the tool's schema.
+const CHECK_TIME: Duration = Duration::from_secs(1);
+
+/// What somebody wants to decide.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Who.
+    pub by: Principal,
+    /// [`ShownCall::digest`](agent_core::words::ShownCall::digest) of what they were shown.
+    pub shown: String,
+    pub verdict: Verdict,
+}
+
+/// What became of a decision that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The wait with the decision.
+    pub wait: JobWait,
+    /// Whether the run goes on: nothing else has to be decided for it.
+    pub goes_on: bool,
+}
+
+/// Why a decision was not taken. Nothing is changed then, except that [`Void`](Self::Void) is shown anew.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NotDecided {
+    #[error("there is no such wait")]
+    Unknown,
+    #[error("this is for others to decide")]
+    NotYours,
+    /// Somebody was first, or it expired.
+    #[error("it has been decided already")]
+    Already(Box<Decision>),
+    #[error("you have decided already: others have to agree")]
+    Twice,
+    /// The run does not wait: it was cancelled, has ended, or is just being taken up.
+    #[error("the run does not wait at this moment")]
+    NotWaiting,
+    /// They were shown something else.
+    #[error("what you were shown is not what is to be decided")]
+    Outdated(Box<JobWait>),
+    /// The call would be another one by now. This is what is to be decided instead.
+    #[error("the call would be another one by now, and is to be decided anew")]
+    Void(Box<JobWait>),
+    #[error("the arguments {0}")]
+    BadArguments(String),
+    #[error("several have to agree on one call: reject it and say what to change")]
+    NotEditable,
+    #[error(transparent)]
+    Failed(#[from] WaitError),
+}
+
+impl From<JournalError> for NotDecided {
+    fn from(error: JournalError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A wait as it is found, with the run it is of.
+struct Found {
+    run: Run,
+    /// How many events the journal has.
+    next: u64,
+    wait: JobWait,
+    versions: Versions,
+}
+
+impl Waits {
+    /// Takes a decision, if it is the caller's to take and nobody was first.
+    ///
+    /// Not cancellation-safe: dropped, it may have been taken or not.
+    pub async fn decide(&self, id: &str, wish: &Wish) -> Result<Decided, NotDecided> {
+        let (job_id, _) = id.rsplit_once(BEFORE_CALL).ok_or(NotDecided::Unknown)?;
+        for _ in 0..TRIES {
+            let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
+            let found = self.find(&job, id).await?;
+            check(&found.wait, wish)?;
+            if job.status != JobStatus::Parked {
+                return Err(NotDecided::NotWaiting);
+            }
+            let event = self.event(&found, wish).await?;
+            if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
+                return Err(NotDecided::NotWaiting);
+            }
+            let epoch = Epoch(found.run.waits_epoch());
+            match self.journal.append(&job.run_id, epoch, found.next, std::slice::from_ref(&event)).await {
+                Ok(()) => return self.decided(&job, id, &event).await,
+                // Somebody else decided something. Whether it was this is what the journal says.
+                Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(NotDecided::NotWaiting)
+    }
+
+    async fn find(&self, job: &Job, id: &str) -> Result<Found, NotDecided> {
+        let events = self.journal.read(&job.run_id, 0).await?;
+        let Some(Event::Started { task, .. }) = events.first() else { return Err(NotDecided::Unknown) };
+        let (versions, next) = (task.versions.clone(), events.len() as u64);
+        let run = Run::waiting(events).map_err(WaitError::from)?;
+        let wait = run.waits().map(|open| JobWait::of(job, &run, open)).find(|wait| wait.id == id);
+        let wait = wait.ok_or(NotDecided::Unknown)?;
+        Ok(Found { run, next, wait, versions })
+    }
+
+    /// What is to be journaled: the decision, or the wait anew when the call would be another one by now.
+    async fn event(&self, found: &Found, wish: &Wish) -> Result<Event, NotDecided> {
+        let Wait { id, shown, .. } = &found.wait.open.wait;
+        let decided = |verdict: &Verdict| {
+            let (by, at) = (wish.by.user_id.clone(), since_1970(SystemTime::now()));
+            let decision = Decision { by, at, shown: wish.shown.clone(), verdict: verdict.clone() };
+            Event::Decided { wait: id.clone(), decision }
+        };
+        // A call that is not made may be any.
+        if matches!(wish.verdict, Verdict::Reject { .. }) {
+            return Ok(decided(&wish.verdict));
+        }
+        let tools = self.toolbox.pinned(found.run.principal(), found.run.id(), &found.versions).await;
+        let call =
+            ToolCall { id: String::new(), name: shown.tool.clone(), arguments: shown.arguments.clone() };
+        if let Some(terms) = tools.approval(&call, found.run.principal())
+            && terms.shown.digest() != wish.shown
+        {
+            let Wait { id, index, .. } = &found.wait.open.wait;
+            let call = WaitingCall {
+                // Behind the mark stands how often it was shown.
+                id: id.split('~').next().unwrap_or(id),
+                times_shown: found.run.times_shown(*index),
+                index: *index,
+                usage: found.run.usage(),
+            };
+            let anew = terms.wait(call, since_1970(SystemTime::now()));
+            return Ok(Event::Waiting { waits: vec![anew], epoch: found.run.waits_epoch() });
+        }
+        if let Verdict::Edit { arguments } = &wish.verdict {
+            fits(&*tools, &shown.tool, arguments)?;
+        }
+        Ok(decided(&wish.verdict))
+    }
+
+    /// Lets the run go on if everything is decided, and says how it stands.
+    async fn decided(&self, job: &Job, id: &str, event: &Event) -> Result<Decided, NotDecided> {
+        let waits = self.of_job(job).await?;
+        let goes_on = waits.iter().all(|wait| wait.decided().is_some());
+        if goes_on {
+            // Claimed by now, it goes on all the same.
+            self.queue.resume(&job.id, Duration::ZERO).await.map_err(WaitError::from)?;
+        }
+        if let Event::Waiting { waits: anew, .. } = event {
+            let anew = anew.first().map(|wait| wait.id.as_str());
+            let shown = waits.into_iter().find(|wait| Some(wait.open.wait.id.as_str()) == anew);
+            return Err(shown.map_or(NotDecided::NotWaiting, |wait| NotDecided::Void(Box::new(wait))));
+        }
+        let wait = waits.into_iter().find(|wait| wait.id == id).ok_or(NotDecided::NotWaiting)?;
+        Ok(Decided { wait, goes_on })
+    }
+}
+
+/// Whether the wish can be one, by what stands in the journal.
+fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
+    if !wait.is_visible_to(&wish.by) {
+        return Err(NotDecided::Unknown);
+    }
+    if !wait.may_be_decided_by(&wish.by) {
+        return Err(NotDecided::NotYours);
+    }
+    if let Some(decision) = wait.decided() {
+        return Err(NotDecided::Already(Box::new(decision.clone())));
+    }
+    if wait.open.wait.expires_at <= since_1970(SystemTime::now()) {
+        return Err(NotDecided::NotWaiting);
+    }
+    if wish.by.user_id.as_deref().is_some_and(|user| wait.open.has_decided(user)) {
+        return Err(NotDecided::Twice);
+    }
+    if wait.open.wait.shown.digest() != wish.shown {
+        return Err(NotDecided::Outdated(Box::new(wait.clone())));
+    }
+    if matches!(wish.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
+        return Err(NotDecided::NotEditable);
+    }
+    Ok(())
+}
+
+/// Whether the tool's schema allows these arguments.
+fn fits(tools: &dyn ToolSet, tool: &str, arguments: &Value) -> Result<(), NotDecided> {
+    let Some(tool) = tools.catalog().get(tool) else { return Err(NotDecided::NotWaiting) };
+    let deadline = Instant::now() + CHECK_TIME;
+    let schema = Schema::read(&tool.input_schema.to_string(), &mut SchemaBudget::until(deadline));
+    let schema = schema.map_err(NotDecided::BadArguments)?;
+    schema.check(arguments, "they", &mut Fuel::until(deadline)).map_err(|misfit| {
+        NotDecided::BadArguments(match misfit {
+            Misfit::Wrong(why) => format!("do not fit the tool: {why}"),
+            Misfit::TooCostly => "cost too much to check".to_owned(),
+        })
+    })
+}

@@ -1,0 +1,141 @@
+//! What runs wait for: shown to those who may decide, and decided once.
+//!
+//! A wait stands in its run's journal and nowhere else. A decision is an event behind it, so that of two
+//! decisions at once the journal takes one and refuses the other. Around that, the job of the run is told
+//! twice to go on ([`JobQueue::resume`]): with some seconds before the decision is written, and at once behind
+//! it. Whoever decides may be killed anywhere: either nothing was decided and the job waits on, or it goes on.
+
+mod decide;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
+use agent_core::ports::{JobQueue, JournalError, QueueError, RunStore, Toolbox};
+use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal};
+
+pub use decide::{Decided, NotDecided, Wish};
+
+/// Separates a job's id from the call in the id of a wait: `<job>:<model call>.<index>`.
+const BEFORE_CALL: char = ':';
+
+/// What people do with waits.
+#[derive(Clone)]
+pub struct Waits {
+    queue: Arc<dyn JobQueue>,
+    journal: Arc<dyn RunStore>,
+    toolbox: Arc<dyn Toolbox>,
+}
+
+/// A wait of a job's run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobWait {
+    /// By which it is shown and decided.
+    pub id: String,
+    /// The job whose run waits.
+    pub job_id: String,
+    pub run_id: String,
+    /// Whose run it is.
+    pub owner: Principal,
+    /// What it is about, and what was decided so far.
+    pub open: OpenWait,
+}
+
+/// Some of the waits of a user's jobs.
+#[derive(Debug, Clone)]
+pub struct WaitPage {
+    /// Those of the newest job first.
+    pub waits: Vec<JobWait>,
+    /// Where to go on; absent when there are no more.
+    pub next_cursor: Option<String>,
+}
+
+/// Why waits cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WaitError {
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal is damaged.
+    #[error(transparent)]
+    Run(#[from] UnexpectedEvent),
+}
+
+impl Waits {
+    /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
+    pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
+        Self { queue, journal, toolbox }
+    }
+
+    /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
+    pub async fn list(
+        &self,
+        user_id: &str,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<WaitPage, WaitError> {
+        let wanted = JobQuery { user_id, status: Some(JobStatus::Parked), limit, cursor };
+        let page = self.queue.list(&wanted).await?;
+        let mut waits = Vec::new();
+        for job in &page.jobs {
+            let of_job = self.of_job(job).await?;
+            waits.extend(of_job.into_iter().filter(|wait| wait.open.decided().is_none()));
+        }
+        Ok(WaitPage { waits, next_cursor: page.next_cursor })
+    }
+
+    /// What a job's run waits for or waited for since its last model call.
+    pub async fn of_job(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
+        let events = self.journal.read(&job.run_id, 0).await?;
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run = Run::waiting(events)?;
+        Ok(run.waits().map(|open| JobWait::of(job, &run, open)).collect())
+    }
+
+    /// A wait that this caller may see: of their own run, or one about which they may decide.
+    pub async fn show(&self, caller: &Principal, id: &str) -> Result<Option<JobWait>, WaitError> {
+        let Some((job_id, _)) = id.rsplit_once(BEFORE_CALL) else { return Ok(None) };
+        let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
+        let waits = self.of_job(&job).await?;
+        Ok(waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller)))
+    }
+}
+
+impl JobWait {
+    fn of(job: &Job, run: &Run, open: &OpenWait) -> Self {
+        // The id in the journal begins with the run's, which names no job.
+        let call = open.wait.id.strip_prefix(run.id()).unwrap_or(&open.wait.id).trim_start_matches('.');
+        Self {
+            id: format!("{}{BEFORE_CALL}{call}", job.id),
+            job_id: job.id.clone(),
+            run_id: job.run_id.clone(),
+            owner: run.principal().clone(),
+            open: open.clone(),
+        }
+    }
+
+    /// Whether this caller may know of it.
+    pub fn is_visible_to(&self, caller: &Principal) -> bool {
+        caller.is_same_user(&self.owner) || self.may_be_decided_by(caller)
+    }
+
+    /// Whether this caller is among those who decide.
+    pub fn may_be_decided_by(&self, caller: &Principal) -> bool {
+        self.open.wait.deciders.allow(caller, &self.owner)
+    }
+
+    /// What was decided, once it is.
+    pub fn decided(&self) -> Option<&Decision> {
+        self.open.decided()
+    }
+}
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waits").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! From a job that waits to one that goes on, with the real worker, driver and service over stores in memory.
+
+use std::time::Duration;
+
+use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use agent_core::ports::{JobQueue as _, Journal as _, Unobserved};
+use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, asks_for, says};
+use agent_core::words::{Event, JobData, Limits, Verdict};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::jobs::{Jobs, Worker, WorkerContext};
+use crate::layers::{Admission, Agent};
+
+/// A service whose model asks for one payment, with somebody to ask.
+struct Bench {
+    queue: Arc<TestQueue>,
+    runs: Arc<TestRuns>,
+    waits: Waits,
+    jobs: Jobs,
+    worker: Worker,
+    job_id: String,
+}
+
+impl Bench {
+    /// A job whose run waits.
+    async fn parked(tools: EchoTools) -> Self {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let tools: Arc<EchoTools> = Arc::new(tools);
+        let asked = asks_for(&[("1", "pay", json!({ "euros": 5 }))]);
+        let agent = Agent {
+            model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid"))])),
+            toolbox: tools.clone(),
+            journal: runs.clone(),
+            limits: Limits::default(),
+            instructions: None,
+        };
+        let jobs = Jobs::new(queue.clone());
+        let context = WorkerContext {
+            name: "host-1".into(),
+            admission: Admission::new(10),
+            agent: Arc::new(agent),
+            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME),
+            journal: runs.clone(),
+            observer: Arc::new(Unobserved),
+        };
+        let worker = Worker::new(&jobs, context);
+        let job_id = jobs.submit(&JobData::new("pay ada", "ada")).await.unwrap();
+        let waits = Waits::new(queue.clone(), runs.clone(), tools);
+        let bench = Self { queue, runs, waits, jobs, worker, job_id };
+        bench.work_for(1).await;
+        assert_eq!(bench.status(), JobStatus::Parked);
+        bench
+    }
+
+    /// Works for so many seconds.
+    async fn work_for(&self, seconds: u64) {
+        let stopping = CancellationToken::new();
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            stopping.cancel();
+        };
+        tokio::join!(self.worker.work(stopping.clone()), stop);
+    }
+
+    fn status(&self) -> JobStatus {
+        self.queue.job(&self.job_id).status
+    }
+
+    /// The one wait.
+    async fn wait(&self) -> JobWait {
+        let mut page = self.waits.list("ada", 10, None).await.unwrap();
+        assert_eq!(page.waits.len(), 1, "{page:?}");
+        page.waits.remove(0)
+    }
+
+    async fn decide(&self, by: &Principal, verdict: Verdict) -> Result<Decided, NotDecided> {
+        let wait = self.wait().await;
+        let wish = Wish { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
+        self.waits.decide(&wait.id, &wish).await
+    }
+
+    fn result(&self) -> Value {
+        let job = self.queue.job(&self.job_id);
+        serde_json::from_str(job.result.expect("the job has a result").get()).unwrap()
+    }
+}
+
+fn tools() -> EchoTools {
+    EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy")
+}
+
+fn ada() -> Principal {
+    Principal::user("ada")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_waits_for_days_is_approved_and_does_what_was_shown() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    assert_eq!((wait.id.as_str(), wait.owner.user_id.as_deref()), ("1:1.0", Some("ada")));
+    assert_eq!(wait.open.wait.shown.arguments, json!({ "euros": 5 }));
+    let looks = bench.queue.calls();
+    bench.work_for(30).await;
+    assert!(bench.status() == JobStatus::Parked && bench.queue.calls() > looks, "nobody claims it");
+    // Whoever waits for the job is told at once.
+    let job = bench.jobs.read("ada", &bench.job_id, Duration::from_secs(60)).await.unwrap().unwrap();
+    assert_eq!((job.status, job.attempts_made), (JobStatus::Parked, 0));
+
+    let decided = bench.decide(&ada(), Verdict::Approve).await.unwrap();
+    assert!(decided.goes_on && decided.wait.decided().is_some());
+    bench.work_for(1).await;
+    assert_eq!(bench.status(), JobStatus::Completed);
+    let result = bench.result();
+    assert_eq!((&result["output"], &result["toolCalls"][0]["outcome"]), (&json!("paid"), &json!("ok")));
+    assert!(bench.waits.list("ada", 10, None).await.unwrap().waits.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_of_two_deciders_is_told_who_was_first() {
+    let bench = Bench::parked(tools()).await;
+    let admin = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+    let wait = bench.wait().await;
+    let shown = wait.open.wait.shown.digest();
+    let wishes = [ada(), admin].map(|by| Wish { by, shown: shown.clone(), verdict: Verdict::Approve });
+    let (one, two) =
+        tokio::join!(bench.waits.decide(&wait.id, &wishes[0]), bench.waits.decide(&wait.id, &wishes[1]));
+    let refused = match (one, two) {
+        (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
+        both => panic!("{both:?}"),
+    };
+    assert!(matches!(&refused, NotDecided::Already(first) if first.by.is_some()), "{refused:?}");
+    let events = bench.runs.events("run_job_1");
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Decided { .. })).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_decide_or_was_shown_something_else_changes_nothing() {
+    let bench = Bench::parked(tools()).await;
+    let before = bench.runs.events("run_job_1");
+    let stranger = bench.decide(&Principal::user("bob"), Verdict::Approve).await;
+    assert!(matches!(stranger, Err(NotDecided::Unknown)), "{stranger:?}");
+    let id = bench.wait().await.id;
+    let wish = Wish { by: ada(), shown: "sha256:other".into(), verdict: Verdict::Approve };
+    let outdated = bench.waits.decide(&id, &wish).await;
+    assert!(matches!(outdated, Err(NotDecided::Outdated(_))), "{outdated:?}");
+    for id in ["", "1", "1:9.0", "9:1.0", ":"] {
+        let unknown = bench.waits.decide(id, &wish).await;
+        assert!(matches!(unknown, Err(NotDecided::Unknown)), "{id}: {unknown:?}");
+    }
+    assert_eq!(bench.runs.events("run_job_1"), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn edited_arguments_have_to_fit_the_tool() {
+    let bench = Bench::parked(tools()).await;
+    let bad = bench.decide(&ada(), Verdict::Edit { arguments: json!([1]) }).await;
+    assert!(matches!(&bad, Err(NotDecided::BadArguments(why)) if why.contains("object")), "{bad:?}");
+    bench.decide(&ada(), Verdict::Edit { arguments: json!({ "euros": 1 }) }).await.unwrap();
+    bench.work_for(1).await;
+    let result = bench.result();
+    assert_eq!(result["messages"][2]["content"], json!({ "euros": 1 }).to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_killed_before_the_decision_is_written_leaves_a_job_that_waits_on() {
+    let bench = Bench::parked(tools()).await;
+    assert!(bench.queue.resume(&bench.job_id, Duration::from_secs(5)).await.unwrap());
+    bench.work_for(20).await;
+    assert_eq!(bench.status(), JobStatus::Parked, "claimed, and let go of again");
+    assert_eq!(bench.queue.job(&bench.job_id).attempts_made, 0);
+    bench.decide(&ada(), Verdict::Approve).await.unwrap();
+    bench.work_for(1).await;
+    assert_eq!(bench.status(), JobStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_killed_behind_the_decision_leaves_a_job_that_goes_on() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    let decision = Decision {
+        by: Some("ada".into()),
+        at: 1,
+        shown: wait.open.wait.shown.digest(),
+        verdict: Verdict::Approve,
+    };
+    bench.queue.resume(&bench.job_id, Duration::from_secs(5)).await.unwrap();
+    let events = bench.runs.events("run_job_1");
+    let epoch = agent_core::ports::Epoch(1);
+    let event = Event::Decided { wait: wait.open.wait.id.clone(), decision };
+    bench.runs.append("run_job_1", epoch, events.len() as u64, &[event]).await.unwrap();
+    bench.work_for(7).await;
+    assert_eq!(bench.status(), JobStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_is_nobodys_to_decide() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    bench.jobs.cancel("ada", &bench.job_id).await.unwrap();
+    let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    let late = bench.waits.decide(&wait.id, &wish).await;
+    assert!(matches!(late, Err(NotDecided::NotWaiting)), "{late:?}");
+    assert_eq!(bench.status(), JobStatus::Cancelled);
+}
