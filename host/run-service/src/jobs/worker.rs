@@ -231,6 +231,11 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
         }
+        if let (AttemptOutcome::Parked, End::Ran(Err(InvokeError::Run(RunError::Parked { events, .. })))) =
+            (disposition.outcome, &end)
+        {
+            self.resume_if_decided(claim, *events).await;
+        }
         // Whoever begins to wait from now on looks at the job, and those who wait are woken.
         drop(running);
         spans::processed(disposition.outcome);
@@ -345,6 +350,20 @@ impl Worker {
             Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
         }
         0
+    }
+
+    /// Has a parked job claimed again when something was decided about it while this attempt still held it:
+    /// whoever decided could not have it claimed then.
+    async fn resume_if_decided(&self, claim: &Claim, seen: u64) {
+        let look = async {
+            let later = self.context.journal.read_page(&claim.run_id, seen, 1).await.ok()?;
+            if later.is_empty() {
+                return None;
+            }
+            self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()
+        };
+        // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it too.
+        let _ = timeout(LAST_WORDS, look).await;
     }
 
     /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if

@@ -23,6 +23,8 @@ pub enum RunError {
     Parked {
         /// When the first of its waits expires, in milliseconds since 1970.
         until: u64,
+        /// How many events its journal has.
+        events: u64,
     },
     /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]

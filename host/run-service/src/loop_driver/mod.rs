@@ -95,7 +95,7 @@ impl Driver<'_> {
             Step::Done(result) => return Ok(*result),
             // Taken up too early, which is no attempt.
             Step::Park(waits) if !self.is_cancelled() && waits::expired(&waits).is_none() => {
-                return Err(waits::parked(&waits));
+                return Err(waits::parked(&waits, next));
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
@@ -135,7 +135,7 @@ impl Driver<'_> {
                 },
                 Step::Park(waits) => match waits::expired(&waits) {
                     Some(decided) => self.note(run, decided).await?,
-                    None => return Err(waits::parked(&waits)),
+                    None => return Err(waits::parked(&waits, run.next)),
                 },
             };
         }

@@ -48,8 +48,8 @@ pub(super) fn expired(waits: &[Wait]) -> Option<Event> {
 }
 
 /// The end of an attempt whose run waits.
-pub(super) fn parked(waits: &[Wait]) -> RunError {
-    RunError::Parked { until: waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default() }
+pub(super) fn parked(waits: &[Wait], events: u64) -> RunError {
+    RunError::Parked { until: waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default(), events }
 }
 
 /// Milliseconds.

@@ -8,6 +8,9 @@ use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Ve
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
 
+use agent_core::ports::queue::LEASE;
+use tokio::time::sleep;
+
 use super::{BEFORE_CALL, JobWait, WaitError, Waits};
 use crate::loop_driver::waits::since_1970;
 
@@ -17,6 +20,9 @@ const ARMED: Duration = Duration::from_secs(5);
 
 /// How often a decision is tried whose journal grew meanwhile. Each time somebody else decided something.
 const TRIES: u32 = 16;
+
+/// How often it is looked at whether a job is let go of that was claimed too early.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How long the arguments that somebody edits may be held against the tool's schema.
 const CHECK_TIME: Duration = Duration::from_secs(1);
@@ -157,13 +163,26 @@ impl Waits {
         Ok(decided(&wish.verdict))
     }
 
+    /// Has the job claimed. One that was claimed too early is let go of again first.
+    async fn go_on(&self, job_id: &str) -> Result<(), NotDecided> {
+        let until = Instant::now() + LEASE;
+        while !self.queue.resume(job_id, Duration::ZERO).await.map_err(WaitError::from)? {
+            let job = self.queue.read(job_id).await.map_err(WaitError::from)?;
+            let is_held = job.is_some_and(|job| job.status == JobStatus::Active);
+            if !is_held || Instant::now() >= until {
+                break;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
     /// Lets the run go on if everything is decided, and says how it stands.
     async fn decided(&self, job: &Job, id: &str, event: &Event) -> Result<Decided, NotDecided> {
         let waits = self.of_job(job).await?;
         let goes_on = waits.iter().all(|wait| wait.decided().is_some());
         if goes_on {
-            // Claimed by now, it goes on all the same.
-            self.queue.resume(&job.id, Duration::ZERO).await.map_err(WaitError::from)?;
+            self.go_on(&job.id).await?;
         }
         if let Event::Waiting { waits: anew, .. } = event {
             let anew = anew.first().map(|wait| wait.id.as_str());

@@ -52,7 +52,7 @@ fn paid(result: &AgentResult) -> (ToolOutcome, String) {
 async fn a_run_is_let_go_of_until_somebody_approves_and_then_does_what_they_were_shown() {
     let (model, tools, journal) = (model(), tools("sha256:1"), TestJournal::default());
     let ended = driver(&model, &tools, &journal).start(task()).await;
-    let Err(RunError::Parked { until }) = ended else { panic!("{ended:?}") };
+    let Err(RunError::Parked { until, .. }) = ended else { panic!("{ended:?}") };
     let [wait] = <[Wait; 1]>::try_from(waits(&journal)).unwrap();
     assert_eq!((wait.id.as_str(), until), ("run_1.1.0", wait.expires_at));
     assert_eq!(wait.expires_at - wait.began_at, 60_000);
