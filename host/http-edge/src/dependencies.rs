@@ -14,6 +14,7 @@ use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
 use run_service::layers::Invoke;
 use run_service::streams::RunStreams;
+use run_service::waits::Waits;
 use run_service::webhooks::Webhooks;
 
 use crate::origins::{Hosts, Origins};
@@ -72,6 +73,8 @@ pub struct VariantB {
     pub streams: Option<RunStreams>,
     /// Takes the work that nobody waits for.
     pub jobs: Jobs,
+    /// What jobs wait for, and who decides.
+    pub waits: Waits,
     /// What was said in earlier runs of users.
     pub conversations: Conversations,
     /// Where the ends of jobs are sent; absent when nothing can be sent.

@@ -19,8 +19,8 @@ type Millis = u64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Id of the call that waits, `run_….<model call>.<index>`, and behind `~` how often it was shown before
-    /// if that is not zero: `run_….1.0~2`.
+    /// Names it within all jobs: `<job>:<model call>.<index>`, and behind `~` how often the call was shown before
+    /// if that is not zero, as in `17:1.0~2`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,
@@ -48,6 +48,15 @@ pub enum WaitKind {
     Approval,
 }
 
+impl WaitKind {
+    /// As it stands in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+        }
+    }
+}
+
 /// What is decided about a wait that has expired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +66,16 @@ pub enum OnExpiry {
     Reject,
     /// The call is made as it was shown.
     Approve,
+}
+
+impl OnExpiry {
+    /// As it stands in JSON and in the policy.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Approve => "approve",
+        }
+    }
 }
 
 /// A call as those who decide are shown it: what is carried out is this and nothing else.
@@ -161,6 +180,17 @@ pub enum Verdict {
         /// A JSON object that the tool's schema allows.
         arguments: Value,
     },
+}
+
+impl Verdict {
+    /// As it stands in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject { .. } => "reject",
+            Self::Edit { .. } => "edit",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage};
+use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage, Wait};
 use http::StatusCode;
 use run_service::live::Delta;
 use serde::Serialize;
@@ -81,6 +81,15 @@ impl Frames {
             }
             Event::ToolReturned { index, answer } => {
                 self.numbered(number, 0, "tool.returned", &Returned::new(*index, answer));
+            }
+            Event::Waiting { waits, .. } => {
+                let waits: Vec<_> = waits.iter().map(Waiting::from).collect();
+                self.numbered(number, 0, "run.waiting", &json!({ "waits": waits }));
+            }
+            Event::Decided { wait, decision } => {
+                let decided =
+                    json!({ "waitId": wait, "decision": decision.verdict.as_str(), "by": decision.by });
+                self.numbered(number, 0, "run.decided", &decided);
             }
             Event::ToolsStarted { .. }
             | Event::NestedStarted { .. }
@@ -202,6 +211,33 @@ struct Progressed<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     fraction: Option<f64>,
+}
+
+/// Something that the run waits for, as those who decide are shown it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Waiting<'a> {
+    wait_id: &'a str,
+    kind: &'static str,
+    index: usize,
+    tool: &'a str,
+    arguments: &'a Value,
+    digest: String,
+    expires_at: u64,
+}
+
+impl<'a> From<&'a Wait> for Waiting<'a> {
+    fn from(wait: &'a Wait) -> Self {
+        Self {
+            wait_id: &wait.id,
+            kind: wait.kind.as_str(),
+            index: wait.index,
+            tool: &wait.shown.tool,
+            arguments: &wait.shown.arguments,
+            digest: wait.shown.digest(),
+            expires_at: wait.expires_at,
+        }
+    }
 }
 
 /// As in the result: what operators read of a call stays out.

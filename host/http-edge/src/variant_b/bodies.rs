@@ -12,7 +12,7 @@ use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::request::{self, Elsewhere, Field, Kind, Object, Pattern, Request, request};
+use crate::request::{self, Elsewhere, Field, FromJson, Kind, Object, Pattern, Request, request};
 
 /// The options that not every route has: where a request of another route has one, it is refused. A run
 /// without its conversation would not know what was said in it, nor be kept.
@@ -113,6 +113,44 @@ request! {
     /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only
     /// it and `POST /api/agent/async` take `conversationId`.
     pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
+}
+
+request! {
+    /// What somebody decides.
+    pub(super) struct DecisionRequest = Object::CLOSED;
+
+    /// `approve` the call as it was shown, `reject` it, or `edit` its arguments.
+    decision: Choice = Field::new(
+        "decision",
+        Kind::Word { words: || vec!["approve", "reject", "edit"], most_quoted: usize::MAX },
+    )
+    .required()
+    .example(|| json!("approve"));
+
+    /// Why it is rejected: the model is told.
+    reason: Option<String> = Field::text("reason").least(1).most(1_000).example(|| json!("too dear"));
+
+    /// The arguments that an edited call is made with, a JSON object that the tool allows.
+    arguments: Option<Value> = Field::new("arguments", Kind::Object(&Object::OPEN)).example(|| json!({ "euros": 10 }));
+}
+
+/// What may be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Approve,
+    Reject,
+    Edit,
+}
+
+impl FromJson for Choice {
+    fn from_json(value: Option<Value>) -> Option<Self> {
+        match value?.as_str()? {
+            "approve" => Some(Self::Approve),
+            "reject" => Some(Self::Reject),
+            "edit" => Some(Self::Edit),
+            _ => None,
+        }
+    }
 }
 
 request! {

@@ -13,6 +13,7 @@ pub(super) mod openai_problem;
 mod render;
 #[cfg(test)]
 mod tests;
+mod wait_refusal;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(super) use self::mcp_refusal::McpRefusal;
 use self::openai_problem as problem;
 pub(super) use self::openai_problem::Problem;
 pub(super) use self::render::{Render, render, render_openai};
+pub(super) use self::wait_refusal::WaitRefusal;
 use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
@@ -105,6 +107,8 @@ pub(super) enum Error {
     Webhook(#[from] WebhookError),
     #[error("the webhook is still on its way")]
     WebhookOnItsWay,
+    #[error(transparent)]
+    Wait(#[from] WaitRefusal),
     /// What a client of OpenAI asked for and cannot be.
     #[error(transparent)]
     OpenAi(#[from] Problem),
@@ -199,6 +203,7 @@ impl Error {
             Self::Mcp(refusal) => {
                 ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) }
             }
+            Self::Wait(refusal) => ErrorAnswer::quoting(refusal.status(), refusal),
             Self::OpenAi(problem) => {
                 ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()))
             }

@@ -7,6 +7,7 @@ use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
+use run_service::waits::NotDecided;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -19,6 +20,7 @@ use super::parameters::{JobListing, Wait};
 use super::state::Shared;
 use super::submit::Accepted;
 use super::timestamp::iso_8601;
+use super::waits::WaitBody;
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};
@@ -63,7 +65,12 @@ pub(super) async fn read_job(
     let Wait { wait } = read_query(query.as_deref())?;
     let wait = Duration::from_secs_f64(wait.abs());
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
-    Ok(answer::json(StatusCode::OK, &JobBody::from(&job)))
+    let mut body = JobBody::from(&job);
+    if job.status == JobStatus::Parked {
+        let waits = edge.variant.waits.of_job(&job).await.map_err(NotDecided::from)?;
+        body.waits = Some(waits.iter().map(WaitBody::from).collect());
+    }
+    Ok(answer::json(StatusCode::OK, &body))
 }
 
 /// `GET /api/agent/jobs?status=&limit=&cursor=`: a page of one's jobs, the newest first.
@@ -121,6 +128,10 @@ pub(super) struct JobBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "the agent run failed")]
     error: Option<&'a str>,
+    /// What it waits for, while its status is `parked`. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    waits: Option<Vec<WaitBody>>,
     /// Attempts that have ended.
     #[schema(example = 1)]
     attempts_made: u32,
@@ -163,6 +174,7 @@ impl<'a> From<&'a Job> for JobBody<'a> {
             status: job.status.as_str(),
             result: job.result.as_deref(),
             error: job.error.as_deref(),
+            waits: None,
             attempts_made: job.attempts_made,
             created_at: iso_8601(job.created_at),
             started_at: job.started_at.map(iso_8601),

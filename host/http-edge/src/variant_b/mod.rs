@@ -28,6 +28,7 @@ mod error;
 mod events;
 mod gateway;
 mod health;
+mod if_match;
 mod jobs;
 mod mcp;
 mod openai;
@@ -38,6 +39,7 @@ mod serverless;
 mod state;
 mod submit;
 mod timestamp;
+mod waits;
 mod webhooks;
 
 use axum::Router;
@@ -85,6 +87,9 @@ fn other_routes(has_cluster: bool) -> Routes<Shared> {
         .get("/agent/jobs/{job_id}/webhook", webhooks::read_webhook, webhooks::describe_read())
         .post("/agent/jobs/{job_id}/webhook/replay", webhooks::replay_webhook, webhooks::describe_replay())
         .get("/agent/jobs/{job_id}/events", events::follow_job, events::describe_job())
+        .get("/agent/waits", waits::list_waits, waits::describe_list())
+        .get("/agent/waits/{wait_id}", waits::read_wait, waits::describe_one())
+        .post("/agent/waits/{wait_id}/decision", waits::decide_wait, waits::describe_decide())
         .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run())
         .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
         .get("/agent/conversations", conversations::list_conversations, conversations::describe_list())

@@ -52,6 +52,16 @@ request! {
 }
 
 request! {
+    /// Which waits a caller wants to see.
+    pub(super) struct WaitListing = Object::OPEN;
+
+    /// Most jobs whose waits are in the page.
+    limit: usize = LIMIT;
+
+    cursor: Option<String> = CURSOR;
+}
+
+request! {
     /// Which conversations a caller wants to see.
     pub(super) struct ConversationListing = Object::OPEN;
 

@@ -154,9 +154,11 @@ pub fn webhook_message(job: &Job) -> String {
             r#type: match job.status {
                 JobStatus::Completed => "job.completed",
                 JobStatus::Cancelled => "job.cancelled",
-                JobStatus::Failed | JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => {
-                    "job.failed"
-                }
+                JobStatus::Failed
+                | JobStatus::Waiting
+                | JobStatus::Active
+                | JobStatus::Delayed
+                | JobStatus::Parked => "job.failed",
             },
             timestamp: iso_8601(job.finished_at.unwrap_or(job.created_at)),
             data,

@@ -25,12 +25,10 @@ impl Driver<'_> {
         if terms.are_met(open.approved.as_ref()) {
             return None;
         }
-        let call = WaitingCall {
-            id: &open.id,
-            times_shown: open.times_shown,
-            index: open.index,
-            usage: run.usage(),
-        };
+        // For a job the request is the job.
+        let id = format!("{}:{}.{}", self.request_id, run.iterations(), open.index);
+        let call =
+            WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
         Some(terms.wait(call, since_1970(SystemTime::now())))
     }
 }

@@ -17,7 +17,7 @@ use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal};
 
 pub use decide::{Decided, NotDecided, Wish};
 
-/// Separates a job's id from the call in the id of a wait: `<job>:<model call>.<index>`.
+/// Separates a job's id from the call in [`Wait::id`](agent_core::words::Wait::id).
 const BEFORE_CALL: char = ':';
 
 /// What people do with waits.
@@ -107,10 +107,8 @@ impl Waits {
 
 impl JobWait {
     fn of(job: &Job, run: &Run, open: &OpenWait) -> Self {
-        // The id in the journal begins with the run's, which names no job.
-        let call = open.wait.id.strip_prefix(run.id()).unwrap_or(&open.wait.id).trim_start_matches('.');
         Self {
-            id: format!("{}{BEFORE_CALL}{call}", job.id),
+            id: open.wait.id.clone(),
             job_id: job.id.clone(),
             run_id: job.run_id.clone(),
             owner: run.principal().clone(),

@@ -224,7 +224,15 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "denied: the request was not sent")]
     error: Option<Cow<'a, str>>,
-    /// Who took the run up.
+    /// Ids of what the run waits for, or of what was decided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!(["1:1.0"]))]
+    waits: Vec<&'a str>,
+    /// What was decided: `approve`, `reject` or `edit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "approve")]
+    decision: Option<&'static str>,
+    /// Who took the run up, or decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "10.0.0.7#42")]
     by: Option<&'a str>,
@@ -277,6 +285,15 @@ impl<'a> Entry<'a> {
                 receipt: Some(receipt),
                 error: error.as_deref().map(cut),
                 ..of_kind("nested_returned")
+            },
+            Event::Waiting { waits, .. } => {
+                Self { waits: waits.iter().map(|wait| wait.id.as_str()).collect(), ..of_kind("waiting") }
+            }
+            Event::Decided { wait, decision } => Self {
+                waits: vec![wait],
+                decision: Some(decision.verdict.as_str()),
+                by: decision.by.as_deref(),
+                ..of_kind("decided")
             },
             Event::Cancelled => of_kind("cancelled"),
             Event::TakenUp { by } => Self { by: Some(by), ..of_kind("taken_up") },

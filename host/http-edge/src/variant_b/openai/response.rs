@@ -233,6 +233,8 @@ impl WriteRun for ResponseEvents {
             | Event::ToolsStarted { .. }
             | Event::NestedStarted { .. }
             | Event::NestedReturned { .. }
+            | Event::Waiting { .. }
+            | Event::Decided { .. }
             | Event::Cancelled
             | Event::TakenUp { .. }
             | Event::HandedBack => {}

@@ -1,0 +1,289 @@
+//! `/api/agent/waits`: what one's runs wait for, and what others asked one to decide. What a caller neither
+//! owns nor decides about does not exist.
+
+use agent_core::words::{Decision, ShownCall, ToolHints, Verdict, Wait};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::header::ETAG;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use run_service::waits::{JobWait, NotDecided, WaitPage, Wish};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::auth::Caller;
+use super::bodies::{self, Choice, DecisionRequest};
+use super::documented;
+use super::error::{Error, WaitRefusal};
+use super::parameters::WaitListing;
+use super::state::Shared;
+use super::timestamp::iso_8601_of_millis;
+use crate::answer;
+use crate::body::Payload;
+use crate::openapi::{Operation, Parameter, tags};
+use crate::path_id::{PathId, check_id, id};
+use crate::request::{Field, read_query};
+
+pub(super) fn describe_list() -> Operation {
+    Operation::new("listWaits", tags::JOBS, "List what one's jobs wait for")
+        .about("Those of the newest job first. What is decided is not among them.")
+        .query::<WaitListing>()
+        .answers::<PageBody>(StatusCode::OK, "A page of them")
+        .refuses(documented::stores())
+}
+
+pub(super) fn describe_one() -> Operation {
+    Operation::new("readWait", tags::JOBS, "Read what a job waits for")
+        .about("`ETag` is the digest of what is shown, which a decision carries.")
+        .path(ID)
+        .answers::<WaitBody>(StatusCode::OK, "What would be done, and who decides")
+        .header(StatusCode::OK, &ETAG)
+        .refuses([Error::Wait(WaitRefusal::Unknown)])
+        .refuses(documented::stores())
+}
+
+pub(super) fn describe_decide() -> Operation {
+    Operation::new("decideWait", tags::JOBS, "Decide about what a job waits for")
+        .about(
+            "The first complete decision counts, and is carried out with exactly what was shown. A rejection is told to \
+             the model.",
+        )
+        .path(ID)
+        .parameter(Parameter::header("If-Match", "The digest of what was shown: the `ETag` of the wait.", if_match()))
+        .body::<DecisionRequest>()
+        .answers::<DecidedBody>(StatusCode::OK, "It is decided")
+        .refuses(WaitRefusal::documented().into_iter().map(Error::Wait))
+        .refuses(documented::bodies())
+        .refuses(documented::stores())
+}
+
+fn if_match() -> Value {
+    json!({ "type": "string", "example": format!("\"{EXAMPLE}\"") })
+}
+
+const EXAMPLE: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+
+const ID: Field = id("waitId", "The wait: its job, and the call that waits.", || json!("1:1.0"));
+
+/// `GET /api/agent/waits?limit=&cursor=`.
+pub(super) async fn list_waits(
+    State(edge): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Error> {
+    let WaitListing { limit, cursor } = read_query(query.as_deref())?;
+    let WaitPage { waits, next_cursor } =
+        edge.variant.waits.list(caller.id(), limit, cursor.as_deref()).await.map_err(NotDecided::from)?;
+    let page = PageBody { data: waits.iter().map(WaitBody::from).collect(), next_cursor };
+    Ok(answer::json(StatusCode::OK, &page))
+}
+
+/// `GET /api/agent/waits/{waitId}`.
+pub(super) async fn read_wait(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+) -> Result<Response, Error> {
+    let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
+    let wait = edge.variant.waits.show(&caller.principal(), &id).await.map_err(NotDecided::from)?;
+    let wait = wait.ok_or(WaitRefusal::Unknown)?;
+    let mut response = answer::json(StatusCode::OK, &WaitBody::from(&wait));
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", wait.open.wait.shown.digest())) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// `POST /api/agent/waits/{waitId}/decision`.
+pub(super) async fn decide_wait(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+    headers: HeaderMap,
+    payload: Payload,
+) -> Result<Response, Error> {
+    let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
+    let shown = super::if_match::only_tag(&headers).ok_or(WaitRefusal::NoDigest)?;
+    let DecisionRequest { decision, reason, arguments } = bodies::read(payload, &edge.settings).await?;
+    let verdict = match decision {
+        Choice::Approve => Verdict::Approve,
+        Choice::Reject => Verdict::Reject { reason },
+        Choice::Edit => Verdict::Edit { arguments: arguments.ok_or(WaitRefusal::NoArguments)? },
+    };
+    let wish = Wish { by: caller.principal(), shown, verdict };
+    let decided = edge.variant.waits.decide(&id, &wish).await?;
+    let body = DecidedBody { wait: WaitBody::from(&decided.wait), goes_on: decided.goes_on };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// A page of a list of waits.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WaitPage)]
+struct PageBody {
+    /// The waits, those of the newest job first.
+    data: Vec<WaitBody>,
+    /// What `cursor` has to be for the next page; null when this is the last one.
+    #[schema(required = true, example = "41")]
+    next_cursor: Option<String>,
+}
+
+/// A decision that was taken.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WaitDecided)]
+struct DecidedBody {
+    /// What was decided, and how.
+    wait: WaitBody,
+    /// Whether the run goes on: nothing else has to be decided for it.
+    #[schema(example = true)]
+    goes_on: bool,
+}
+
+/// Something that a job waits for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Wait)]
+pub(super) struct WaitBody {
+    /// Names it.
+    #[schema(example = "1:1.0")]
+    wait_id: String,
+    /// The job that waits.
+    #[schema(example = "1")]
+    job_id: String,
+    /// Its run.
+    #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
+    run_id: String,
+    /// What somebody is asked: `approval`, whether the call may be made.
+    #[schema(example = "approval")]
+    kind: &'static str,
+    /// Whose run it is; null when that is not known.
+    #[schema(required = true, example = "ada")]
+    user_id: Option<String>,
+    /// The call that would be made.
+    shown: ShownBody,
+    /// The digest of what is shown, which a decision carries.
+    #[schema(example = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")]
+    digest: String,
+    /// How many people have to approve.
+    #[schema(example = 1)]
+    approvals_needed: u32,
+    /// When it began.
+    #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
+    began_at: String,
+    /// When it is decided by itself.
+    #[schema(format = DateTime, example = "2026-11-22T12:00:00.000Z")]
+    expires_at: String,
+    /// What is decided then: `reject` or `approve`.
+    #[schema(example = "reject")]
+    on_expiry: &'static str,
+    /// Tokens that the run has cost so far.
+    #[schema(example = 228)]
+    tokens: u64,
+    /// What was decided so far.
+    decisions: Vec<DecisionBody>,
+}
+
+/// A call as those who decide are shown it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ShownCall)]
+struct ShownBody {
+    /// Name of the tool.
+    #[schema(example = "pay")]
+    tool: String,
+    /// Its arguments.
+    #[schema(value_type = Object, example = json!({ "to": "bob", "euros": 60 }))]
+    arguments: Value,
+    /// The component that would run.
+    #[schema(example = "bank@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    component: String,
+    /// Digest of the policy that it would run under.
+    #[schema(example = "sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752")]
+    policy: String,
+    /// What the tool says of itself: that it changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = false)]
+    read_only: Option<bool>,
+    /// What the tool says of itself: that it may destroy something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = true)]
+    destructive: Option<bool>,
+}
+
+/// What somebody decided, or the expiry did.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Decision)]
+struct DecisionBody {
+    /// Who decided; null when the wait expired.
+    #[schema(required = true, example = "ada")]
+    by: Option<String>,
+    /// When.
+    #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
+    at: String,
+    /// `approve`, `reject` or `edit`.
+    #[schema(example = "approve")]
+    decision: &'static str,
+    /// Why it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "too dear")]
+    reason: Option<String>,
+    /// The arguments that the decider made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, nullable = false, example = json!({ "to": "bob", "euros": 10 }))]
+    arguments: Option<Value>,
+}
+
+impl From<&JobWait> for WaitBody {
+    fn from(wait: &JobWait) -> Self {
+        let Wait { kind, shown, deciders, began_at, expires_at, on_expiry, usage, .. } = &wait.open.wait;
+        Self {
+            wait_id: wait.id.clone(),
+            job_id: wait.job_id.clone(),
+            run_id: wait.run_id.clone(),
+            kind: kind.as_str(),
+            user_id: wait.owner.user_id.clone(),
+            digest: shown.digest(),
+            shown: ShownBody::from(shown),
+            approvals_needed: deciders.count,
+            began_at: iso_8601_of_millis(*began_at),
+            expires_at: iso_8601_of_millis(*expires_at),
+            on_expiry: on_expiry.as_str(),
+            tokens: usage.total(),
+            decisions: wait.open.decisions.iter().map(DecisionBody::from).collect(),
+        }
+    }
+}
+
+impl From<&ShownCall> for ShownBody {
+    fn from(shown: &ShownCall) -> Self {
+        let ShownCall { tool, arguments, component, policy, hints } = shown;
+        let ToolHints { read_only, destructive, .. } = *hints;
+        Self {
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            component: component.clone(),
+            policy: policy.clone(),
+            read_only,
+            destructive,
+        }
+    }
+}
+
+impl From<&Decision> for DecisionBody {
+    fn from(decision: &Decision) -> Self {
+        let (reason, arguments) = match &decision.verdict {
+            Verdict::Approve => (None, None),
+            Verdict::Reject { reason } => (reason.clone(), None),
+            Verdict::Edit { arguments } => (None, Some(arguments.clone())),
+        };
+        Self {
+            by: decision.by.clone(),
+            at: iso_8601_of_millis(decision.at),
+            decision: decision.verdict.as_str(),
+            reason,
+            arguments,
+        }
+    }
+}
