@@ -204,10 +204,12 @@ impl Error {
                 ErrorAnswer { header: refusal.header(), ..ErrorAnswer::quoting(refusal.status(), refusal) }
             }
             Self::Wait(refusal) => ErrorAnswer::quoting(refusal.status(), refusal),
-            Self::OpenAi(problem) => {
-                ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()))
-            }
+            Self::OpenAi(problem) => Self::openai_refused(problem),
         }
+    }
+
+    fn openai_refused(problem: &Problem) -> ErrorAnswer<'_> {
+        ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()))
     }
 
     fn json_refused(error: &JsonError) -> ErrorAnswer<'_> {

@@ -20,6 +20,7 @@ use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
 use run_service::layers::Invoke;
+use run_service::waits::Waits;
 
 pub(crate) use cluster::FakeCluster;
 pub(crate) use tools::{APPROVED, WAITING};
@@ -59,6 +60,7 @@ impl Fakes {
                 invoke: Arc::new(invoke),
                 streams: None,
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
+                waits: Waits::new(queue.clone(), runs.clone(), Arc::new(approving())),
                 conversations: Conversations::new(conversations.clone(), Arc::new(TokioSpawn)),
                 webhooks: None,
                 runs: runs.clone() as Arc<dyn RunStore>,
@@ -108,6 +110,11 @@ impl Fakes {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, Body::empty()).await
     }
+}
+
+/// Tools of which one has to be approved.
+fn approving() -> agent_core::testing::EchoTools {
+    agent_core::testing::EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy")
 }
 
 /// Every revision that a component of a test may be at.

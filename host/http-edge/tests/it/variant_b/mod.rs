@@ -22,6 +22,7 @@ mod openai_kept;
 mod order;
 mod serverless;
 mod streams;
+mod waits;
 
 use http::{HeaderName, HeaderValue};
 

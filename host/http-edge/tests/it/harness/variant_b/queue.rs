@@ -137,6 +137,18 @@ impl JobQueue for Queue {
         })
     }
 
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
+        self.check()?;
+        let mut jobs = self.jobs.lock();
+        let parked = jobs.iter_mut().map(|(job, _)| job);
+        let parked = parked.filter(|job| job.id == job_id && job.status == JobStatus::Parked);
+        let Some(job) = parked.last() else { return Ok(false) };
+        if within.is_zero() {
+            job.status = JobStatus::Waiting;
+        }
+        Ok(true)
+    }
+
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check()?;
         let jobs = self.jobs.lock();
@@ -145,6 +157,7 @@ impl JobQueue for Queue {
             waiting: count(JobStatus::Waiting),
             active: count(JobStatus::Active),
             delayed: count(JobStatus::Delayed),
+            parked: count(JobStatus::Parked),
             oldest_waiting: None,
         })
     }

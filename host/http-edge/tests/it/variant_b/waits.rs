@@ -1,0 +1,105 @@
+//! What jobs wait for: shown with its digest to those who may know, and decided under it.
+
+use agent_core::ports::{Epoch, Journal as _, ToolSet as _};
+use agent_core::testing::{EchoTools, asks_for, task};
+use agent_core::words::{Event, JobStatus, Principal, ToolCall};
+use axum::body::Body;
+use http::header::IF_MATCH;
+use http::{HeaderValue, StatusCode};
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request};
+
+const WAIT: &str = "/api/agent/waits/1:1.0";
+
+/// Has a job of `u1` whose run waits for the approval of a payment, and the digest of what is shown.
+async fn parked() -> (Fakes, String) {
+    let fakes = Fakes::with_invoke(Answers);
+    assert_eq!(fakes.post("/api/agent/async", r#"{"query":"hi"}"#).await.status, StatusCode::ACCEPTED);
+    fakes.queue.change("1", |job| job.status = JobStatus::Parked);
+    let arguments = json!({ "euros": 60 });
+    let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
+    let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: arguments.clone() };
+    let terms = tools.approval(&call, Principal::nobody()).unwrap();
+    let began_at = 1_795_262_400_000;
+    let call = agent_core::ports::WaitingCall {
+        id: "1:1.0",
+        times_shown: 0,
+        index: 0,
+        usage: agent_core::words::Usage { input_tokens: 200, output_tokens: 28 },
+    };
+    let wait = agent_core::words::Wait { expires_at: 1 << 50, ..terms.wait(call, began_at) };
+    let digest = wait.shown.digest();
+    let task = agent_core::words::Task { id: "run_1".into(), ..task("hi") };
+    let events = [
+        Event::Started { task, tools: "sha256:tools".into() },
+        Event::from(asks_for(&[("c", "pay", arguments)])),
+        Event::Waiting { waits: vec![wait], epoch: 1 },
+    ];
+    fakes.runs.append("run_1", Epoch(1), 0, &events).await.unwrap();
+    (fakes, digest)
+}
+
+async fn decide(fakes: &Fakes, digest: Option<&str>, body: &str) -> Answer {
+    let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body.to_owned()));
+    if let Some(digest) = digest {
+        let tag = HeaderValue::try_from(format!("\"{digest}\"")).unwrap();
+        request.headers_mut().insert(IF_MATCH, tag);
+    }
+    fakes.service.send(request).await
+}
+
+#[tokio::test]
+async fn a_wait_is_shown_with_the_digest_that_a_decision_carries() {
+    let (fakes, digest) = parked().await;
+    let answer = fakes.get(WAIT).await;
+    assert_eq!(answer.headers["etag"], format!("\"{digest}\""));
+    assert_snapshot!(answer.body);
+    let page = fakes.get("/api/agent/waits?limit=1").await.json();
+    assert_eq!((&page["data"][0], &page["nextCursor"]), (&answer.json(), &json!(null)));
+    let job = fakes.get("/api/agent/jobs/1").await.json();
+    assert_eq!((&job["status"], &job["waits"][0]), (&json!("parked"), &answer.json()));
+}
+
+#[tokio::test]
+async fn the_first_decision_counts_and_the_second_is_told_whose_it_was() {
+    let (fakes, digest) = parked().await;
+    let first = decide(&fakes, Some(&digest), r#"{"decision":"approve"}"#).await;
+    assert_eq!(first.status, StatusCode::OK, "{first}");
+    let decided = first.json();
+    assert_eq!((&decided["goesOn"], &decided["wait"]["decisions"][0]["by"]), (&json!(true), &json!("u1")));
+    fakes.queue.change("1", |job| assert_eq!(job.status, JobStatus::Waiting));
+    let second = decide(&fakes, Some(&digest), r#"{"decision":"reject","reason":"no"}"#).await;
+    assert_eq!(
+        (second.status, second.body.as_str()),
+        (StatusCode::CONFLICT, r#"{"error":"It was decided by u1 already"}"#)
+    );
+    assert_eq!(fakes.get("/api/agent/waits").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_decision_that_cannot_be_taken_changes_nothing() {
+    let (fakes, digest) = parked().await;
+    let before = fakes.runs.events("run_1");
+    let other = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+    for (sent, body, status) in [
+        (None, r#"{"decision":"approve"}"#, StatusCode::PRECONDITION_REQUIRED),
+        (Some(other), r#"{"decision":"approve"}"#, StatusCode::PRECONDITION_FAILED),
+        (Some(digest.as_str()), r#"{"decision":"maybe"}"#, StatusCode::BAD_REQUEST),
+        (Some(&digest), r#"{"decision":"approve","digest":"x"}"#, StatusCode::BAD_REQUEST),
+        (Some(&digest), r#"{"decision":"edit"}"#, StatusCode::BAD_REQUEST),
+        (Some(&digest), "{}", StatusCode::BAD_REQUEST),
+    ] {
+        let answer = decide(&fakes, sent, body).await;
+        assert_eq!(answer.status, status, "{body}: {answer}");
+    }
+    let stranger = fakes.service.send(bearer("u2", request("GET", WAIT, Body::empty()))).await;
+    assert_eq!(
+        (stranger.status, stranger.body.as_str()),
+        (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
+    );
+    let admin = fakes.service.send(as_admin(request("GET", WAIT, Body::empty()))).await;
+    assert_eq!(admin.status, StatusCode::OK, "nobody is named, so administrators may decide");
+    assert_eq!(fakes.runs.events("run_1"), before);
+}
