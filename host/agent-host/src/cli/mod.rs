@@ -6,6 +6,7 @@ mod dev;
 mod docs;
 mod doctor;
 mod jobs;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
 mod moved;
@@ -74,6 +75,7 @@ enum Command {
     ///
     /// Is started by the client, and ends with its input. Logs to the standard error. Needs no model and no
     /// key. A running service with Variant B has the same at /mcp, over HTTP.
+    #[cfg(feature = "mcp")]
     #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
     Mcp(mcp::Arguments),
     /// Talk with a running service: answers are streamed, calls of tools are shown as they run
@@ -144,6 +146,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
         Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
         Command::Dev => dev::run(guest_runtime).await,
         Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
+        #[cfg(feature = "mcp")]
         Command::Mcp(arguments) => Box::pin(mcp::run(arguments, guest_runtime)).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments, json),

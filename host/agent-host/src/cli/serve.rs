@@ -19,6 +19,7 @@ use super::Exit;
 use crate::composition::{self, Identity, Running, Service};
 use crate::config::{self, Config, EnvVars, Problems};
 use crate::file_limits;
+#[cfg(feature = "lambda")]
 use crate::serve::lambda::LeftBehind;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal};
 use crate::tasks::{Supervisor, Tasks};
@@ -141,8 +142,25 @@ async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
     exports.finished().await;
 }
 
+/// Says that nobody serves a function with this binary.
+#[cfg(not(feature = "lambda"))]
+#[expect(clippy::unused_async, reason = "as the one that serves")]
+async fn run_as_function(
+    _: &Config,
+    _: Handle,
+    _: Latch,
+    _: impl Stream<Item = Signal>,
+    _: Option<Exporter>,
+) -> anyhow::Result<Exit> {
+    Err(anyhow!(
+        "AWS_LAMBDA_RUNTIME_API is set, but this binary was built without AWS Lambda: build it with \
+         `--features lambda`"
+    ))
+}
+
 /// Serves as an AWS Lambda function, which is frozen between events, so it works off no jobs, and what an
 /// event leaves behind is written before its answer is given.
+#[cfg(feature = "lambda")]
 async fn run_as_function(
     config: &Config,
     guest_runtime: Handle,

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use agent_core::ports::{Epoch, Journal as _, JournalError, Probe as _, RunStore as _};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
-use backends::mongo::{MongoRuns, MongoStore};
+use backends::mongo::MongoStore;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use test_servers::{Mongo, Proxy, Task, eventually};
@@ -30,9 +30,9 @@ async fn open_conversations() -> crate::contract::conversations::Bench {
     let server = Mongo::start().await;
     let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
     crate::contract::conversations::Bench {
-        store: Arc::new(here.store.conversations()),
-        peer: Arc::new(there.store.conversations()),
-        retention: Some(Arc::new(here.store.conversation_retention())),
+        store: here.store.conversations(),
+        peer: there.store.conversations(),
+        retention: Some(here.store.conversation_retention()),
         _guard: Box::new((here, there, server)),
     }
 }
@@ -41,8 +41,8 @@ async fn open_retention() -> retained::Bench {
     let server = Mongo::start().await;
     let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
     retained::Bench {
-        store: Arc::new(here.store.retention(None)),
-        peer: Arc::new(there.store.retention(None)),
+        store: here.store.retention(None),
+        peer: there.store.retention(None),
         things: Box::new(retained::RunThings(Arc::new(here.runs.clone()))),
         _guard: Box::new((here, there, server)),
     }
@@ -51,17 +51,13 @@ async fn open_retention() -> retained::Bench {
 async fn open_runs() -> Bench {
     let server = Mongo::start().await;
     let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
-    Bench {
-        runs: Arc::new(here.runs.clone()),
-        peer: Arc::new(there.runs.clone()),
-        _guard: Box::new((here, there, server)),
-    }
+    Bench { runs: here.runs.clone(), peer: there.runs.clone(), _guard: Box::new((here, there, server)) }
 }
 
 /// A process of the service, as far as its runs go.
 struct Replica {
     store: MongoStore,
-    runs: MongoRuns,
+    runs: Arc<dyn RunStore>,
     writer: Task<()>,
 }
 

@@ -29,7 +29,9 @@ mod events;
 mod gateway;
 mod health;
 mod jobs;
+#[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "openai")]
 mod openai;
 mod parameters;
 mod rate_limit;
@@ -48,7 +50,9 @@ use crate::openapi::{Described, Routes};
 use state::Shared;
 
 pub(crate) use admin::api as admin;
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::api as mcp;
+#[cfg(feature = "openai")]
 pub(crate) use openai::api as openai;
 pub use webhooks::webhook_message;
 
