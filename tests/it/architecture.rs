@@ -104,6 +104,12 @@ fn each_program_is_made_of_what_it_needs() {
         let known: BTreeSet<_> = workspace.dependencies(program).intersection(&ours).copied().collect();
         assert_eq!(known, expected, "{program}");
     }
+    // Lines of a crate that is not listed there are taken for a stranger's, of whom only warnings count.
+    let log = fs::read_to_string(repository().join("host/agent-host/src/telemetry.rs")).unwrap();
+    let known = workspace.dependencies("agent-host").intersection(&ours).copied().collect::<Vec<_>>();
+    for name in known {
+        assert!(log.contains(&format!("\"{}\",", name.replace('-', "_"))), "{name} is not in `OURS`");
+    }
 }
 
 #[test]
@@ -226,6 +232,35 @@ fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
                 .any(|word| code.contains(word));
             assert!(!impure, "{place}: {line}");
         }
+    }
+}
+
+/// What waits are the ports, which others implement, and the fakes of the tests.
+#[test]
+fn the_core_reads_no_clock_and_waits_in_ports_only() {
+    const OF_PORTS: [&str; 2] = ["host/agent-core/src/ports/", "host/agent-core/src/chosen_tools.rs"];
+    let is_fake = |place: &str| place.starts_with("host/agent-core/src/testing/");
+    let lines: Vec<_> =
+        lines_of("host/agent-core/src", |_| true).into_iter().filter(|(place, _)| !is_fake(place)).collect();
+    assert!(lines.len() > 3_000, "{}", lines.len());
+    for (place, line) in lines {
+        let code = line.split("//").next().unwrap_or_default();
+        let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
+        assert!(!has(&["Instant::now", "SystemTime::now", "tokio::"]), "{place}: {line}");
+        let waits = has(&["async ", ".await"]);
+        assert!(!waits || OF_PORTS.iter().any(|port| place.starts_with(port)), "{place}: {line}");
+    }
+}
+
+/// A crate's root and size, where that is reached.
+#[test]
+fn a_crate_is_a_room_that_can_be_looked_over() {
+    for (name, most_lines) in [("agent-core", 15_000), (SERVICE, 15_000)] {
+        let root = repository().join("host").join(name).join("src");
+        let entries = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
+        assert!(entries.filter(|entry| entry.is_file()).count() <= 12, "{name}");
+        let sources = lines_of(&format!("host/{name}/src"), |_| true).len();
+        assert!((1_000..=most_lines).contains(&sources), "{name} has {sources} lines of source");
     }
 }
 

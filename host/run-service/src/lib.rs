@@ -9,6 +9,7 @@
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`live`], [`streams`]: runs under way as this process watches them, and as a client reads them.
 //! - [`conversations`]: what was said in earlier runs of a user, put in front of the next one.
+//! - [`latest_progress`]: the reports of one tool call on their way to whoever watches it.
 //! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`webhooks`]: clients told of their jobs' ends.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
@@ -27,6 +28,7 @@ pub mod direct_calls;
 pub mod health;
 pub mod jobs;
 pub mod journal;
+pub mod latest_progress;
 pub mod layers;
 pub mod live;
 pub mod loop_driver;

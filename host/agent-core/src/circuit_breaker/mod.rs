@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-pub use shared::{Pass, SharedCircuit};
+pub use shared::{Clock, Pass, SharedCircuit};
 
 /// Default of `CIRCUIT_MIN_VOLUME` (host/docs/interface/decisions-http.md#capacity-and-time): fewer calls
 /// than that never open the circuit.

@@ -21,9 +21,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::chosen_tools::restricted;
+use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn, ToolChoice, ToolFault,
-    ToolRequest, ToolSet, Toolbox,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink, Spawn,
+    ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
     Catalog, Event, Finish, Grants, Limits, Message, ModelReply, Options, Principal, Task, ToolCall,
@@ -336,6 +337,35 @@ impl Journal for TestJournal {
     async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
     }
+}
+
+/// Keeps the latest report of a call.
+#[derive(Debug, Default)]
+pub struct TestProgress(Mutex<Option<ToolProgress>>);
+
+impl TestProgress {
+    /// One as it is kept, and as it is given to a call.
+    pub fn shared() -> (Arc<Self>, Arc<dyn ProgressSink>) {
+        let latest = Arc::new(Self::default());
+        let sink = latest.clone();
+        (latest, sink)
+    }
+
+    /// The latest report, if it was not read yet.
+    pub fn take(&self) -> Option<ToolProgress> {
+        self.0.lock().take()
+    }
+}
+
+impl ProgressSink for TestProgress {
+    fn report(&self, progress: ToolProgress) {
+        *self.0.lock() = Some(progress);
+    }
+}
+
+/// A circuit by tokio's clock, which tests can stop.
+pub fn circuit(min_volume: u64) -> SharedCircuit {
+    SharedCircuit::new(min_volume, || tokio::time::Instant::now().into_std())
 }
 
 /// Spawns on the runtime of the test.

@@ -8,7 +8,7 @@ use agent_core::words::{Limits, MAX_ITERATIONS};
 use backends::sql::{SqlConversations, SqlPool};
 use run_service::conversations::Conversations;
 use run_service::jobs::{CancelledRuns, WorkerContext};
-use run_service::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
+use run_service::journal::{LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
     PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
@@ -180,10 +180,8 @@ impl SharedDeps<'_> {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),
         };
-        // Whoever reads the events of a run is woken by each of them.
-        let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(journal));
-        let run = self.recorded(self.agent(journal.clone()));
-        Runs::new(self.guard(run), journal, self.spawn.clone())
+        let run = self.recorded(self.agent(journal));
+        Runs::new(self.guard(run), self.spawn.clone())
     }
 
     /// What stands before every run of a request.

@@ -34,6 +34,7 @@ use run_service::live::LiveRuns;
 use run_service::retention::Sweeper;
 use run_service::shutdown::Shutdown;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tool_host::{HttpMode, ToolHost};
 
 use crate::config::{self, Config};
@@ -221,7 +222,7 @@ fn record_http(
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
 fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
-    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let circuit = SharedCircuit::new(config.circuit_min_volume, || Instant::now().into_std());
     let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     Ok((circuit, admission))

@@ -50,7 +50,7 @@ fn bench(agent: impl Invoke + 'static) -> Bench {
 fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + 'static) -> Bench {
     let (noted, admission) = (Arc::new(Noted::default()), Admission::new(10));
     let jobs = Jobs::new(queue.clone());
-    let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+    let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
     let context = WorkerContext {
         name: "host-1".into(),
         admission: admission.clone(),

@@ -302,7 +302,7 @@ impl Worker {
     async fn hold(&self, claim: &Claim) -> End {
         // Both count from before the store was asked: a store that takes its time shortens neither the lease
         // that we may rely on nor the time until it is renewed.
-        let mut asked = claim.leased_at;
+        let mut asked = Instant::from_std(claim.leased_at);
         let mut held_until = asked + LEASE - STOP_BEFORE;
         loop {
             // Looked at by itself: a store that is known to be down fails every renewal at once, so that a

@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_fails_is_left_alone_for_a_while() {
-        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
         let agent = ScriptedInvoke::new((0..5).map(|_| Err(unreachable())));
         let breaker = Breaker::new(agent.clone(), circuit.clone());
         for _ in 0..5 {
@@ -127,7 +127,7 @@ mod tests {
             (InvokeError::Busy { waited: Duration::ZERO }, false),
             (InvokeError::Run(RunError::Stopped), false),
         ] {
-            let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+            let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
             let agent = ScriptedInvoke::new((0..9).map(|_| Err(error.clone())));
             let breaker = Breaker::new(agent, circuit.clone());
             for _ in 0..9 {
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_panics_opens_the_circuit() {
-        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
         let agent = ScriptedInvoke::default();
         agent.panic();
         let breaker = Breaker::new(agent.clone(), circuit.clone());
@@ -154,7 +154,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_takes_too_long_is_told_when_to_come_back_once_that_opened_the_circuit() {
         let hanging = Deadline::new(ScriptedInvoke::hanging(), Duration::from_secs(30));
-        let breaker = Breaker::new(hanging, SharedCircuit::new(2));
+        let breaker = Breaker::new(hanging, agent_core::testing::circuit(2));
         let later = async {
             tokio::time::sleep(Duration::from_secs(25)).await;
             tokio::join!(breaker.invoke(ask()), breaker.invoke(ask()))
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_trial_whose_caller_goes_away_does_not_leave_the_circuit_half_open_for_ever() {
-        let circuit = SharedCircuit::new(1);
+        let circuit = agent_core::testing::circuit(1);
         let agent = ScriptedInvoke::new([Err(unreachable())]);
         let breaker = Breaker::new(agent.clone(), circuit.clone());
         breaker.invoke(ask()).await.unwrap_err();

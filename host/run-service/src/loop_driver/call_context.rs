@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::OpenCall;
 use agent_core::ports::{NestedTools, ToolRequest};
-use agent_core::progress::LatestProgress;
 use agent_core::words::{
     CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn,
 };
@@ -15,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::{Instrument, Span};
 
 use super::{Driver, Journaled, gen_ai};
+use crate::latest_progress::LatestProgress;
 
 /// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that
 /// all runs have together. Calls that tools make have as many permits of their own: a tool never waits for

@@ -5,7 +5,6 @@
 //! runs.invoke(ask)     -> Outcome          synchronous: the caller's task owns the run
 //! runs.attach(run_id)  -> RunHandle?       while the run is under way in this process
 //! handle.result()                          the same for every reader
-//! handle.events(from)                      any number of readers, each from any event on
 //! handle.cancel()
 //! ```
 //!
@@ -15,8 +14,8 @@
 //!
 //! `timeline.rs` writes a journal out for people, `timeline_tail.rs` while the run goes on.
 //!
-//! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the
-//! lease's.
+//! The events of a run are read by `streams/`. The runs of jobs are owned by the worker that claimed the job,
+//! in `jobs/worker.rs`: their life is the lease's.
 
 mod handle;
 #[cfg(test)]
@@ -34,7 +33,7 @@ use futures::FutureExt as _;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use agent_core::ports::{Journal, Spawn};
+use agent_core::ports::Spawn;
 pub use handle::{Outcome, RunHandle};
 pub use timeline::{moment, timeline};
 pub use timeline_tail::TimelineTail;
@@ -48,16 +47,15 @@ pub struct Runs(Arc<Shared>);
 
 struct Shared {
     stack: Arc<dyn Invoke>,
-    journal: Arc<dyn Journal>,
     spawn: Arc<dyn Spawn>,
     /// Held for a few instructions, never across an await.
     under_way: Mutex<HashMap<Arc<str>, RunHandle>>,
 }
 
 impl Runs {
-    /// Each run is an invocation of `stack`, whose journal `journal` reads.
-    pub fn new(stack: Arc<dyn Invoke>, journal: Arc<dyn Journal>, spawn: Arc<dyn Spawn>) -> Self {
-        Self(Arc::new(Shared { stack, journal, spawn, under_way: Mutex::default() }))
+    /// Each run is an invocation of `stack`.
+    pub fn new(stack: Arc<dyn Invoke>, spawn: Arc<dyn Spawn>) -> Self {
+        Self(Arc::new(Shared { stack, spawn, under_way: Mutex::default() }))
     }
 
     /// Begins a run in a task of its own, where it goes on until it ends or is cancelled, whoever reads it.
@@ -86,7 +84,7 @@ impl Shared {
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
         let cancel = ask.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
-        let (outcome, handle) = handle::new(id.clone(), cancel, self.journal.clone());
+        let (outcome, handle) = handle::new(id.clone(), cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }

@@ -96,7 +96,7 @@ pub enum OnDisconnect {
 impl RunStreams {
     /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
     pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
-        let runs = Runs::new(stack, kept.journal.clone(), spawn);
+        let runs = Runs::new(stack, spawn);
         Self { runs, kept, jobs: None, shutdown: Shutdown::default(), keeps_results: false }
     }
 

@@ -13,11 +13,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::ports::ProgressSink;
+use agent_core::words::ToolProgress;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-
-use crate::ports::ProgressSink;
-use crate::words::ToolProgress;
 
 /// How long it is between two reports of a call that are handed on, at least.
 pub const PAUSE: Duration = Duration::from_millis(100);
