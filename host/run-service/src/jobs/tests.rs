@@ -108,7 +108,7 @@ async fn a_job_is_completed_with_the_agents_result() {
     assert!(result.get("cached").is_none());
     let asked = &agent.asked()[0];
     assert_eq!((asked.input.as_str(), asked.principal.user_id.as_deref()), ("2+2", Some("u1")));
-    assert_eq!((asked.run_id.as_str(), asked.job_id.as_deref()), ("run_job_1", Some("1")));
+    assert_eq!((asked.run_id.as_str(), asked.job_id()), ("run_job_1", Some("1")));
     assert_eq!(bench.noted(), [AttemptOutcome::Completed]);
 }
 

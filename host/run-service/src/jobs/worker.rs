@@ -31,7 +31,7 @@ use super::wakeups::{JobSignals, Running};
 use crate::conversations::InConversation;
 use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
 use crate::live::LiveRuns;
-use crate::loop_driver::RunError;
+use crate::loop_driver::{RunClaim, RunControl, RunError};
 use crate::outage::Outage;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
@@ -283,16 +283,21 @@ impl Worker {
         let ask = Ask {
             run_id: claim.run_id.clone(),
             principal: data.principal(),
-            epoch: claim.epoch,
-            earlier: claim.earlier,
-            // The turn of a conversation is appended before the queue is told, which may fail and hand the
-            // job back.
-            last_may_wait: data.conversation_id.is_none(),
-            job_id: Some(claim.job_id.clone()),
-            stop: Some(stopping.clone()),
-            cancel: Some(cancel.clone()),
-            live: Some(self.live.run(&claim.run_id)),
             conversation: data.conversation_id.clone().map(InConversation::of_job),
+            claim: Some(RunClaim {
+                job_id: claim.job_id.clone(),
+                epoch: claim.epoch,
+                earlier: claim.earlier,
+                // The turn of a conversation is appended before the queue is told, which may fail and hand
+                // the job back.
+                last_may_wait: data.conversation_id.is_none(),
+                stop: stopping.clone(),
+            }),
+            control: RunControl {
+                cancel: Some(cancel.clone()),
+                live: Some(self.live.run(&claim.run_id)),
+                ..RunControl::default()
+            },
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.context.agent.invoke(ask).await

@@ -58,7 +58,7 @@ impl<I: Invoke> Conversed<I> {
         }
         let own = std::mem::take(&mut ask.options.history);
         ask.options.history = in_front(before, &own);
-        let (run_id, is_job) = (ask.run_id.clone(), ask.job_id.is_some());
+        let (run_id, is_job) = (ask.run_id.clone(), ask.claim.is_some());
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
             Ok(answer) if is_kept(answer.result.stop_reason) => {
@@ -110,8 +110,8 @@ async fn in_time(
 /// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither
 /// give away nor write what its successor holds.
 fn owner(ask: &Ask) -> String {
-    match ask.job_id {
-        Some(_) => owner_of_attempt(&ask.run_id, ask.epoch),
+    match &ask.claim {
+        Some(claim) => owner_of_attempt(&ask.run_id, claim.epoch),
         None => Uuid::now_v7().simple().to_string(),
     }
 }

@@ -33,7 +33,7 @@ impl<I: Invoke> Invoke for Deadline<I> {
         // The run knows its deadline as well: a retry that could not end before it is not begun. It is told a
         // little more, or a model call that gives up at that very moment would pass for the provider's
         // failure.
-        ask.deadline = Some((until + MARGIN).into_std());
+        ask.control.deadline = Some((until + MARGIN).into_std());
         match timeout_at(until, self.inner.invoke(ask)).await {
             // The provider's own time limit may end in the same tick of the clock, and the run is looked at
             // first. Whoever was waited for, it took too long
@@ -56,7 +56,7 @@ mod tests {
     #[async_trait]
     impl Invoke for Endless {
         async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-            assert!(ask.deadline.is_some());
+            assert!(ask.control.deadline.is_some());
             std::future::pending().await
         }
     }

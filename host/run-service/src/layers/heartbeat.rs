@@ -81,12 +81,12 @@ impl<I: Invoke> Invoke for Heartbeat<I> {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id.clone(),
+            job_id: ask.job_id().map(str::to_owned),
             started_at: now,
             finished_at: now,
             outcome: RunOutcome::Running,
         };
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let mut inner = self.inner.invoke(ask);
         // What fails at once never began.
         if let Some(answer) = (&mut inner).now_or_never() {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Ask, Invoke, InvokeError};
 use crate::journal::WriteBehind;
-use crate::loop_driver::RunError;
+use crate::loop_driver::{RunControl, RunError};
 use crate::usage_meter::UsageMeter;
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
@@ -106,12 +106,13 @@ impl Entry {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id.clone(),
+            job_id: ask.job_id().map(str::to_owned),
             started_at: now,
             finished_at: now,
-            outcome: failed(String::new(), &ask.meter, FailureKind::Internal),
+            outcome: failed(String::new(), &ask.control.meter, FailureKind::Internal),
         };
-        Self { record: Some(record), cancel: ask.cancel.clone(), meter: ask.meter.clone(), behind }
+        let RunControl { cancel, meter, .. } = ask.control.clone();
+        Self { record: Some(record), cancel, meter, behind }
     }
 
     fn end(mut self, answer: &Result<Answer, InvokeError>) {
@@ -160,6 +161,7 @@ mod tests {
     use super::*;
     use crate::journal::{Backlog, Flusher};
     use crate::layers::{Agent, Deadline};
+    use crate::loop_driver::RunClaim;
     use crate::testing::ScriptedInvoke;
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
@@ -176,6 +178,11 @@ mod tests {
 
     fn ask() -> Ask {
         Ask { principal: Principal::user("u1"), ..Ask::new("req-1".into(), "hi".into()) }
+    }
+
+    fn of_job(cancel: &CancellationToken) -> Ask {
+        let control = RunControl { cancel: Some(cancel.clone()), ..RunControl::default() };
+        Ask { claim: Some(RunClaim::default()), control, ..ask() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -228,10 +235,10 @@ mod tests {
             assert_eq!(errors, expected);
         }
 
-        for (job_id, records) in [(None, 1), (Some("1".to_owned()), 0)] {
+        for (claim, records) in [(None, 1), (Some(RunClaim::default()), 0)] {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::hanging(), behind);
-            assert!(recorder.invoke(Ask { job_id, ..ask() }).now_or_never().is_none());
+            assert!(recorder.invoke(Ask { claim, ..ask() }).now_or_never().is_none());
             flush(drain).await;
             assert_eq!(store.records().len(), records);
         }
@@ -280,9 +287,8 @@ mod tests {
             instructions: None,
         };
         let cancel = CancellationToken::new();
-        let ask = Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() };
         let recorder = Recorded::new(agent, behind);
-        let mut run = recorder.invoke(ask);
+        let mut run = recorder.invoke(of_job(&cancel));
         let second = std::time::Duration::from_secs(1);
         assert!(tokio::time::timeout(second, &mut run).await.is_err());
         cancel.cancel();
@@ -298,10 +304,7 @@ mod tests {
         let (store, behind, drain) = behind();
         let cancel = CancellationToken::new();
         let mut run = Box::pin(async {
-            let _entry = Entry::begin(
-                &Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() },
-                behind.clone(),
-            );
+            let _entry = Entry::begin(&of_job(&cancel), behind.clone());
             std::future::pending::<()>().await;
         });
         assert!(run.as_mut().now_or_never().is_none());

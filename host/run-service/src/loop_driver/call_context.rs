@@ -90,7 +90,7 @@ impl<'a> CallContext<'a> {
     pub(super) async fn call(&self, made: MadeCall<'_>, nested: Option<&dyn NestedTools>) -> ToolReturn {
         let MadeCall { id: call_id, call, open, span } = made;
         let (latest, sink) = LatestProgress::shared();
-        let mut reports = self.driver.live.map(|live| live.reports(call_id));
+        let mut reports = self.driver.control.live.as_ref().map(|live| live.reports(call_id));
         let tell = |progress: ToolProgress| {
             gen_ai::tool_progressed(&span, &progress);
             if let Some(reports) = &mut reports {
@@ -106,7 +106,7 @@ impl<'a> CallContext<'a> {
             principal: &self.on_behalf.principal,
             grants: &self.on_behalf.grants,
             call,
-            deadline: self.driver.deadline,
+            deadline: self.driver.control.ends_at(),
             nested,
             progress: Some(&sink),
         };

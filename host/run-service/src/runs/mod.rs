@@ -82,7 +82,7 @@ impl Runs {
 impl Shared {
     /// From now on the run can be attached to.
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
         let (outcome, handle) = handle::new(id.clone(), cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());

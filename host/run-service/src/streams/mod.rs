@@ -131,8 +131,8 @@ impl RunStreams {
         if source.interrupted.is_cancelled() {
             return Following::refused(source, InvokeError::Stopping);
         }
-        ask.live = Some(self.kept.live.run(&run_id));
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        ask.control.live = Some(self.kept.live.run(&run_id));
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let handle = self.runs.start(ask);
         source.ends_with_process = self.without_store(Some(&handle));
         source.ends = of_handle(handle);

@@ -116,7 +116,7 @@ impl ScriptedInvoke {
 #[async_trait]
 impl Invoke for ScriptedInvoke {
     async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        let cancel = ask.cancel.clone().unwrap_or_default();
+        let cancel = ask.control.cancel.clone().unwrap_or_default();
         self.0.asked.lock().push(ask);
         let next = self.0.script.lock().pop_front();
         let act = {

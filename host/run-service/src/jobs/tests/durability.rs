@@ -10,6 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
 use crate::layers::{Agent, Answer, Ask, Recorded};
+use crate::loop_driver::RunClaim;
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
@@ -205,10 +206,12 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
     let heir = queue.claim("heir", SECOND).await.unwrap().unwrap();
     let ask = |claim: &Claim| Ask {
         run_id: claim.run_id.clone(),
-        job_id: Some(claim.job_id.clone()),
-        epoch: claim.epoch,
-        earlier: claim.earlier,
-        last_may_wait: true,
+        claim: Some(RunClaim {
+            epoch: claim.epoch,
+            earlier: claim.earlier,
+            last_may_wait: true,
+            ..RunClaim::default()
+        }),
         ..Ask::new("1".into(), "2+2".into())
     };
     let unused = Arc::new(ScriptedModel::new([]));

@@ -299,7 +299,8 @@ async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
     let calls = [script("a", &[("look", "{}"), ("pay", r#"{"hang": true}"#)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
     let (tools, journal, cancel) = (Scripts::new(), TestJournal::default(), CancellationToken::new());
-    let driver = Driver { cancel: Some(&cancel), ..driver(&model, &tools, &journal) };
+    let control = control(&cancel);
+    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(tools.others.now.load(Ordering::SeqCst), 1);
