@@ -27,7 +27,7 @@ use crate::ports::{
     ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Event, Finish, Grants, Limits, Message, ModelReply, Options, Principal, Task, ToolCall,
+    Catalog, Event, Finish, Grants, Message, ModelReply, Options, Principal, RunLimits, Task, ToolCall,
     ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
 
@@ -41,7 +41,7 @@ pub fn task(input: &str) -> Task {
         input: input.into(),
         instructions: None,
         options: Options::default(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         model: "test/scripted".into(),
         principal: Principal::user("u1"),
         grants: Grants::default(),

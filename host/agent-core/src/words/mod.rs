@@ -48,8 +48,8 @@ pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
 pub use task::{
-    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS,
-    MOST_CHOSEN_TOOLS, MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, Task,
+    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, MAX_ITERATIONS, MOST_CHOSEN_TOOLS,
+    MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, RunLimits, Task,
 };
 pub use tool::ToolOutcome;
 pub use tool_version::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
-use agent_core::words::{Limits, MAX_ITERATIONS};
+use agent_core::words::{MAX_ITERATIONS, RunLimits};
 use backends::sql::{SqlConversations, SqlPool};
 use run_service::conversations::Conversations;
 use run_service::jobs::{CancelledRuns, WorkerContext};
@@ -202,7 +202,7 @@ impl SharedDeps<'_> {
     }
 
     fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
-        let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
+        let limits = RunLimits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
         Agent { model, toolbox, journal, limits, instructions: self.instructions.clone() }
     }

@@ -58,14 +58,14 @@ pub(super) enum Fault {
 #[derive(Debug)]
 pub(super) struct ProviderOutage {
     circuit: SharedCircuit,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
     changed: Notify,
     /// Held by the worker whose job is the trial.
     trial: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
-struct State {
+struct OutageState {
     down: Option<Down>,
     pause: Backoff,
     /// Runs that were handed back for the provider's sake, and when.
@@ -97,7 +97,7 @@ const POLL: Duration = Duration::from_secs(1);
 impl ProviderOutage {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
         let pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        let state = State { down: None, pause, handed_back: HashMap::new() };
+        let state = OutageState { down: None, pause, handed_back: HashMap::new() };
         Self { circuit, state: Mutex::new(state), changed: Notify::new(), trial: Arc::new(Semaphore::new(1)) }
     }
 

@@ -29,7 +29,7 @@ use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
 use crate::conversations::InConversation;
-use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
+use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
 use crate::loop_driver::{RunClaim, RunControl, RunError};
 use crate::outage::Outage;
@@ -273,7 +273,7 @@ impl Worker {
         data: &JobData,
         stopping: &CancellationToken,
         cancel: &CancellationToken,
-    ) -> Result<Answer, InvokeError> {
+    ) -> Result<RunAnswer, InvokeError> {
         let _permit = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(RunError::Stopped.into()),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agent_core::agent_loop::kept_history;
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox};
-use agent_core::words::{Catalog, Event, Limits, Options, Task};
+use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
 use tracing::{Instrument as _, info};
 
-use super::{Answer, Ask, Invoke, InvokeError, client_functions};
+use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions};
 use crate::loop_driver::{Driver, RunClaim, RunError, gen_ai};
 
 /// How often the run of a job is taken up again, under one claim, because its journal has an event that was
@@ -26,7 +26,7 @@ pub struct Agent {
     /// Where the runs' histories go.
     pub journal: Arc<dyn Journal>,
     /// What one run may use up.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// What the model is told before everything else (`AGENT_INSTRUCTIONS`).
     pub instructions: Option<Arc<str>>,
 }
@@ -36,7 +36,7 @@ impl Invoke for Agent {
     /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is
     /// in its way came from a worker before it: it goes on behind that. Once it has written an event of its
     /// own, earlier ones are fenced off.
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let mut ask = ask;
         for _ in 0..MOST_TAKEN_UP_AGAIN {
             let Some(claim) = ask.claim.clone() else { break };
@@ -56,7 +56,7 @@ impl Invoke for Agent {
 
 impl Agent {
     /// Drives a run from its beginning, or from where its journal ends.
-    async fn run(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn run(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for
         // a job that nobody can have begun.
         let journaled = match &ask.claim {
@@ -105,7 +105,7 @@ impl Agent {
         };
         let ended = driven.instrument(span.clone()).await;
         gen_ai::agent_ended(&span, &ended);
-        Ok(Answer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
+        Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
 
     /// The options with as much of the history as the token budget has room for.
@@ -154,7 +154,7 @@ mod tests {
             model: Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
             toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
             journal: journal.clone(),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         (agent, journal)
@@ -212,7 +212,7 @@ mod tests {
         ] {
             let (agent, journal) = agent(TestJournal::default());
             let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
-            let (limits, model) = (Limits::default(), "test/scripted".to_owned());
+            let (limits, model) = (RunLimits::default(), "test/scripted".to_owned());
             let versions = Default::default();
             let task = Task {
                 id: run_id.clone(),
@@ -244,7 +244,7 @@ mod tests {
             model: model.clone(),
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: journal.clone(),
-            limits: Limits { tokens: 1_400, ..Limits::default() },
+            limits: RunLimits { tokens: 1_400, ..RunLimits::default() },
             instructions: Some("be kind".into()),
         };
         let user = |content: &str| Message::User { content: content.into() };

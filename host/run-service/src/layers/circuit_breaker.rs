@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tracing::{info, warn};
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// Passes requests through a circuit (host/docs/interface/errors-and-limits.md#errors). The deadline belongs
@@ -30,7 +30,7 @@ impl<I> Breaker<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Breaker<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;
         let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
         let mut answer = answer.unwrap_or(Err(RunError::Panicked.into()));
@@ -48,7 +48,7 @@ impl<I: Invoke> Invoke for Breaker<I> {
 
 /// What an answer says about the agent. Refusals of the provider are the request's own fault as often as not,
 /// and a caller must not be able to open the circuit for everybody else.
-fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
+fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
         Ok(_)
@@ -160,7 +160,7 @@ mod tests {
             tokio::join!(breaker.invoke(ask()), breaker.invoke(ask()))
         };
         let (first, second, _) = tokio::join!(breaker.invoke(ask()), breaker.invoke(ask()), later);
-        let retry_after = |answer: Result<Answer, InvokeError>| match answer {
+        let retry_after = |answer: Result<RunAnswer, InvokeError>| match answer {
             Err(InvokeError::TimedOut { retry_after, .. }) => retry_after,
             other => panic!("{other:?}"),
         };

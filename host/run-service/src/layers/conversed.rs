@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
+use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 
 /// How long appending a turn may take beyond the time that its run could have taken.
@@ -38,7 +38,7 @@ impl<I: Invoke> Conversed<I> {
         Self { inner, conversations, limit }
     }
 
-    async fn go_on(&self, mut ask: Ask, conversation: InConversation) -> Result<Answer, InvokeError> {
+    async fn go_on(&self, mut ask: Ask, conversation: InConversation) -> Result<RunAnswer, InvokeError> {
         let until = Instant::now() + self.limit;
         // A caller who is over the limits neither claims nor begins a conversation.
         if let Some(check) = ask.rate_check.take()
@@ -83,7 +83,7 @@ impl<I: Invoke> Conversed<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Conversed<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.conversation.take() {
             Some(conversation) => self.go_on(ask, conversation).await,
             None => self.inner.invoke(ask).await,

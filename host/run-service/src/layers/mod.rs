@@ -45,7 +45,7 @@ use crate::loop_driver::{RunClaim, RunControl, RunError};
 #[async_trait]
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
+    async fn invoke(&self, ask: Ask) -> InvokeResult;
 
     /// Runs the agent for a caller who passes the result on as JSON and reads nothing of it: a result from
     /// the cache is not parsed for it.
@@ -56,7 +56,7 @@ pub trait Invoke: Send + Sync {
 
 #[async_trait]
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> InvokeResult {
         (**self).invoke(ask).await
     }
 
@@ -117,7 +117,7 @@ impl Ask {
 
 /// What a caller gets.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct RunAnswer {
     /// The agent's result, shared with everybody who gets the same one.
     pub result: Arc<AgentResult>,
     /// Whether it came from the cache; absent where none is in use.
@@ -127,11 +127,14 @@ pub struct Answer {
     pub is_turn_lost: bool,
 }
 
+/// What comes of an ask, for everybody who reads it.
+pub type InvokeResult = Result<RunAnswer, InvokeError>;
+
 /// What a caller gets who passes the result on as JSON.
 #[derive(Debug, Clone)]
 pub enum JsonAnswer {
     /// A result that has to be written.
-    Parsed(Answer),
+    Parsed(RunAnswer),
     /// A result from the cache that is written already.
     Written(CanonicalResult),
 }

@@ -8,7 +8,7 @@ use agent_core::words::{FailureKind, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::journal::WriteBehind;
 use crate::loop_driver::{RunControl, RunError};
 use crate::usage_meter::UsageMeter;
@@ -30,7 +30,7 @@ impl<I> Recorded<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Recorded<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let entry = Entry::begin(&ask, self.behind.clone());
         let answer = self.inner.invoke(ask).await;
         entry.end(&answer);
@@ -39,9 +39,9 @@ impl<I: Invoke> Invoke for Recorded<I> {
 }
 
 /// How a run ended, if one began and will not go on elsewhere.
-fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
+fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
     match answer {
-        Ok(Answer { cached: Some(true), .. })
+        Ok(RunAnswer { cached: Some(true), .. })
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
@@ -58,7 +58,7 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
                 ),
             ),
         ) => None,
-        Ok(Answer { result, .. }) => Some(RunOutcome::Ended {
+        Ok(RunAnswer { result, .. }) => Some(RunOutcome::Ended {
             stop_reason: result.stop_reason,
             iterations: result.iterations,
             usage: result.usage,
@@ -115,7 +115,7 @@ impl Entry {
         Self { record: Some(record), cancel, meter, behind }
     }
 
-    fn end(mut self, answer: &Result<Answer, InvokeError>) {
+    fn end(mut self, answer: &Result<RunAnswer, InvokeError>) {
         let outcome = outcome(answer, &self.meter);
         self.write(outcome);
     }
@@ -154,7 +154,7 @@ mod tests {
 
     use agent_core::ports::Unobserved;
     use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, says};
-    use agent_core::words::{Limits, Principal, StopReason};
+    use agent_core::words::{Principal, RunLimits, StopReason};
     use futures::FutureExt;
     use serde_json::json;
 
@@ -196,7 +196,7 @@ mod tests {
             ])),
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(behind.clone()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
@@ -260,7 +260,7 @@ mod tests {
                 ])),
                 toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
                 journal: Arc::new(behind.clone()),
-                limits: Limits::default(),
+                limits: RunLimits::default(),
                 instructions: None,
             };
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
@@ -283,7 +283,7 @@ mod tests {
             ])),
             toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
             journal: Arc::new(TestRuns::default()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let cancel = CancellationToken::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use agent_core::ports::{ModelError, ToolRequest};
 use agent_core::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
-use agent_core::words::{Catalog, Limits, Principal, ToolCall, ToolOutcome, ToolReturn};
+use agent_core::words::{Catalog, Principal, RunLimits, ToolCall, ToolOutcome, ToolReturn};
 use async_trait::async_trait;
 use serde_json::json;
 

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::layers::{Answer, InvokeError};
+use crate::layers::InvokeResult;
 use crate::loop_driver::RunError;
-
-/// How a run ended, shared by everybody who reads it.
-pub type Outcome = Result<Answer, InvokeError>;
 
 /// A run under way, for one reader. Clones are readers of the same run. Dropping a handle changes nothing
 /// about the run.
@@ -17,12 +14,15 @@ pub type Outcome = Result<Answer, InvokeError>;
 pub struct RunHandle {
     id: Arc<str>,
     cancel: CancellationToken,
-    outcome: watch::Receiver<Option<Outcome>>,
+    outcome: watch::Receiver<Option<InvokeResult>>,
 }
 
 /// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that
 /// the run was stopped.
-pub(super) fn new(id: Arc<str>, cancel: CancellationToken) -> (watch::Sender<Option<Outcome>>, RunHandle) {
+pub(super) fn new(
+    id: Arc<str>,
+    cancel: CancellationToken,
+) -> (watch::Sender<Option<InvokeResult>>, RunHandle) {
     let (sender, outcome) = watch::channel(None);
     (sender, RunHandle { id, cancel, outcome })
 }
@@ -30,7 +30,7 @@ pub(super) fn new(id: Arc<str>, cancel: CancellationToken) -> (watch::Sender<Opt
 impl RunHandle {
     /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, because the
     /// synchronous caller left or the process was made to end, it is [`RunError::Stopped`].
-    pub async fn result(&self) -> Outcome {
+    pub async fn result(&self) -> InvokeResult {
         let mut outcome = self.outcome.clone();
         match outcome.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone().unwrap_or(Err(RunError::Stopped.into())),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! runs.start(ask)      -> RunHandle        detached: a task of its own owns the run
-//! runs.invoke(ask)     -> Outcome          synchronous: the caller's task owns the run
+//! runs.invoke(ask)     -> InvokeResult     synchronous: the caller's task owns the run
 //! runs.attach(run_id)  -> RunHandle?       while the run is under way in this process
 //! handle.result()                          the same for every reader
 //! handle.cancel()
@@ -34,18 +34,18 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use agent_core::ports::Spawn;
-pub use handle::{Outcome, RunHandle};
+pub use handle::RunHandle;
 pub use timeline::{moment, timeline};
 pub use timeline_tail::TimelineTail;
 
-use crate::layers::{Ask, Invoke};
+use crate::layers::{Ask, Invoke, InvokeResult};
 use crate::loop_driver::RunError;
 
 /// Starts runs and knows those that are under way in this process. Clones know the same.
 #[derive(Clone)]
-pub struct Runs(Arc<Shared>);
+pub struct Runs(Arc<RunTable>);
 
-struct Shared {
+struct RunTable {
     stack: Arc<dyn Invoke>,
     spawn: Arc<dyn Spawn>,
     /// Held for a few instructions, never across an await.
@@ -55,7 +55,7 @@ struct Shared {
 impl Runs {
     /// Each run is an invocation of `stack`.
     pub fn new(stack: Arc<dyn Invoke>, spawn: Arc<dyn Spawn>) -> Self {
-        Self(Arc::new(Shared { stack, spawn, under_way: Mutex::default() }))
+        Self(Arc::new(RunTable { stack, spawn, under_way: Mutex::default() }))
     }
 
     /// Begins a run in a task of its own, where it goes on until it ends or is cancelled, whoever reads it.
@@ -79,7 +79,7 @@ impl Runs {
     }
 }
 
-impl Shared {
+impl RunTable {
     /// From now on the run can be attached to.
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
         let cancel = ask.control.cancel.get_or_insert_default().clone();
@@ -91,7 +91,7 @@ impl Shared {
 
     /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to
     /// do about that, its guards do.
-    async fn own(&self, owned: Owned, ask: Ask) -> Outcome {
+    async fn own(&self, owned: Owned, ask: Ask) -> InvokeResult {
         // A panic is a failure of this run, for all of its readers.
         let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
         let outcome = run.await.unwrap_or(Err(RunError::Panicked.into()));
@@ -103,13 +103,13 @@ impl Shared {
 /// What the owner of a run holds. Dropped before the run has ended, it tells the readers that the run was
 /// stopped.
 struct Owned {
-    outcome: watch::Sender<Option<Outcome>>,
+    outcome: watch::Sender<Option<InvokeResult>>,
     _listed: Listed,
 }
 
 /// A run that can be attached to, until this is dropped.
 struct Listed {
-    runs: Arc<Shared>,
+    runs: Arc<RunTable>,
     id: Arc<str>,
 }
 
@@ -123,7 +123,7 @@ impl Drop for Listed {
 impl Invoke for Runs {
     /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the
     /// run.
-    async fn invoke(&self, mut ask: Ask) -> Outcome {
+    async fn invoke(&self, mut ask: Ask) -> InvokeResult {
         let (owned, _) = self.0.list(&mut ask);
         self.0.own(owned, ask).await
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Journal, Model, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Event, Limits, StopReason};
+use agent_core::words::{Event, RunLimits, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -24,7 +24,7 @@ fn runs(tools: EchoTools) -> (Runs, Arc<TestRuns>) {
         model: Arc::new(ScriptedModel::new(script)) as Arc<dyn Model>,
         toolbox: Arc::new(tools),
         journal,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     (Runs::new(Arc::new(Recorded::new(agent, behind)), Arc::new(TokioSpawn)), store)
@@ -82,7 +82,7 @@ async fn a_run_that_panics_fails_for_all_of_its_readers() {
     struct Panicking;
     #[async_trait]
     impl Invoke for Panicking {
-        async fn invoke(&self, _ask: Ask) -> Outcome {
+        async fn invoke(&self, _ask: Ask) -> InvokeResult {
             tokio::task::yield_now().await;
             panic!("a bug")
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    ClientFunction, Event, FailureKind, Grants, Limits, Message, Options, Principal, ReceiptDetail,
+    ClientFunction, Event, FailureKind, Grants, Message, Options, Principal, ReceiptDetail, RunLimits,
     RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
@@ -364,7 +364,7 @@ fn history(text: &str) -> Vec<Event> {
                 parameters: json!({}),
             }],
         },
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         model: "test/scripted".into(),
         principal: Principal { tier: Some(text.into()), role: Some(text.into()), ..Principal::user(text) },
         grants: Grants::new(["net".to_owned()]),

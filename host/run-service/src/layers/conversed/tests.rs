@@ -64,7 +64,7 @@ impl Bench {
     }
 }
 
-fn is_busy(answer: &Result<Answer, InvokeError>) -> bool {
+fn is_busy(answer: &Result<RunAnswer, InvokeError>) -> bool {
     matches!(answer, Err(InvokeError::Conversation(ConversationRefusal::Busy)))
 }
 

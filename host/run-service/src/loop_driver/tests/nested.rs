@@ -375,7 +375,7 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     let calls = [script("a", &[(&name, "{}"), ("look", &long)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let limits = Limits { tokens: 1_000_000, ..Limits::default() };
+    let limits = RunLimits { tokens: 1_000_000, ..RunLimits::default() };
     driver(&model, &tools, &journal).start(Task { limits, ..task() }).await.unwrap();
     let expected = [
         (0, 0, "x".repeat(100), ToolOutcome::UnknownTool, None),
