@@ -17,6 +17,9 @@ use serde_json::Value;
 const MIDDLES: [&str; 6] =
     ["backends", "http-edge", "model-client", "tool-host", "tool-kit", "tool-registry"];
 
+/// The crate above agent-core: the life of a run. Of the middles only the edge knows it.
+const SERVICE: &str = "run-service";
+
 /// The crate below agent-core: JSON of strangers and its schemas are read by it.
 const READER: &str = "json-schema";
 
@@ -67,11 +70,16 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
     let ours = workspace.names();
     for middle in MIDDLES {
         let known: BTreeSet<_> = workspace.dependencies(middle).intersection(&ours).copied().collect();
-        let allowed = BTreeSet::from(["agent-core", READER, OUTBOUND]);
+        let mut allowed = BTreeSet::from(["agent-core", READER, OUTBOUND]);
+        if middle == "http-edge" {
+            allowed.insert(SERVICE);
+        }
         assert!(known.contains("agent-core") && known.is_subset(&allowed), "{middle}: {known:?}");
     }
-    let known: Vec<_> = workspace.dependencies("agent-core").intersection(&ours).copied().collect();
-    assert_eq!(known, [READER], "agent-core");
+    for (above, below) in [("agent-core", vec![READER]), (SERVICE, vec!["agent-core", READER])] {
+        let known: Vec<_> = workspace.dependencies(above).intersection(&ours).copied().collect();
+        assert_eq!(known, below, "{above}");
+    }
     for lowest in [READER, OUTBOUND] {
         let known: Vec<_> = workspace.dependencies(lowest).intersection(&ours).copied().collect();
         assert_eq!(known, [] as [&str; 0], "{lowest}");
@@ -90,11 +98,17 @@ fn each_program_is_made_of_what_it_needs() {
     let with = |more: &[&'static str]| shared.iter().chain(more).copied().collect::<BTreeSet<_>>();
     for (program, expected) in [
         ("host-setup", shared.clone()),
-        ("agent-host", with(&["host-setup", "http-edge", "model-client", OUTBOUND])),
+        ("agent-host", with(&["host-setup", "http-edge", "model-client", SERVICE, OUTBOUND])),
         ("agent-tool", &with(&["host-setup", "tool-build", "tool-kit"]) - &BTreeSet::from(["backends"])),
     ] {
         let known: BTreeSet<_> = workspace.dependencies(program).intersection(&ours).copied().collect();
         assert_eq!(known, expected, "{program}");
+    }
+    // Lines of a crate that is not listed there are taken for a stranger's, of whom only warnings count.
+    let log = fs::read_to_string(repository().join("host/agent-host/src/telemetry.rs")).unwrap();
+    let known = workspace.dependencies("agent-host").intersection(&ours).copied().collect::<Vec<_>>();
+    for name in known {
+        assert!(log.contains(&format!("\"{}\",", name.replace('-', "_"))), "{name} is not in `OURS`");
     }
 }
 
@@ -108,6 +122,7 @@ fn every_crate_has_a_place_in_the_fan() {
         "host-setup",
         READER,
         OUTBOUND,
+        SERVICE,
         "test-servers",
         "tool-build",
         "xtask",
@@ -135,9 +150,12 @@ fn the_core_names_no_driver() {
     const DRIVERS: [&str; 9] =
         ["axum", "hyper", "mongodb", "prometheus", "redis", "reqwest", "sqlx", "tower", "wasmtime"];
     let workspace = Workspace::read();
-    for pure in ["agent-core", READER] {
+    for pure in ["agent-core", SERVICE, READER] {
         let known = workspace.dependencies(pure);
-        assert!(known.contains("serde") && DRIVERS.iter().all(|driver| !known.contains(driver)), "{known:?}");
+        assert!(
+            known.contains("serde_json") && DRIVERS.iter().all(|driver| !known.contains(driver)),
+            "{known:?}"
+        );
     }
     assert!(!workspace.dependencies(READER).contains("tokio"), "{READER} waits for nothing");
 }
@@ -217,6 +235,35 @@ fn the_run_and_the_retry_schedule_have_no_async_and_no_clock() {
     }
 }
 
+/// What waits are the ports, which others implement, and the fakes of the tests.
+#[test]
+fn the_core_reads_no_clock_and_waits_in_ports_only() {
+    const OF_PORTS: [&str; 2] = ["host/agent-core/src/ports/", "host/agent-core/src/chosen_tools.rs"];
+    let is_fake = |place: &str| place.starts_with("host/agent-core/src/testing/");
+    let lines: Vec<_> =
+        lines_of("host/agent-core/src", |_| true).into_iter().filter(|(place, _)| !is_fake(place)).collect();
+    assert!(lines.len() > 3_000, "{}", lines.len());
+    for (place, line) in lines {
+        let code = line.split("//").next().unwrap_or_default();
+        let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
+        assert!(!has(&["Instant::now", "SystemTime::now", "tokio::"]), "{place}: {line}");
+        let waits = has(&["async ", ".await"]);
+        assert!(!waits || OF_PORTS.iter().any(|port| place.starts_with(port)), "{place}: {line}");
+    }
+}
+
+/// A crate's root and size, where that is reached.
+#[test]
+fn a_crate_is_a_room_that_can_be_looked_over() {
+    for (name, most_lines) in [("agent-core", 15_000), (SERVICE, 15_000)] {
+        let root = repository().join("host").join(name).join("src");
+        let entries = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
+        assert!(entries.filter(|entry| entry.is_file()).count() <= 12, "{name}");
+        let sources = lines_of(&format!("host/{name}/src"), |_| true).len();
+        assert!((1_000..=most_lines).contains(&sources), "{name} has {sources} lines of source");
+    }
+}
+
 /// A reader who wants to understand one of them would have to understand all at once.
 #[test]
 fn no_files_of_a_crate_take_names_from_each_other_in_a_circle() {
@@ -288,8 +335,9 @@ fn nothing_is_called_after_what_it_is_not() {
 /// The sources of the crates that the two programs are made of, their unit tests in folders of their own
 /// apart.
 fn service_sources() -> Vec<PathBuf> {
-    let crates =
-        [READER, OUTBOUND, "agent-core", "agent-host", "agent-tool", "host-setup"].into_iter().chain(MIDDLES);
+    let crates = [READER, OUTBOUND, "agent-core", SERVICE, "agent-host", "agent-tool", "host-setup"]
+        .into_iter()
+        .chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()
 }

@@ -34,9 +34,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::shutdown::Shutdown;
 use axum::Router;
 use futures::{Stream, StreamExt as _};
+use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;

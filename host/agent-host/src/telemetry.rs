@@ -44,7 +44,7 @@ use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "agent_core",
     "agent_host",
     "backends",
@@ -53,6 +53,7 @@ const OURS: [&str; 11] = [
     "json_schema",
     "model_client",
     "outbound",
+    "run_service",
     "tool_host",
     "tool_registry",
     "tool",

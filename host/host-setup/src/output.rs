@@ -26,7 +26,8 @@ pub fn json_line(value: &serde_json::Value) -> String {
 /// A text that a component or a model wrote, without what could play with the terminal of whoever looks at
 /// it.
 pub fn plain(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(|line| agent_core::runs::shown(line, MOST_SHOWN)).collect();
+    let lines: Vec<_> =
+        text.split('\n').map(|line| agent_core::terminal_text::shown(line, MOST_SHOWN)).collect();
     lines.join("\n")
 }
 

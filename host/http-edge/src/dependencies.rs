@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use agent_core::conversations::Conversations;
-use agent_core::direct_calls::DirectCalls;
-use agent_core::jobs::Jobs;
-use agent_core::layers::Invoke;
 use agent_core::ports::{
     Cluster, IdempotencyStore, JobQueue, Probe, RateWindows, ResultCache, RunStore, Spawn, ToolAdmin, Toolbox,
 };
-use agent_core::streams::RunStreams;
 use agent_core::trace::TraceContext;
-use agent_core::webhooks::Webhooks;
+use run_service::conversations::Conversations;
+use run_service::direct_calls::DirectCalls;
+use run_service::jobs::Jobs;
+use run_service::layers::Invoke;
+use run_service::streams::RunStreams;
+use run_service::webhooks::Webhooks;
 
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;

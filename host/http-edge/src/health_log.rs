@@ -1,6 +1,6 @@
 //! What the log learns of a health report with a failed check in it. What clients see is each variant's own.
 
-use agent_core::health::Check;
+use run_service::health::Check;
 
 /// Which checks failed, and why.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use agent_core::health::{Check, StoreFindings};
-use agent_core::ports::{Preparing, ProbeError, StoreWarning, ToolFault, Toolbox};
+use agent_core::ports::{Preparing, ProbeError, StoreFindings, StoreWarning, ToolFault, Toolbox};
+use run_service::health::Check;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -127,12 +127,12 @@ const PROCESS: &[(Area, &str)] = &[
         Area::Log,
         "tracing agent_host::telemetry agent_host::metrics opentelemetry sharded_slab \
          thread_local prometheus log:: http_edge::middleware::request_log \
-         http_edge::middleware::server_span nu_ansi agent_core::observe agent_core::trace",
+         http_edge::middleware::server_span nu_ansi agent_core::ports::observer agent_core::trace",
     ),
     (
         Area::Ours,
-        "agent_core agent_host http_edge backends model_client tool_host tool_kit tool_registry \
-         tool_build",
+        "agent_core agent_host http_edge backends model_client run_service tool_host tool_kit \
+         tool_registry tool_build",
     ),
 ];
 
@@ -238,7 +238,7 @@ mod tests {
             ("clear_page_erms@kernel < do_anonymous_page@kernel", Area::Memory),
             ("do_syscall_64@kernel < entry_SYSCALL_64_after_hwframe@kernel < tokio::park", Area::OtherKernel),
             ("crng_make_state@kernel < __x64_sys_getrandom@kernel < getrandom@libc", Area::Crypto),
-            ("mi_free < agent_core::layers::cached::Cached", Area::Allocator),
+            ("mi_free < run_service::layers::cached::Cached", Area::Allocator),
             ("__memmove_avx512_unaligned_erms@libc < serde_json::ser::to_vec", Area::Copies),
             ("alloc::fmt::format::format_inner < http_edge::answer::Answer::json", Area::Ours),
             ("alloc::fmt::format::format_inner < [unknown]", Area::Rest),
@@ -267,8 +267,8 @@ mod tests {
             ("http_edge::router::router", Area::Ours),
             ("agent_host::telemetry::json_lines::JsonLines<W>::write", Area::Log),
             ("agent_host::serve::connection::serve", Area::Ours),
-            ("<T as agent_core::layers::Invoke>::invoke", Area::Ours),
-            ("<alloc::sync::Arc<I> as agent_core::layers::Invoke>::invoke::{{closure}}", Area::Ours),
+            ("<T as run_service::layers::Invoke>::invoke", Area::Ours),
+            ("<alloc::sync::Arc<I> as run_service::layers::Invoke>::invoke::{{closure}}", Area::Ours),
             ("<u32 as itoa::Unsigned>::fmt", Area::Json),
             ("sqlx_sqlite::connection::worker::ConnectionWorker", Area::Sql),
         ] {

@@ -22,10 +22,10 @@ const UNMETERED: [&str; 8] = [
 const LISTED: [(&str, usize, &str); 39] = [
     ("json-schema/src/memory_budget.rs", 2, "the metered reader"),
     // What this service wrote itself.
-    ("agent-core/src/journal/format.rs", 2, "events that this service wrote"),
-    ("agent-core/src/layers/cached.rs", 1, "results that this service wrote"),
+    ("agent-core/src/journal_format.rs", 2, "events that this service wrote"),
+    ("run-service/src/layers/cached.rs", 1, "results that this service wrote"),
     ("agent-core/src/ports/tool_versions/stored.rs", 3, "records that this service wrote"),
-    ("agent-core/src/streams/recorded_result.rs", 1, "results that this service wrote"),
+    ("run-service/src/streams/recorded_result.rs", 1, "results that this service wrote"),
     (
         "agent-core/src/words/canonical_result.rs",
         3,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The rules of a run live here and nowhere else: how many model calls it may make, what it may spend, and
-//! what a model is told about a tool that does not exist. Carrying steps out is [`crate::loop_driver`]'s
+//! what a model is told about a tool that does not exist. Carrying steps out is `run-service`'s
 //! business.
 //!
 //! What happened is taken from the events alone, and the rules are asked only for what comes next. So a
@@ -17,7 +17,7 @@ mod budget;
 mod conversation;
 mod progress;
 mod recorded_end;
-pub(crate) mod refusal;
+pub mod refusal;
 mod remaining;
 mod repeats;
 mod resume;

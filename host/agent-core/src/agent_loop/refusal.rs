@@ -24,7 +24,7 @@ pub(super) fn refuse(catalog: &Catalog, index: usize, call: &ToolCall) -> Option
 }
 
 /// The answer to a call of no tool, or with arguments that are no JSON object.
-pub(crate) fn unfit(catalog: &Catalog, call: &ToolCall) -> Option<ToolReturn> {
+pub fn unfit(catalog: &Catalog, call: &ToolCall) -> Option<ToolReturn> {
     if catalog.get(&call.name).is_none() {
         let text = format!("Error: there is no tool of that name. The tools are: {}.", names(catalog));
         return Some(without_running(call, text, ToolOutcome::UnknownTool));
@@ -64,7 +64,7 @@ pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
 }
 
 /// The answer to a call that is not made.
-pub(crate) fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
+pub fn not_run(call: &ToolCall, why: &str) -> ToolReturn {
     without_running(call, format!("Error: not run, because {why}."), ToolOutcome::NotRun)
 }
 

@@ -10,6 +10,7 @@ pub mod idempotency;
 pub mod journal;
 pub mod key_value;
 pub mod model;
+pub mod observer;
 pub mod probe;
 pub mod queue;
 pub mod rates;
@@ -17,6 +18,7 @@ pub mod retention;
 pub mod runs;
 pub mod spawn;
 pub mod store_check;
+mod store_findings;
 pub mod tool_admin;
 pub mod tool_versions;
 pub mod toolbox;
@@ -30,13 +32,17 @@ pub use idempotency::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBou
 pub use journal::{Appended, Epoch, Journal, JournalError};
 pub use key_value::{KeyValueError, KeyValueStore, Space};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
+pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError, Renewal};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
-pub use retention::{DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+pub use retention::{
+    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, SweepTime,
+};
 pub use runs::RunStore;
 pub use spawn::Spawn;
 pub use store_check::{StoreCheck, StoreCheckError, StoreWarning};
+pub use store_findings::StoreFindings;
 pub use tool_admin::{
     AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest, Upload,
 };

@@ -1,8 +1,8 @@
 //! Retention: finding and removing what has ended and is older than it is to be kept.
 //!
 //! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once
-//! is decided in [`crate::retention`]; the store knows what has ended. Nothing that has not ended is ever
-//! answered or removed here.
+//! is decided in `run-service`; the store knows what has ended. Nothing that has not ended is ever answered or
+//! removed here.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -45,6 +45,23 @@ impl fmt::Display for RetainedKind {
             Self::Conversations => "conversations",
             Self::ToolAudit => "lines of the audit trail of tools",
         })
+    }
+}
+
+/// How long things of a kind are kept once they have ended. Without bounds they stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetentionBounds {
+    /// For how long.
+    pub age: Option<Duration>,
+    /// How many at least of those that ended last, however old: those beyond go although they are younger
+    /// than `age`.
+    pub count: Option<u64>,
+}
+
+impl RetentionBounds {
+    /// Whether anything is ever removed.
+    pub fn are_set(self) -> bool {
+        self.age.is_some() || self.count.is_some()
     }
 }
 

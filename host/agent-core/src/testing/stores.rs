@@ -29,7 +29,7 @@ impl Switch {
     }
 
     /// Waits or fails, as the switch says.
-    pub(crate) async fn check(&self) -> Result<(), String> {
+    pub async fn check(&self) -> Result<(), String> {
         if self.0.1.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }

@@ -43,14 +43,13 @@ pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, 
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
 pub use progress::{CallProgress, ToolProgress};
-pub(crate) use receipt::cut;
-pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn};
+pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn, cut};
 pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
 pub use task::{
-    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS,
-    MOST_CHOSEN_TOOLS, MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, Task,
+    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, MAX_ITERATIONS, MOST_CHOSEN_TOOLS,
+    MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, RunLimits, Task,
 };
 pub use tool::ToolOutcome;
 pub use tool_version::{

@@ -167,12 +167,12 @@ impl ToolReceipt {
     }
 
     /// The detail, to be added to.
-    pub(crate) fn detail_mut(&mut self) -> &mut ReceiptDetail {
+    pub fn detail_mut(&mut self) -> &mut ReceiptDetail {
         self.detail.get_or_insert_default()
     }
 
     /// Cuts what is too long and counts what is too much.
-    pub(crate) fn bound(&mut self) {
+    pub fn bound(&mut self) {
         if let Some(component) = &mut self.component {
             cut(component, HOST_BYTES);
         }
@@ -211,7 +211,7 @@ impl ReceiptDetail {
 }
 
 /// At most that many bytes of a text.
-pub(crate) fn cut(text: &mut String, most: usize) {
+pub fn cut(text: &mut String, most: usize) {
     text.truncate(text.floor_char_boundary(most));
 }
 

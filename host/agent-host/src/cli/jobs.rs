@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use agent_core::ports::JobQueue;
-use agent_core::runs::{moment, shown};
+use agent_core::terminal_text::shown;
 use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
+use run_service::runs::moment;
 use serde_json::{Value, json};
 
 use super::Exit;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use agent_core::direct_calls::DirectCalls;
 use agent_core::ports::Toolbox as _;
 use agent_core::words::Principal;
 use anyhow::Context as _;
@@ -16,6 +15,7 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
+use run_service::direct_calls::DirectCalls;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::time::timeout;

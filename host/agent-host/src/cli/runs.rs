@@ -7,11 +7,11 @@ mod store;
 mod tail;
 
 use agent_core::ports::RunStore;
-use agent_core::runs::timeline;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
+use run_service::runs::timeline;
 use serde_json::json;
 
 use super::Exit;

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use agent_core::shutdown::Shutdown;
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
 use host_setup::program::install_tls;
 use http_edge::{Hosts, Latch};
+use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::JobQueue;
-use agent_core::shutdown::Shutdown;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
+use run_service::shutdown::Shutdown;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,12 +96,11 @@ mod tests {
     use std::future::pending;
     use std::time::SystemTime;
 
-    use agent_core::journal::{Backlog, WriteBehind};
-    use agent_core::observe::Unobserved;
-    use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+    use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Unobserved};
     use agent_core::testing::TestRuns;
     use agent_core::words::{Event, FailureKind, RunOutcome, RunQuery, RunRecord, Usage};
     use async_trait::async_trait;
+    use run_service::journal::{Backlog, WriteBehind};
     use tokio::time::Instant;
 
     use super::*;

@@ -20,12 +20,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::journal::{Backlog, WriteBehind};
-use agent_core::layers::{Admission, PreparedTools};
-use agent_core::live::LiveRuns;
 use agent_core::ports::{IdempotencyStore, Probe, ToolAdmin};
-use agent_core::retention::Sweeper;
-use agent_core::shutdown::Shutdown;
 use axum::Router;
 use backends::memory::MemoryJournal;
 use backends::mongo::MongoStore;
@@ -33,7 +28,13 @@ use backends::sql::SqlPool;
 use host_setup::stores::StoreError;
 use host_setup::tools::tool_host_config;
 use http_edge::{Edge, Hosts, Idempotency, Readiness, Settings};
+use run_service::journal::{Backlog, WriteBehind};
+use run_service::layers::{Admission, PreparedTools};
+use run_service::live::LiveRuns;
+use run_service::retention::Sweeper;
+use run_service::shutdown::Shutdown;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tool_host::{HttpMode, ToolHost};
 
 use crate::config::{self, Config};
@@ -221,7 +222,7 @@ fn record_http(
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
 fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
-    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let circuit = SharedCircuit::new(config.circuit_min_volume, || Instant::now().into_std());
     let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     Ok((circuit, admission))

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::health::{CachedProbe, Checks};
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
 use agent_core::words::{Catalog, Message, ModelReply};
 use async_trait::async_trait;
@@ -11,6 +10,7 @@ use backends::mongo::MongoStore;
 use backends::sql::{SqlPool, SqlProbe};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use run_service::health::{CachedProbe, Checks};
 
 use crate::config::Models;
 

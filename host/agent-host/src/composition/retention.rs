@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::observe::Observer;
-use agent_core::ports::{JobQueue, RetainedKind, Retention};
-use agent_core::retention::{Bounds, Rule, Sweeper};
+use agent_core::ports::{JobQueue, Observer, RetainedKind, Retention, RetentionBounds};
 use backends::bullmq::{BullQueue, BullRetention};
 use backends::redis::Redis;
 use backends::sql::{SqlPool, SqlQueue, SqlRetention};
+use run_service::retention::{Rule, Sweeper};
 
 use super::error::WireError;
 use super::stores::{self, Opened};
@@ -22,10 +21,10 @@ pub(crate) fn sweeper(
     observer: Arc<dyn Observer>,
 ) -> Result<Sweeper, WireError> {
     let mut rules = Vec::new();
-    let mut add = |store: Arc<dyn Retention>, bounds: Bounds| rules.push(Rule { store, bounds });
+    let mut add = |store: Arc<dyn Retention>, bounds: RetentionBounds| rules.push(Rule { store, bounds });
     let mut queue: Option<Arc<dyn JobQueue>> = None;
     let sql = |pool: &SqlPool, kind| {
-        let bounds = if kind == RetainedKind::Runs { config.runs } else { Bounds::default() };
+        let bounds = if kind == RetainedKind::Runs { config.runs } else { RetentionBounds::default() };
         Arc::new(SqlRetention::new(pool.clone(), kind).with_bounds(bounds))
     };
     // Jobs first: the run of a job stays until its job has ended.
@@ -41,7 +40,7 @@ pub(crate) fn sweeper(
         queue = Some(Arc::new(jobs));
     }
     // A number of runs is no number of conversations or lines.
-    let by_age = Bounds { count: None, ..config.runs };
+    let by_age = RetentionBounds { count: None, ..config.runs };
     match (&opened.mongo, &opened.database) {
         (Some(mongo), _) => {
             add(mongo.retention(stores::http_recordings(opened)), config.runs);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
-use agent_core::health::StoreFindings;
-use agent_core::ports::{StoreCheck, StoreCheckError};
+use agent_core::ports::{StoreCheck, StoreCheckError, StoreFindings};
 use futures::future::join_all;
 use tokio::time::sleep;
 

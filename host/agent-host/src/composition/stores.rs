@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::conversations::Conversations;
-use agent_core::health::StoreFindings;
-use agent_core::observe::Observer;
 use agent_core::ports::{
-    ConversationStore, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Probe, RateWindows, ResultCache,
-    StoreCheck, ToolVersions,
+    ConversationStore, IdempotencyStore, JobQueue, KeyBounds, KeyValueStore, Observer, Probe, RateWindows,
+    ResultCache, StoreCheck, StoreFindings, ToolVersions,
 };
-use agent_core::rates::FallbackRates;
 use backends::Writer;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
@@ -17,6 +13,8 @@ use backends::redis::{
     Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
 };
 use backends::sql::{SqlConversations, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlToolVersions};
+use run_service::conversations::Conversations;
+use run_service::rates::FallbackRates;
 
 pub(crate) use host_setup::stores::{Opened, Runs, http_recordings, open};
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agent_core::direct_calls::DirectCalls;
-use agent_core::health::StoreFindings;
-use agent_core::jobs::{Jobs, Worker};
-use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, ToolAdmin};
+use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, StoreFindings, ToolAdmin};
 use backends::sql::SqlPool;
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
+use run_service::direct_calls::DirectCalls;
+use run_service::jobs::{Jobs, Worker};
 use tokio_util::sync::CancellationToken;
 
 use super::background::JobProcessing;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::jobs::Jobs;
 use agent_core::ports::{WebhookOutbox, WebhookSender};
-use agent_core::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 use backends::sql::{SqlPool, SqlWebhooks};
+use run_service::jobs::Jobs;
+use run_service::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 
 use super::error::WireError;
 use crate::config;

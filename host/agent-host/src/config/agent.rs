@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::circuit_breaker::DEFAULT_MIN_VOLUME;
-use agent_core::layers::{DEFAULT_PLACES, DEFAULT_WAIT};
+use run_service::layers::{DEFAULT_PLACES, DEFAULT_WAIT};
 
 use super::context::Variant;
 use super::http_url::HttpUrl;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::retention::Bounds;
+use agent_core::ports::RetentionBounds;
 
 use super::problem::Problems;
 use super::process_env::EnvVars;
@@ -36,9 +36,9 @@ settings! {
 /// How long what has ended is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    pub jobs: Bounds,
+    pub jobs: RetentionBounds,
     /// Runs, and by its age the audit trail of tools.
-    pub runs: Bounds,
+    pub runs: RetentionBounds,
 }
 
 impl Retention {
@@ -54,8 +54,12 @@ impl Retention {
     }
 }
 
-fn read_bounds(reader: &mut Reader<'_>, days: &Setting, count: &Setting) -> Result<Bounds, Reported> {
+fn read_bounds(
+    reader: &mut Reader<'_>,
+    days: &Setting,
+    count: &Setting,
+) -> Result<RetentionBounds, Reported> {
     let (days, count) = (reader.number::<u64>(days), reader.number::<u64>(count));
     let age = Some(days?).filter(|days| *days > 0).map(|days| Duration::from_secs(days * 24 * 3600));
-    Ok(Bounds { age, count: Some(count?).filter(|count| *count > 0) })
+    Ok(RetentionBounds { age, count: Some(count?).filter(|count| *count > 0) })
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_core::retention::Bounds;
+use agent_core::ports::RetentionBounds;
 use tool_host::PolicyFile;
 
 use super::*;
@@ -112,7 +112,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
 #[test]
 fn what_has_ended_is_kept_for_days_and_any_number_of_it_unless_that_is_set() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
-    let bounds = |days: Option<u32>, count| Bounds { age: days.map(|days| days * DAY), count };
+    let bounds = |days: Option<u32>, count| RetentionBounds { age: days.map(|days| days * DAY), count };
     let retention = |more: &[(&'static str, &'static str)]| {
         let Retention { jobs, runs } = read("a", more).retention;
         (jobs, runs)

@@ -2,8 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use agent_core::observe::Observer;
-use agent_core::ports::RetainedKind;
+use agent_core::ports::{Observer, RetainedKind};
 use prometheus::{GaugeVec, IntCounterVec, Opts};
 
 use super::described::Register;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::circuit_breaker::{CircuitState, SharedCircuit};
-use agent_core::layers::Admission;
-use agent_core::observe::{AttemptOutcome, CacheUse, Observer};
-use agent_core::ports::{Hits, RateError, RateWindows, Window, WindowKind};
+use agent_core::ports::{
+    AttemptOutcome, CacheUse, Hits, Observer, RateError, RateWindows, Window, WindowKind,
+};
 use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
+use run_service::layers::Admission;
 
 use super::buckets::LONG_SECONDS;
 use super::described::Register;

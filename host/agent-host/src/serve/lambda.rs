@@ -14,7 +14,6 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agent_core::journal::WriteBehind;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
@@ -24,6 +23,7 @@ use http_body_util::{BodyExt as _, Full};
 use lambda_http::lambda_runtime::Runtime;
 use lambda_http::request::RequestContext;
 use lambda_http::{Adapter, Request, RequestExt as _, Response, Service};
+use run_service::journal::WriteBehind;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;

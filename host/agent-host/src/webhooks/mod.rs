@@ -4,7 +4,7 @@
 //!
 //! The address is a stranger's: no connection is made to one that is not public, unless the operator names
 //! its host, and none is kept. Of an answer only its head is read. Which attempts are made, and when, is the
-//! core's (`agent_core::webhooks`).
+//! business of `run_service::webhooks`.
 
 mod signature;
 mod slow_hosts;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::runs::shown;
+use agent_core::terminal_text::shown;
 
 use super::comparison::{Comparison, Verdict, Went};
 

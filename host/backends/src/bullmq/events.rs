@@ -2,7 +2,7 @@
 //! workers, operators and our own workers do.
 //!
 //! What the stream does not say: that a queue was drained or obliterated. Those who wait for a job look at it
-//! by themselves now and then (`agent_core::jobs`).
+//! by themselves now and then (`run_service::jobs`).
 
 use std::time::Duration;
 

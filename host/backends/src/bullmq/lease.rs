@@ -2,7 +2,7 @@
 //! and goes back to the queue, put there by whoever claims (`claim.rs`).
 //!
 //! One script renews all leases that are due at one moment: workers of a process renew theirs together
-//! (`agent_core::jobs`), and whoever comes first waits a few milliseconds for the others.
+//! (`run_service::jobs`), and whoever comes first waits a few milliseconds for the others.
 //!
 //! What does not belong here: ending a lease with its attempt (`finish.rs`).
 

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
-use agent_core::journal::{decode, encode};
+use agent_core::journal_format::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError};
 use agent_core::words::Event;
 use async_trait::async_trait;

@@ -1,6 +1,6 @@
 //! What stands in the collections.
 
-use agent_core::journal::{decode, encode};
+use agent_core::journal_format::{decode, encode};
 use agent_core::ports::{Epoch, JournalError};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};

@@ -11,9 +11,9 @@
 //! | who | what it bounds | what its caller does then |
 //! |---|---|---|
 //! | `circuit_breaker.rs`, one for each connection to a server | tries at a server that is down: one a second; the others fail at once | whatever it does with an error |
-//! | `agent_core::rates::FallbackRates` | how long a request waits for shared rate windows: 600 ms, and none for a second after that | counts in the process |
-//! | `agent_core::layers::Cached` | how long a request waits for the cache: 600 ms | runs the agent |
-//! | `agent_core`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
+//! | `run_service::rates::FallbackRates` | how long a request waits for shared rate windows: 600 ms, and none for a second after that | counts in the process |
+//! | `run_service::layers::Cached` | how long a request waits for the cache: 600 ms | runs the agent |
+//! | `run_service`'s `Outage` | lines in the log: one when an outage begins and one when it ends | nothing; it decides no call |
 //!
 //! They are not one, because the outer two bound what a request waits whatever store is behind the port (a
 //! cache in this process has no circuit), and the circuit breaker is asked by the queue as well, which has

@@ -1,6 +1,6 @@
 //! Runs: their events and their records.
 
-use agent_core::journal::{decode, encode};
+use agent_core::journal_format::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::jobs::Jobs;
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::JobStatus;
 use backends::bullmq::BullQueue;
 use backends::sql::SqlQueue;
 use redis::aio::MultiplexedConnection;
+use run_service::jobs::Jobs;
 use sqlx::{Connection as _, PgConnection};
 use test_servers::{Monitor, PATIENCE, Redis, Task, eventually};
 use tokio::time::sleep;

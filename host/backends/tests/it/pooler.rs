@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use agent_core::health::StoreFindings;
-use agent_core::ports::{AttemptEnd, Epoch, JobQueue as _, Journal as _, StoreCheck as _, StoreCheckError};
+use agent_core::ports::{
+    AttemptEnd, Epoch, JobQueue as _, Journal as _, StoreCheck as _, StoreCheckError, StoreFindings,
+};
 use agent_core::words::{Event, JobData};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;

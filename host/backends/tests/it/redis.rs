@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::observe::Unobserved;
 use agent_core::ports::JobQueue as _;
-use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Window, WindowKind};
-use agent_core::rates::FallbackRates;
+use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Unobserved, Window, WindowKind};
 use agent_core::words::JobData;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
 use backends::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
 use proptest::test_runner::{Config, TestRunner};
+use run_service::rates::FallbackRates;
 use test_servers::eventually;
 
 use crate::contract::cache::result;

@@ -4,12 +4,11 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::journal::encode;
+use agent_core::journal_format::encode;
 use agent_core::ports::{
     DropStep, Epoch, HttpRecording, HttpRecordings as _, Journal as _, JournalError, RetainedKind,
-    Retention as _, RunStore as _,
+    Retention as _, RetentionBounds, RunStore as _,
 };
-use agent_core::retention::Bounds;
 use agent_core::testing::says;
 use agent_core::words::{Event, RunRecord};
 use backends::sql::{SqlHttpRecordings, SqlRetention, SqlRuns};
@@ -397,14 +396,14 @@ async fn what_a_month_cannot_be_dropped_with_goes_row_by_row_and_others_wait_for
         bench.insert(id).await;
     }
     let before = SystemTime::now() - DAY;
-    let of_a_month = Bounds { age: Some(30 * DAY), count: None };
+    let of_a_month = RetentionBounds { age: Some(30 * DAY), count: None };
     let whole = bench.retention().with_bounds(of_a_month);
     assert_eq!(drop_all(&whole, before).await, 0);
     assert_eq!(bench.partitions("run_events").await.len(), 5, "more than 1000 runs have not ended");
     for (bounds, expected) in [
         (of_a_month, vec![&ended, &digest()]),
-        (Bounds { age: Some(27 * DAY), count: None }, vec![&ended, &this_month, &digest()]),
-        (Bounds { count: Some(1), ..of_a_month }, vec![&ended, &this_month, &digest()]),
+        (RetentionBounds { age: Some(27 * DAY), count: None }, vec![&ended, &this_month, &digest()]),
+        (RetentionBounds { count: Some(1), ..of_a_month }, vec![&ended, &this_month, &digest()]),
     ] {
         let retention = bench.retention().with_bounds(bounds);
         let page = retention.ended_before(before, None, 10).await.unwrap();

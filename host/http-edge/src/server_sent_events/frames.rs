@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use agent_core::live::Delta;
 use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage};
 use http::StatusCode;
+use run_service::live::Delta;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -12,17 +12,17 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::layers::{Ask, InvokeError};
 use agent_core::ports::JournalError;
-use agent_core::streams::{
-    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
-};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::unfold;
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use run_service::layers::{Ask, InvokeError};
+use run_service::streams::{
+    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
+};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};

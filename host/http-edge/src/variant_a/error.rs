@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::layers::InvokeError;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use run_service::layers::InvokeError;
 
 use super::input::InputError;
 use crate::answer;

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::layers::{Ask, InvokeError};
-use agent_core::loop_driver::RunError;
 use agent_core::ports::JournalError;
-use agent_core::streams::{FoundRun, RunEnd, RunStreams};
 use agent_core::words::CancelOutcome;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
+use run_service::layers::{Ask, InvokeError};
+use run_service::loop_driver::RunError;
+use run_service::streams::{FoundRun, RunEnd, RunStreams};
 use serde_json::json;
 
 use super::error::Error;

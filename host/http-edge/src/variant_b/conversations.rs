@@ -3,13 +3,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::conversations::ConversationRefusal;
-use agent_core::layers::InvokeError;
 use agent_core::ports::{ConversationError, Deletion};
 use agent_core::words::{Conversation, ConversationSummary, Turn, is_conversation_id};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use run_service::conversations::ConversationRefusal;
+use run_service::layers::InvokeError;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use agent_core::conversations::ConversationRefusal;
-use agent_core::layers::InvokeError;
-use agent_core::loop_driver::RunError;
 use agent_core::ports::{ModelError, QueueError};
+use run_service::conversations::ConversationRefusal;
+use run_service::layers::InvokeError;
+use run_service::loop_driver::RunError;
 
 use super::bodies::AgentRequest;
 use super::error::Error;

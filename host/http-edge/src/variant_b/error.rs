@@ -17,13 +17,13 @@ mod tests;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use agent_core::conversations::ConversationRefusal;
 use agent_core::error_chain::ErrorChain;
-use agent_core::layers::InvokeError;
-use agent_core::loop_driver::RunError;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
 use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use run_service::conversations::ConversationRefusal;
+use run_service::layers::InvokeError;
+use run_service::loop_driver::RunError;
 use serde_json::{Value, json};
 
 pub(super) use self::admin_refusal::AdminRefusal;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::layers::Ask;
 use agent_core::ports::{JournalError, QueueError};
-use agent_core::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
+use run_service::layers::Ask;
+use run_service::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
 use serde_json::{Value, json};
 
 use super::agent_response::Success;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::health::{Check, check_all};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use run_service::health::{Check, check_all};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 

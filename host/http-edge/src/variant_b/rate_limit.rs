@@ -12,15 +12,15 @@
 use std::pin::pin;
 use std::time::SystemTime;
 
-use agent_core::layers::RateCheck;
 use agent_core::ports::{Hits, RateWindows, Window, WindowKind};
-use agent_core::shared_future::SharedFuture;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use run_service::layers::RateCheck;
+use run_service::shared_future::SharedFuture;
 
 use super::auth::{Caller, Identity};
 use super::error::{Error, Render};

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use agent_core::health::{Check, check_all};
 use agent_core::ports::{ProbeError, StoreWarning};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::StatusCode;
+use run_service::health::{Check, check_all};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use agent_core::layers::InvokeError;
 use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::layers::InvokeError;
 
 use super::agent_response::Success;
 use super::asking::Asking;

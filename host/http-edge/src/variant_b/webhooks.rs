@@ -1,11 +1,11 @@
 //! `/api/agent/jobs/{jobId}/webhook`: what became of the webhook of one's job, and sending it again; and the
 //! message that a webhook is.
 
-use agent_core::webhooks::Webhooks;
 use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::webhooks::Webhooks;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -4,8 +4,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::health::StoreFindings;
-use agent_core::ports::{Preparing, StoreWarning, ToolFault};
+use agent_core::ports::{Preparing, StoreFindings, StoreWarning, ToolFault};
 use agent_core::testing::EchoTools;
 use http::StatusCode;
 use insta::assert_snapshot;

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::observe::{Observer, Unobserved};
-use agent_core::ports::{Model, ModelError, ModelRequest};
+use agent_core::ports::{Model, ModelError, ModelRequest, Observer, Unobserved};
 use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep};

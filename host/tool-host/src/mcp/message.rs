@@ -175,7 +175,7 @@ fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::progress::LatestProgress;
+    use agent_core::testing::TestProgress;
 
     use super::*;
     use crate::egress::Scanner;
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn reports_that_were_asked_for_are_bounded_by_their_bytes() {
-        let (latest, sink) = LatestProgress::shared();
+        let (latest, sink) = TestProgress::shared();
         let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
         let mut exchange = Exchange::new(1, Some(Reports { sink: &sink, scanner: &scanner }));
         let report = |message: &str| {

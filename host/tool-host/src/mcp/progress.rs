@@ -36,14 +36,14 @@ impl Reports<'_> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::progress::LatestProgress;
+    use agent_core::testing::TestProgress;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_report_is_bounded_and_has_neither_secrets_nor_control_characters() {
-        let (latest, sink) = LatestProgress::shared();
+        let (latest, sink) = TestProgress::shared();
         let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
         let reports = Reports { sink: &sink, scanner: &scanner };
         let hand_on = |params: Value| {

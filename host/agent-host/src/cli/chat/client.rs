@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::runs::shown;
+use agent_core::terminal_text::shown;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

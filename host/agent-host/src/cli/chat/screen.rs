@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use agent_core::runs::shown;
+use agent_core::terminal_text::shown;
 use serde_json::{Value, json};
 
 use super::events::Event;

@@ -12,12 +12,12 @@ mod stores;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use agent_core::health::{Check, check_all};
 use agent_core::ports::Toolbox as _;
 use clap::Args;
 use host_setup::output::print;
 use host_setup::program::install_tls;
 use host_setup::tools::tool_host_config;
+use run_service::health::{Check, check_all};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::timeout;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::health::{Check, check_all};
 use agent_core::ports::{StoreCheck, StoreCheckError};
 use futures::future::join_all;
+use run_service::health::{Check, check_all};
 use tokio::time::timeout;
 
 use super::report::Finding;

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use agent_core::ports::RunStore;
-use agent_core::runs::{moment, shown};
+use agent_core::terminal_text::shown;
 use agent_core::words::{RunOutcome, RunQuery, RunRecord};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use run_service::runs::moment;
 use serde_json::Value;
 
 use super::store;

@@ -5,11 +5,10 @@ use parking_lot::Mutex;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use agent_core::observe::Observer;
-use agent_core::ports::RetainedKind;
-use agent_core::retention::{SweepError, Sweeper};
+use agent_core::ports::{Observer, RetainedKind};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use run_service::retention::{SweepError, Sweeper};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use agent_core::ports::RunStore;
-use agent_core::runs::TimelineTail;
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use anyhow::{Context as _, bail};
+use run_service::runs::TimelineTail;
 use tokio::time::sleep;
 
 use super::store;

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_core::health::StoreFindings;
-use agent_core::ports::StoreWarning;
+use agent_core::ports::{StoreFindings, StoreWarning};
 use futures::future::pending;
 use tokio::sync::watch;
 use uuid::Uuid;

@@ -16,9 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::exponential;
-use agent_core::health::StoreFindings;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
-use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal, StoreFindings};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;

@@ -17,8 +17,9 @@ mod tool_audit;
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{DropStep, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
-use agent_core::retention::Bounds;
+use agent_core::ports::{
+    DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, SweepTime,
+};
 use async_trait::async_trait;
 
 use self::partitions::{LargeTables, make_months_ahead};
@@ -30,18 +31,18 @@ use super::{SqlPool, from_ms, reading};
 pub struct SqlRetention {
     pool: SqlPool,
     kind: RetainedKind,
-    bounds: Bounds,
+    bounds: RetentionBounds,
 }
 
 impl SqlRetention {
     /// What the database has of that kind. Its tables are made by `SqlPool::migrate`.
     pub fn new(pool: SqlPool, kind: RetainedKind) -> Self {
-        Self { pool, kind, bounds: Bounds::default() }
+        Self { pool, kind, bounds: RetentionBounds::default() }
     }
 
     /// By these bounds: on PostgreSQL runs that are kept for 28 days or longer, whatever their number, stay
     /// until their month is over, and go with it.
-    pub fn with_bounds(self, bounds: Bounds) -> Self {
+    pub fn with_bounds(self, bounds: RetentionBounds) -> Self {
         Self { bounds, ..self }
     }
 

@@ -14,8 +14,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::DropStep;
-use agent_core::retention::Bounds;
+use agent_core::ports::{DropStep, RetentionBounds};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -104,7 +103,7 @@ impl Month {
 }
 
 /// Whether runs wait for the end of their month. A number of runs to keep is kept row by row.
-pub(super) fn are_dropped_whole(bounds: Bounds) -> bool {
+pub(super) fn are_dropped_whole(bounds: RetentionBounds) -> bool {
     bounds.count.is_none() && bounds.age.is_some_and(|age| age >= LEAST_AGE)
 }
 

@@ -4,10 +4,10 @@
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
-use agent_core::health::{Check, check_all};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::health::{Check, check_all};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -5,7 +5,6 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
-use agent_core::direct_calls::ToolChanges;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use futures::stream::unfold;
 use http::HeaderMap;
 use rmcp::model::ProtocolVersion;
+use run_service::direct_calls::ToolChanges;
 use tokio::time::{Instant, timeout};
 
 use super::super::error::McpRefusal;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::layers::InvokeError;
 use http::StatusCode;
 use rmcp::model::ProtocolVersion;
+use run_service::layers::InvokeError;
 use serde_json::{Value, json};
 
 use super::super::error::McpRefusal;

@@ -4,9 +4,9 @@
 //! words of all replies are sent, with a blank line between two of them. Calls of the agent's own tools have
 //! no chunks: the `tool_calls` of a chunk are for the client to carry out.
 
-use agent_core::layers::Answer;
-use agent_core::live::Delta;
 use agent_core::words::Event;
+use run_service::layers::RunAnswer;
+use run_service::live::Delta;
 use serde_json::{Value, json};
 
 use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, tool_calls};
@@ -96,7 +96,7 @@ impl WriteRun for ChatChunks {
         self.has_replied = true;
     }
 
-    fn ended(&mut self, out: &mut String, answer: &Answer) {
+    fn ended(&mut self, out: &mut String, answer: &RunAnswer) {
         let result = &answer.result;
         // One that was kept has no events.
         if !self.has_replied && !result.output.is_empty() {

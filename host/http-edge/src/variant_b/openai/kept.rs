@@ -3,8 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use agent_core::conversations::{Conversations, appended, is_kept, said};
 use agent_core::words::{AgentResult, Message, Turn};
+use run_service::conversations::{Conversations, appended, is_kept, said};
 use serde_json::Value;
 
 /// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of

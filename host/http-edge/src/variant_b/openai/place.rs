@@ -2,9 +2,9 @@
 //!
 //! A conversation is one of `/api/agent/conversations`.
 
-use agent_core::conversations::{InConversation, in_front};
-use agent_core::layers::Ask;
 use agent_core::words::{Turn, is_conversation_id};
+use run_service::conversations::{InConversation, in_front};
+use run_service::layers::Ask;
 use serde_json::{Value, json};
 
 use super::super::auth::Caller;

@@ -9,14 +9,14 @@ mod variant_b;
 
 use std::sync::Arc;
 
-use agent_core::layers::{Agent, Invoke};
 use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
-use agent_core::words::{Limits, ModelReply};
+use agent_core::words::{ModelReply, RunLimits};
 use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http_edge::{Edge, Hosts, Latch, Origins, Settings, VariantA};
+use run_service::layers::{Agent, Invoke};
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
@@ -38,7 +38,7 @@ impl Service {
             model: Arc::new(ScriptedModel::new(script)),
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(TestJournal::default()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         })
     }

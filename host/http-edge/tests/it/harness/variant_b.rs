@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use agent_core::conversations::Conversations;
-use agent_core::direct_calls::DirectCalls;
-use agent_core::jobs::Jobs;
-use agent_core::layers::Invoke;
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, RunStore, ToolAdmin};
 use agent_core::testing::{TestConversations, TestRuns, TokioSpawn};
 use axum::body::Body;
 use http::header::IF_MATCH;
 use http::{HeaderValue, Request};
 use http_edge::{Claims, Edge, Tokens, VariantB};
+use run_service::conversations::Conversations;
+use run_service::direct_calls::DirectCalls;
+use run_service::jobs::Jobs;
+use run_service::layers::Invoke;
 
 pub(crate) use cluster::FakeCluster;
 pub(crate) use tools::{APPROVED, WAITING};

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::conversations::Conversations;
-use agent_core::layers::Conversed;
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::{ScriptedInvoke, TestConversations, TokioSpawn};
+use agent_core::testing::{TestConversations, TokioSpawn};
 use agent_core::words::{ConversationKey, Message};
 use axum::body::Body;
 use http::StatusCode;
 use insta::assert_snapshot;
+use run_service::conversations::Conversations;
+use run_service::layers::Conversed;
+use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Fakes, b, bearer, idempotency_over, request};

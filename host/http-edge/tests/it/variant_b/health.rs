@@ -96,7 +96,7 @@ async fn a_background_task_that_broke_off_is_not_ready() {
 
 #[tokio::test]
 async fn what_a_stores_settings_cost_is_reported_and_one_that_must_not_be_used_is_not_ready() {
-    let findings = agent_core::health::StoreFindings::default();
+    let findings = agent_core::ports::StoreFindings::default();
     let fakes = Fakes::configured(Answers, |edge| {
         edge.readiness = edge.readiness.clone().with_stores(findings.clone());
     });

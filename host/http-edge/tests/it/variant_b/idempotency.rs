@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_core::layers::{self, Ask, Invoke, InvokeError};
 use async_trait::async_trait;
 use axum::body::Body;
 use http::{Request, StatusCode};
+use run_service::layers::{self, Ask, Invoke, InvokeError};
 use tokio::sync::Notify;
 
 use crate::harness::{
@@ -140,7 +140,7 @@ struct Held {
 
 #[async_trait]
 impl Invoke for Held {
-    async fn invoke(&self, ask: Ask) -> Result<layers::Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
         self.asked.notify_one();
         self.gate.notified().await;
         Answers.invoke(ask).await

@@ -5,7 +5,6 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::direct_calls::DirectCalls;
 use agent_core::ports::{ToolFault, ToolSet, Toolbox};
 use agent_core::testing::EchoTools;
 use agent_core::words::Principal;
@@ -14,6 +13,7 @@ use futures::StreamExt as _;
 use http::{Request, StatusCode};
 use http_edge::{Hosts, Origins};
 use insta::assert_snapshot;
+use run_service::direct_calls::DirectCalls;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt as _;

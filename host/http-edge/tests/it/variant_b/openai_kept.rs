@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::conversations::Conversations;
-use agent_core::layers::{Agent, Conversed, Invoke};
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
-    EchoTools, ScriptedInvoke, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
+    EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{ConversationKey, Limits, Message, ModelReply};
+use agent_core::words::{ConversationKey, Message, ModelReply, RunLimits};
 use axum::body::Body;
 use http::StatusCode;
+use run_service::conversations::Conversations;
+use run_service::layers::{Agent, Conversed, Invoke};
+use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use super::openai::{RESPONSES, events};
@@ -136,7 +137,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let (fakes, _store) = service(agent);
@@ -168,7 +169,7 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let (fakes, _store) = service(agent);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::live::LiveRuns;
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, RunStore as _};
-use agent_core::streams::{RunStores, RunStreams};
 use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
     Event, JobData, JobStatus, RunOutcome, RunRecord, StopReason, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use http::StatusCode;
+use run_service::live::LiveRuns;
+use run_service::streams::{RunStores, RunStreams};
 use serde_json::{Value, json};
 
 use crate::harness::{Answers, Fakes, FixedProbe, Log, b};

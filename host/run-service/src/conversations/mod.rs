@@ -1,0 +1,135 @@
+//! Kept conversations: what was said in earlier runs of a user, put in front of the next one.
+//!
+//! ```text
+//! conversations.hold(key, owner)  -> Held    claims it: one run at a time is part of a conversation
+//! held.history(…)                            what was said before, in front of the run
+//! held.while_running(run)                    the claim is renewed as long as the run goes on
+//! held.append(turn) / held.release()         the run ended well / it did not
+//! ```
+//!
+//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. Its owner is one attempt:
+//! a later attempt at the same job takes it over, and the one that was replaced changes nothing from then on.
+//! A turn is appended once, by its id: the run of a job that was taken up after its worker died finds its own
+//! turn if that was appended already. How a turn changes a conversation is in `turns.rs`, without I/O.
+//!
+//! An id belongs to its user's namespace: users choose ids, so that of somebody else says nothing and hides
+//! nothing, and the first request with an id begins the conversation.
+
+mod held;
+mod refusal;
+mod turns;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn,
+};
+use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
+pub use held::Held;
+pub use refusal::ConversationRefusal;
+pub use turns::{appended, in_front, is_kept, said};
+
+/// The conversation that a run is part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InConversation {
+    /// Id of the conversation, in the namespace of the run's user.
+    pub id: String,
+    /// Names the turn that the run makes; absent: the run's id does.
+    pub turn_id: Option<String>,
+    /// The last turn that the caller has seen, if the caller has looked: the run is refused when there is
+    /// another one by now. The inner absence is a conversation without turns.
+    pub seen: Option<Option<String>>,
+}
+
+impl InConversation {
+    /// The conversation of a job.
+    pub fn of_job(id: String) -> Self {
+        Self { id, turn_id: None, seen: None }
+    }
+}
+
+/// The conversations of a store. Clones are the same.
+#[derive(Clone)]
+pub struct Conversations {
+    store: Arc<dyn ConversationStore>,
+    /// Gives claims back whose run was dropped.
+    spawn: Arc<dyn Spawn>,
+}
+
+impl Conversations {
+    pub fn new(store: Arc<dyn ConversationStore>, spawn: Arc<dyn Spawn>) -> Self {
+        Self { store, spawn }
+    }
+
+    /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is
+    /// none.
+    pub async fn hold(&self, user_id: &str, id: &str, owner: &str) -> Result<Held, ConversationRefusal> {
+        let key = ConversationKey::conversation(user_id, id);
+        // Before the store is asked: a future that is dropped then may have claimed it.
+        let mut held = Held::new(self.store.clone(), self.spawn.clone(), (user_id, id), owner);
+        match self.store.claim(key, owner, ClaimTerms::default()).await {
+            Ok(ConversationClaim::Claimed(turns)) => {
+                held.turns = turns;
+                Ok(held)
+            }
+            Ok(ConversationClaim::Busy) => {
+                held.forget();
+                Err(ConversationRefusal::Busy)
+            }
+            Ok(ConversationClaim::TooMany) => {
+                held.forget();
+                Err(ConversationRefusal::TooMany)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A conversation of that user. One whose first run is under way has no turns.
+    pub async fn read(&self, user_id: &str, id: &str) -> Result<Option<Conversation>, ConversationError> {
+        self.store.read(ConversationKey::conversation(user_id, id)).await
+    }
+
+    /// Conversations of that user, the one first that was last appended to. `after` is the last one of the
+    /// page before.
+    pub async fn list(
+        &self,
+        user_id: &str,
+        limit: u32,
+        after: Option<(SystemTime, &str)>,
+    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+        self.store.list(user_id, limit, after).await
+    }
+
+    /// Deletes a conversation of that user.
+    pub async fn delete(&self, user_id: &str, id: &str) -> Result<Deletion, ConversationError> {
+        self.store.delete(ConversationKey::conversation(user_id, id)).await
+    }
+
+    /// Keeps a response for that user, with everything that was said until then.
+    pub async fn keep_response(
+        &self,
+        user_id: &str,
+        id: &str,
+        turns: &[Turn],
+        shown: &str,
+    ) -> Result<(), ConversationError> {
+        self.store.put(ConversationKey::response(user_id, id), turns, shown, MOST_RESPONSES).await
+    }
+
+    /// A response of that user.
+    pub async fn response(&self, user_id: &str, id: &str) -> Result<Option<Conversation>, ConversationError> {
+        self.store.read(ConversationKey::response(user_id, id)).await
+    }
+
+    /// Deletes a response of that user. Those that go on from it stay as they are.
+    pub async fn delete_response(&self, user_id: &str, id: &str) -> Result<Deletion, ConversationError> {
+        self.store.delete(ConversationKey::response(user_id, id)).await
+    }
+}
+
+impl std::fmt::Debug for Conversations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversations").finish_non_exhaustive()
+    }
+}

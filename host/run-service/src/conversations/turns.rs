@@ -1,0 +1,273 @@
+//! How a turn changes a conversation, and what of it is put in front of a run. No I/O.
+
+use agent_core::words::{MOST_CONVERSATION_BYTES, MOST_TURNS, Message, StopReason, Turn, cut};
+
+/// What a model is told of a call whose answer nobody gave: providers refuse a call without one.
+const UNANSWERED: &str = "{\"error\":\"the caller gave no answer to this call\"}";
+
+/// Whether a run that ended for that reason becomes a turn. What was cancelled, refused or empty would only
+/// be in the way.
+pub fn is_kept(reason: StopReason) -> bool {
+    match reason {
+        StopReason::Completed
+        | StopReason::MaxIterations
+        | StopReason::TokenBudget
+        | StopReason::MaxTokens
+        | StopReason::ToolCalls => true,
+        StopReason::ContentFilter | StopReason::EmptyReply | StopReason::Cancelled => false,
+    }
+}
+
+/// The messages of a turn: what its caller said, without instructions, and the transcript of its run.
+pub fn said(by_caller: &[Message], transcript: &[Message]) -> Vec<Message> {
+    let is_said = |message: &&Message| !matches!(message, Message::System { .. });
+    by_caller.iter().chain(transcript).filter(is_said).cloned().collect()
+}
+
+/// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest
+/// turns; and of a turn that is too large by itself its images, then everything but the beginning of its
+/// first message and of its last reply. Where an image was, its name stays.
+pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
+    const MOST: usize = MOST_CONVERSATION_BYTES / 2;
+    let turn = if bytes(&turn) > MOST { without_images(turn) } else { turn };
+    let turn = if bytes(&turn) > MOST { shortened(turn) } else { turn };
+    turns.push(turn);
+    leave_out_images(&mut turns);
+    let sizes: Vec<usize> = turns.iter().map(bytes).collect();
+    let mut total: usize = sizes.iter().sum();
+    let mut left_out = 0;
+    while turns.len() - left_out > 1
+        && (turns.len() - left_out > MOST_TURNS
+            || total > MOST_CONVERSATION_BYTES
+            || begins_with_answer(turns.get(left_out)))
+    {
+        total -= sizes.get(left_out).copied().unwrap_or_default();
+        left_out += 1;
+    }
+    turns.drain(..left_out);
+    turns
+}
+
+/// Puts names in the place of the oldest images while the turns are too large. Words are kept for longer:
+/// they are smaller. The newest turn keeps its own.
+fn leave_out_images(turns: &mut [Turn]) {
+    if !turns.iter().any(has_images) {
+        return;
+    }
+    let mut total: usize = turns.iter().map(bytes).sum();
+    let Some((_newest, older)) = turns.split_last_mut() else { return };
+    for turn in older.iter_mut().filter(|turn| has_images(turn)) {
+        if total <= MOST_CONVERSATION_BYTES {
+            return;
+        }
+        let before = bytes(turn);
+        *turn = without_images(turn.clone());
+        total -= before.saturating_sub(bytes(turn));
+    }
+}
+
+fn has_images(turn: &Turn) -> bool {
+    turn.messages.iter().any(|message| message.images() > 0)
+}
+
+fn without_images(mut turn: Turn) -> Turn {
+    for message in &mut turn.messages {
+        if let Message::User { content } = message {
+            *content = content.without_images();
+        }
+    }
+    turn
+}
+
+/// An answer to a call of a turn before it says nothing without that call.
+fn begins_with_answer(turn: Option<&Turn>) -> bool {
+    matches!(turn.and_then(|turn| turn.messages.first()), Some(Message::Tool { .. }))
+}
+
+fn bytes(turn: &Turn) -> usize {
+    // Messages can always be written.
+    serde_json::to_vec(turn).map_or(0, |json| json.len())
+}
+
+fn shortened(mut turn: Turn) -> Turn {
+    // Escaped as JSON a character takes up to six bytes.
+    const MOST: usize = MOST_CONVERSATION_BYTES / 32;
+    let is_reply = |message: &&Message| matches!(message, Message::Assistant { .. });
+    let asked = turn.messages.iter().find(|message| matches!(message, Message::User { .. }));
+    let asked = match asked {
+        Some(Message::User { content }) => {
+            Some(Message::User { content: beginning(&content.text(), MOST).into() })
+        }
+        _ => None,
+    };
+    let reply = match turn.messages.iter().rev().find(is_reply) {
+        Some(Message::Assistant { content, .. }) => {
+            Some(Message::Assistant { content: beginning(content, MOST), tool_calls: vec![] })
+        }
+        _ => None,
+    };
+    turn.messages = asked.into_iter().chain(reply).collect();
+    turn
+}
+
+fn beginning(text: &str, most: usize) -> String {
+    let mut beginning = text.to_owned();
+    cut(&mut beginning, most);
+    beginning
+}
+
+/// What a run is begun with whose caller says `own`: what was said in the turns, what the caller says, and
+/// the caller's instructions, which are those of this run alone.
+pub fn in_front(turns: &[Turn], own: &[Message]) -> Vec<Message> {
+    let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
+    let mut history = history_of(turns, own);
+    history.extend(own.iter().filter(is_instruction).cloned());
+    history
+}
+
+/// What was said in these turns, as a history in front of a run. Calls that nobody answered are answered,
+/// unless `own`, which the caller says now, begins with the answers.
+fn history_of(turns: &[Turn], own: &[Message]) -> Vec<Message> {
+    let mut history: Vec<Message> = Vec::new();
+    let mut open: Vec<(String, String)> = Vec::new();
+    let said = turns.iter().flat_map(|turn| &turn.messages).chain(own);
+    for message in said {
+        match message {
+            Message::System { .. } => continue,
+            Message::Tool { tool_call_id, .. } => {
+                let Some(place) = open.iter().position(|(id, _)| id == tool_call_id) else { continue };
+                open.remove(place);
+            }
+            Message::User { .. } | Message::Assistant { .. } => {
+                history.extend(open.drain(..).map(unanswered));
+                if let Message::Assistant { tool_calls, .. } = message {
+                    open = tool_calls.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
+                }
+            }
+        }
+        history.push(message.clone());
+    }
+    history.extend(open.drain(..).map(unanswered));
+    history
+}
+
+fn unanswered((tool_call_id, name): (String, String)) -> Message {
+    Message::Tool { tool_call_id, name, content: UNANSWERED.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::check_conversation;
+    use agent_core::words::{ContentPart, Image, ToolCall, UserContent};
+    use serde_json::json;
+
+    use super::*;
+
+    fn user(content: &str) -> Message {
+        Message::User { content: content.into() }
+    }
+
+    fn reply(content: &str) -> Message {
+        Message::Assistant { content: content.into(), tool_calls: vec![] }
+    }
+
+    fn calls(id: &str) -> Message {
+        let call = ToolCall { id: id.into(), name: "f".into(), arguments: json!({}) };
+        Message::Assistant { content: String::new(), tool_calls: vec![call] }
+    }
+
+    fn answers(id: &str) -> Message {
+        Message::Tool { tool_call_id: id.into(), name: "f".into(), content: "1".into() }
+    }
+
+    fn turn(id: &str, messages: Vec<Message>) -> Turn {
+        Turn { id: id.into(), run_id: format!("run_{id}"), at: 1, messages }
+    }
+
+    fn ids(turns: &[Turn]) -> Vec<&str> {
+        turns.iter().map(|turn| turn.id.as_str()).collect()
+    }
+
+    #[test]
+    fn the_oldest_turns_go_when_there_are_too_many() {
+        let mut turns = vec![];
+        for number in 0..=MOST_TURNS {
+            turns = appended(turns, turn(&number.to_string(), vec![user("q"), reply("a")]));
+        }
+        assert_eq!((turns.len(), ids(&turns)[0]), (MOST_TURNS, "1"));
+    }
+
+    #[test]
+    fn the_oldest_turns_go_when_they_are_too_large_and_the_newest_stays() {
+        let third = "x".repeat(MOST_CONVERSATION_BYTES / 3);
+        let mut turns = vec![];
+        for id in ["a", "b", "c"] {
+            turns = appended(turns, turn(id, vec![user(&third), reply("a")]));
+        }
+        assert_eq!(ids(&turns), ["b", "c"]);
+        let huge = "é".repeat(MOST_CONVERSATION_BYTES);
+        let transcript = vec![user(&huge), calls("1"), answers("1"), reply(&huge)];
+        turns = appended(turns, turn("d", transcript));
+        let newest = turns.last().unwrap();
+        assert_eq!((newest.id.as_str(), newest.messages.len()), ("d", 2));
+        assert!(turns.iter().map(bytes).sum::<usize>() <= MOST_CONVERSATION_BYTES);
+    }
+
+    #[test]
+    fn images_go_before_words_the_oldest_first() {
+        let image = |bytes: usize| {
+            let url = format!("data:image/png;base64,{}", "A".repeat(bytes / 4 * 4));
+            let parts = vec![
+                ContentPart::Text { text: "which?".into() },
+                ContentPart::Image(Image::new(&url, None).unwrap()),
+            ];
+            Message::User { content: UserContent::of_parts(parts) }
+        };
+        let images = |turns: &[Turn]| turns.iter().map(has_images).collect::<Vec<_>>();
+        let third = MOST_CONVERSATION_BYTES / 3;
+        let mut turns = vec![];
+        for id in ["a", "b", "c", "d"] {
+            turns = appended(turns, turn(id, vec![image(third), reply("a")]));
+        }
+        assert_eq!((ids(&turns), images(&turns)), (vec!["a", "b", "c", "d"], vec![false, false, true, true]));
+        assert_eq!(turns[0].messages[0], user("which?\n[image image/png, 64 KiB]"));
+        // Too large by itself.
+        turns = appended(turns, turn("e", vec![image(2 * third), reply("a")]));
+        assert_eq!(turns[4].messages, [user("which?\n[image image/png, 128 KiB]"), reply("a")]);
+        assert_eq!(images(&turns), [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn an_answer_goes_with_its_call() {
+        let third = "x".repeat(MOST_CONVERSATION_BYTES / 3);
+        let mut turns = appended(vec![], turn("a", vec![user(&third), calls("1")]));
+        turns = appended(turns, turn("b", vec![answers("1"), reply("done")]));
+        turns = appended(turns, turn("c", vec![user(&third), reply("a")]));
+        assert_eq!(ids(&turns), ["a", "b", "c"]);
+        turns = appended(turns, turn("d", vec![user(&third), reply("a")]));
+        assert_eq!(ids(&turns), ["c", "d"]);
+    }
+
+    #[test]
+    fn a_history_has_no_call_without_an_answer() {
+        let open = [turn("a", vec![user("q"), calls("1")])];
+        let own = [answers("1")];
+        assert_eq!(history_of(&open, &own), [user("q"), calls("1"), answers("1")]);
+        for (own, length) in [(vec![], 3), (vec![user("never mind")], 4), (vec![answers("2")], 3)] {
+            let history = history_of(&open, &own);
+            check_conversation(&history);
+            assert_eq!(history.len(), length, "{history:?}");
+            let Some(Message::Tool { tool_call_id, content, .. }) = history.get(2) else {
+                panic!("{history:?}")
+            };
+            assert_eq!((tool_call_id.as_str(), content.as_str()), ("1", UNANSWERED));
+        }
+        assert_eq!(history_of(&[], &[]), []);
+    }
+
+    #[test]
+    fn a_turn_has_no_instructions() {
+        let told = Message::System { content: "be kind".into() };
+        assert_eq!(said(&[told, answers("1")], &[reply("a")]), [answers("1"), reply("a")]);
+    }
+}

@@ -1,0 +1,89 @@
+//! The calls that a tool makes of the caller's other tools when it is called outside of runs: bounded as in a
+//! run, not journaled, and never nested deeper than one.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use agent_core::agent_loop::refusal;
+use agent_core::ports::{NestedTools, ToolRequest, ToolSet};
+use agent_core::words::{ToolCall, ToolReceipt, ToolReturn};
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tracing::{Instrument as _, Span};
+
+use crate::loop_driver::nested_bounds::{self, MOST_OF_A_CALL};
+use crate::loop_driver::{CALLS_AT_ONCE, gen_ai};
+
+/// The caller's other tools, for one call.
+pub(super) struct NestedCalls<'a> {
+    tools: &'a dyn ToolSet,
+    outer: ToolRequest<'a>,
+    /// The outer call's: the spans of its calls are within it, whoever polls them.
+    span: Span,
+    turns: Semaphore,
+    made: AtomicU32,
+    /// Whether one of them went to a component that can tell users apart.
+    per_user: AtomicBool,
+}
+
+impl<'a> NestedCalls<'a> {
+    /// Calls on behalf of `outer`.
+    pub(super) fn new(tools: &'a dyn ToolSet, outer: ToolRequest<'a>) -> Self {
+        Self {
+            tools,
+            outer,
+            span: Span::current(),
+            turns: Semaphore::new(CALLS_AT_ONCE),
+            made: AtomicU32::new(0),
+            per_user: AtomicBool::new(false),
+        }
+    }
+
+    /// Puts what the calls came to into the outer call's receipt.
+    pub(super) fn sign(&self, receipt: &mut ToolReceipt) {
+        receipt.nested = self.made.load(Relaxed);
+        receipt.detail_mut().per_user |= self.per_user.load(Relaxed);
+    }
+
+    /// The number of another call, if there may be one.
+    fn take_number(&self) -> Option<u32> {
+        self.made.fetch_update(Relaxed, Relaxed, |made| (made < MOST_OF_A_CALL).then_some(made + 1)).ok()
+    }
+
+    async fn answer(&self, call: &ToolCall) -> ToolReturn {
+        let catalog = self.tools.catalog();
+        if let Some(refusal) = refusal::unfit(catalog, call) {
+            return refusal;
+        }
+        if !catalog.nestable().any(|tool| tool.name == call.name) {
+            return nested_bounds::calls_tools_itself(call);
+        }
+        // The semaphore is never closed, so there always is a permit.
+        let _turn = self.turns.acquire().await;
+        let span = self.span.in_scope(|| gen_ai::execute_tool(call));
+        let request = ToolRequest { call_id: &call.id, call, nested: None, ..self.outer };
+        let answer = self.tools.call(request).instrument(span.clone()).await;
+        gen_ai::tool_ended(&span, &answer);
+        answer
+    }
+}
+
+#[async_trait]
+impl NestedTools for NestedCalls<'_> {
+    fn names(&self) -> Vec<String> {
+        self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+        let name = nested_bounds::shortened(name);
+        let Some(number) = self.take_number() else {
+            return nested_bounds::one_too_many(name, &format!("one call may make {MOST_OF_A_CALL}"));
+        };
+        let id = format!("{}.{number}", self.outer.call_id);
+        let answer = match nested_bounds::read(id, name, arguments) {
+            Ok(call) => self.answer(&call).await,
+            Err(too_long) => too_long,
+        };
+        self.per_user.fetch_or(answer.receipt.is_per_user(), Relaxed);
+        answer
+    }
+}

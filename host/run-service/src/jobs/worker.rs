@@ -1,0 +1,471 @@
+//! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how
+//! that ended.
+//!
+//! What does not belong here: what an end means for the job (`retry_or_fail.rs`), and how a run is resumed
+//! (`loop_driver/`).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::agent_loop::{attempts_without_progress, hand_backs_without_progress};
+use agent_core::backoff::Backoff;
+use agent_core::circuit_breaker::SharedCircuit;
+use agent_core::error_chain::ErrorChain;
+use agent_core::ports::queue::LEASE;
+use agent_core::ports::{
+    AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
+};
+use agent_core::trace;
+use agent_core::words::{Event, JobData};
+use futures::FutureExt;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, error_span, info, warn};
+
+use super::Jobs;
+use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
+use super::retry_or_fail::{Disposition, End, Provider};
+use super::spans;
+use super::wakeups::{JobSignals, Running};
+use crate::conversations::InConversation;
+use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
+use crate::live::LiveRuns;
+use crate::loop_driver::{RunClaim, RunControl, RunError};
+use crate::outage::Outage;
+
+/// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
+/// learns that its job was cancelled elsewhere. All leases of a process are renewed at the same moments, so
+/// that its queue can make one command of them.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+/// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a
+/// moment, and no other worker may drive the run meanwhile.
+const STOP_BEFORE: Duration = Duration::from_millis(250);
+
+/// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
+const STEP_GRACE: Duration = Duration::from_secs(20);
+
+/// How long the queue and the journal may take for their last words when the process ends or a job is
+/// cancelled.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How long one call of a store may take.
+const CALL_LIMIT: Duration = LEASE;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The dependencies of a worker.
+pub struct WorkerContext {
+    /// Names this process; unique among those that live.
+    pub name: String,
+    /// The permits for runs, shared with requests.
+    pub admission: Admission,
+    /// Runs the agent on behalf of jobs, going on where their journals end. Its calls pass through `circuit`.
+    pub agent: Arc<dyn Invoke>,
+    /// The provider's circuit, shared with requests: while it is open no jobs are claimed.
+    pub circuit: SharedCircuit,
+    /// The journals of these runs.
+    pub journal: Arc<dyn Journal>,
+    /// Counts how attempts end.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// Works off the jobs of a queue.
+pub struct Worker {
+    queue: Arc<dyn JobQueue>,
+    signals: JobSignals,
+    live: LiveRuns,
+    context: WorkerContext,
+    provider: ProviderOutage,
+    outage: Outage,
+    /// From when the moments are counted at which leases are renewed.
+    began: Instant,
+}
+
+/// A job that this worker holds, and its right to run one.
+struct Claimed {
+    claim: Claim,
+    permit: ClaimPermit,
+}
+
+/// What an attempt came to for the worker.
+struct Attempted {
+    /// Whether the next job may fare well.
+    fared_well: bool,
+    /// The next job, if it was claimed with the end of this one.
+    next: Option<Claimed>,
+}
+
+impl Worker {
+    /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
+    pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
+        let provider = ProviderOutage::new(context.circuit.clone());
+        let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
+        Self { queue, signals, live, context, provider, outage: Outage::default(), began: Instant::now() }
+    }
+
+    /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
+    /// is dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
+    pub async fn work(&self, stopping: CancellationToken) {
+        let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+        let mut next = None;
+        while next.is_some() || !stopping.is_cancelled() {
+            let claimed = match next.take() {
+                // Claimed with the end of the last one.
+                Some(claimed) => Ok(Some(claimed)),
+                None => match self.permit(&stopping).await {
+                    Some(permit) => {
+                        self.claim(&stopping).await.map(|claim| Some(Claimed { claim: claim?, permit }))
+                    }
+                    None => break,
+                },
+            };
+            let fared_well = match claimed {
+                Ok(None) => true,
+                Ok(Some(claimed)) => {
+                    let attempted = self.attempt_traced(claimed, &stopping).await;
+                    next = attempted.next;
+                    attempted.fared_well
+                }
+                Err(error) => {
+                    self.queue_fails(&error);
+                    false
+                }
+            };
+            if fared_well {
+                pause.reset();
+            } else {
+                tokio::select! {
+                    () = sleep(pause.next()) => {}
+                    () = stopping.cancelled() => {}
+                }
+            }
+        }
+    }
+
+    /// Waits until a job may be claimed; `None` when the worker stops instead.
+    ///
+    /// Wait for a permit before claiming: a job claimed without one would sit here under our lease while
+    /// another worker is idle. The permit is given back at once, so the run itself may still have to wait for
+    /// one.
+    async fn permit(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
+        let may_claim = async {
+            let permit = self.provider.claim_permit().await;
+            self.context.admission.available().await;
+            permit
+        };
+        tokio::select! {
+            permit = may_claim => Some(permit),
+            () = stopping.cancelled() => None,
+        }
+    }
+
+    /// A permit without waiting. None while the provider fails: then one job at a time is a trial.
+    fn permit_now(&self, stopping: &CancellationToken) -> Option<ClaimPermit> {
+        let may_run = !stopping.is_cancelled() && self.context.admission.is_available();
+        if may_run { self.provider.claim_permit_now() } else { None }
+    }
+
+    /// Claims the next job, if there is one soon.
+    ///
+    /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the
+    /// lease expires. So shutdown lets it finish.
+    async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
+        let claim = tokio::select! {
+            claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,
+            () = after(stopping, CLAIM_PATIENCE * 2) => return Ok(None),
+        };
+        self.queue_works();
+        Ok(claim)
+    }
+
+    async fn attempt_traced(&self, claimed: Claimed, stopping: &CancellationToken) -> Attempted {
+        let Claimed { claim, permit } = claimed;
+        // Of that level so that every line has it, whatever `LOG_LEVEL` says.
+        let span = error_span!("job", job_id = claim.job_id);
+        if let Some(context) = claim.trace {
+            trace::continue_from(&span, context);
+        }
+        let traced = spans::process(&claim, &span);
+        self.attempt(&claim, permit, stopping).instrument(traced).instrument(span).await
+    }
+
+    /// Makes one attempt at a job.
+    async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> Attempted {
+        let began = Instant::now();
+        let user_id = claim.data.as_ref().map_or("", |data| &data.user_id);
+        let running = self.signals.begin(&claim.job_id, user_id);
+        let end = match &claim.data {
+            Ok(data) => self.run(claim, data, &running, stopping).await,
+            Err(problem) => End::Unreadable(problem.clone()),
+        };
+        let mut disposition = end.disposition();
+        let spared = match disposition.provider {
+            Provider::Answered => {
+                self.provider.answered();
+                false
+            }
+            Provider::Failed(fault) => self.provider.failed(&permit, fault, began, &claim.run_id),
+            Provider::Unknown => false,
+        };
+        // Given back before the queue is told, so that the next trial need not wait for that.
+        drop(permit);
+        if disposition.is_excused {
+            let hand_backs = self.excuse(claim).await;
+            if spared && hand_backs < MOST_HAND_BACKS {
+                let asked = disposition.provider.retry_after();
+                disposition =
+                    disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
+            }
+        }
+        let mut next = None;
+        if let Some(attempt_end) = &disposition.end {
+            let wanted = if disposition.pause { None } else { self.permit_now(stopping) };
+            match self.finish(claim, attempt_end, wanted.is_some(), stopping).await {
+                Some(claimed) => next = claimed.zip(wanted).map(|(claim, permit)| Claimed { claim, permit }),
+                None => disposition.outcome = AttemptOutcome::Lost,
+            }
+        }
+        // Whoever begins to wait from now on looks at the job, and those who wait are woken.
+        drop(running);
+        spans::processed(disposition.outcome);
+        report(claim, &end, &disposition);
+        self.context.observer.attempt_ended(disposition.outcome, began.elapsed());
+        Attempted { fared_well: !disposition.pause, next }
+    }
+
+    /// Drives the run. When this returns, nothing of it goes on.
+    async fn run(
+        &self,
+        claim: &Claim,
+        data: &JobData,
+        running: &Running,
+        stopping: &CancellationToken,
+    ) -> End {
+        let cancel = CancellationToken::new();
+        // A run that panics must not take the worker with it.
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
+        let mut run = std::pin::pin!(run);
+        let end = tokio::select! {
+            biased;
+            () = running.cancelled() => End::Cancelled,
+            end = self.hold(claim) => end,
+            answer = &mut run => End::Ran(answer.unwrap_or(Err(RunError::Panicked.into()))),
+            () = after(stopping, STEP_GRACE) => End::OutOfTime,
+        };
+        if matches!(end, End::Cancelled) {
+            // Model and tools are dropped at once. What is left is for the run to write down what it had
+            // cost, well within the lease.
+            cancel.cancel();
+            let _ = timeout(LAST_WORDS, run).await;
+        }
+        end
+    }
+
+    async fn invoke(
+        &self,
+        claim: &Claim,
+        data: &JobData,
+        stopping: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<RunAnswer, InvokeError> {
+        let _permit = tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Err(RunError::Stopped.into()),
+            () = cancel.cancelled() => return Err(RunError::Stopped.into()),
+            permit = self.context.admission.acquire() => permit,
+        };
+        let ask = Ask {
+            run_id: claim.run_id.clone(),
+            principal: data.principal(),
+            conversation: data.conversation_id.clone().map(InConversation::of_job),
+            claim: Some(RunClaim {
+                job_id: claim.job_id.clone(),
+                epoch: claim.epoch,
+                earlier: claim.earlier,
+                // The turn of a conversation is appended before the queue is told, which may fail and hand
+                // the job back.
+                last_may_wait: data.conversation_id.is_none(),
+                stop: stopping.clone(),
+            }),
+            control: RunControl {
+                cancel: Some(cancel.clone()),
+                live: Some(self.live.run(&claim.run_id)),
+                ..RunControl::default()
+            },
+            ..Ask::new(claim.job_id.clone(), data.query.clone())
+        };
+        self.context.agent.invoke(ask).await
+    }
+
+    /// Renews the lease until the job is not ours any more.
+    async fn hold(&self, claim: &Claim) -> End {
+        // Both count from before the store was asked: a store that takes its time shortens neither the lease
+        // that we may rely on nor the time until it is renewed.
+        let mut asked = Instant::from_std(claim.leased_at);
+        let mut held_until = asked + LEASE - STOP_BEFORE;
+        loop {
+            // Looked at by itself: a store that is known to be down fails every renewal at once, so that a
+            // limit of the renewal alone would never be reached.
+            tokio::select! {
+                biased;
+                () = sleep_until(held_until) => return End::Lost,
+                () = sleep_until(next_renewal(self.began, asked)) => {}
+            }
+            asked = Instant::now();
+            match timeout_at(held_until, self.queue.renew(claim)).await {
+                Ok(Ok(Renewal::Held)) => {
+                    held_until = asked + LEASE - STOP_BEFORE;
+                    self.queue_works();
+                }
+                Ok(Ok(Renewal::Cancelled)) => return End::Cancelled,
+                Ok(Ok(Renewal::Lost) | Err(QueueError::LeaseLost { .. })) => return End::Lost,
+                Ok(Err(error)) => self.queue_fails(&error),
+                // The lease may have expired: another worker may hold the job.
+                Err(_elapsed) => return End::Lost,
+            }
+        }
+    }
+
+    /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
+    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
+    /// third one. Says how often that was noted before without any progress since.
+    async fn excuse(&self, claim: &Claim) -> u32 {
+        let note = async {
+            let events = self.context.journal.read(&claim.run_id, 0).await?;
+            if attempts_without_progress(&events) > 0 {
+                let end = events.len() as u64;
+                self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
+            }
+            Ok::<_, agent_core::ports::JournalError>(hand_backs_without_progress(&events))
+        };
+        match timeout(LAST_WORDS, note).await {
+            Ok(Ok(hand_backs)) => return hand_backs,
+            Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
+            Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
+        }
+        0
+    }
+
+    /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
+    /// the worker `wants_next` and the queue can. `None` when another worker has the job by now, or when the
+    /// process ends.
+    async fn finish(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        wants_next: bool,
+        stopping: &CancellationToken,
+    ) -> Option<Option<Claim>> {
+        let tell = async || {
+            if wants_next {
+                self.queue.finish_and_claim(claim, end, &self.context.name).await
+            } else {
+                self.queue.finish(claim, end).await.map(|()| None)
+            }
+        };
+        let telling = async {
+            let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+            loop {
+                match timeout(CALL_LIMIT, tell()).await {
+                    Ok(Ok(next)) => return Some(next),
+                    Ok(Err(QueueError::LeaseLost { .. })) => return None,
+                    Ok(Err(error)) => self.queue_fails(&error),
+                    Err(_elapsed) => self.queue_fails(&QueueError::Store { detail: "no answer".into() }),
+                }
+                sleep(pause.next()).await;
+            }
+        };
+        let told = tokio::select! {
+            told = telling => told,
+            () = after(stopping, LAST_WORDS) => return None,
+        };
+        self.queue_works();
+        told
+    }
+
+    fn queue_fails(&self, error: &QueueError) {
+        if self.outage.begins() {
+            warn!(%error, "the worker waits for its queue");
+        }
+    }
+
+    fn queue_works(&self) {
+        if let Some(lasted) = self.outage.ends() {
+            info!(outage_ms = lasted.as_millis(), "the worker's queue works again");
+        }
+    }
+}
+
+/// When a lease is renewed next that was asked for at `asked`: at the next whole number of [`RENEWAL`]s after
+/// `began`. Rather soon than more than a [`RENEWAL`] later: that is how late a cancellation is learned of.
+fn next_renewal(began: Instant, asked: Instant) -> Instant {
+    let into = asked.saturating_duration_since(began).as_nanos() % RENEWAL.as_nanos();
+    let left = RENEWAL.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)));
+    asked + left
+}
+
+/// So long after `stopping`.
+async fn after(stopping: &CancellationToken, grace: Duration) {
+    stopping.cancelled().await;
+    sleep(grace).await;
+}
+
+/// One line per attempt (host/docs/interface/endpoints.md#events): whose job it was, never what was asked.
+fn report(claim: &Claim, end: &End, disposition: &Disposition) {
+    let Claim { job_id, run_id, .. } = claim;
+    let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());
+    let attempts = claim.attempts_made + 1;
+    match (disposition.outcome, &disposition.end) {
+        (AttemptOutcome::Completed, _) => info!(job_id, run_id, user_id, attempts, "job completed"),
+        (AttemptOutcome::Failed, Some(AttemptEnd::Failed { error, retry })) => {
+            let error = match end {
+                End::Ran(Err(error)) => ErrorChain(error).to_string(),
+                _ => error.clone(),
+            };
+            warn!(job_id, run_id, user_id, attempts, retry, error, "job failed");
+        }
+        (AttemptOutcome::Cancelled, _) => info!(job_id, run_id, user_id, attempts, "job cancelled"),
+        (AttemptOutcome::HandedBack, _) => {
+            let error = match end {
+                End::Ran(Err(error)) => ErrorChain(error).to_string(),
+                _ => "its step took too long".to_owned(),
+            };
+            info!(job_id, run_id, user_id, attempts, error, "job handed back");
+        }
+        (AttemptOutcome::Lost | AttemptOutcome::Failed, _) => {
+            warn!(job_id, run_id, user_id, attempts, "job left to whoever holds its lease");
+        }
+    }
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.context.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for WorkerContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_renewed_at_moments_that_are_the_same_for_all() {
+        let began = Instant::now();
+        let at = |millis| began + Duration::from_millis(millis);
+        for (asked, next) in [(0, 1000), (1, 1000), (750, 1000), (999, 1000), (1000, 2000), (1003, 2000)] {
+            assert_eq!(next_renewal(began, at(asked)), at(next), "{asked}");
+        }
+    }
+}

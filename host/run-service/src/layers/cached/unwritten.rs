@@ -1,0 +1,116 @@
+//! A cache whose results are written behind the answers. Those that are on their way are remembered, so that
+//! who asks again meanwhile is answered all the same, and so that deleting waits for them.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ports::{CacheError, ResultCache, Spawn};
+use agent_core::words::AgentResult;
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+/// A cache, and what is on its way to it. Clones are the same.
+#[derive(Clone)]
+pub struct WriteBehindCache {
+    pub(super) cache: Arc<dyn ResultCache>,
+    pub(super) spawn: Arc<dyn Spawn>,
+    pub(super) unwritten: Arc<Unwritten>,
+}
+
+impl WriteBehindCache {
+    /// Writes to `cache` in tasks of `spawn`.
+    pub fn new(cache: Arc<dyn ResultCache>, spawn: Arc<dyn Spawn>) -> Self {
+        Self { cache, spawn, unwritten: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl ResultCache for WriteBehindCache {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
+        self.cache.get(key).await
+    }
+
+    async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
+        self.cache.put(key, json, time_to_live).await
+    }
+
+    /// What was answered before is deleted, also what is on its way.
+    async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
+        // Each is written or given up in that time.
+        let _written = timeout(PATIENCE * 2, self.unwritten.settled()).await;
+        self.cache.delete_matching(pattern).await
+    }
+}
+
+impl std::fmt::Debug for WriteBehindCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteBehindCache").finish_non_exhaustive()
+    }
+}
+
+/// Most results that are on their way at once. They are held in memory, and a cache that does not answer is
+/// given up after a quarter of a second each.
+const MOST: usize = 1_000;
+
+/// The results, by key.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    entries: Mutex<Entries>,
+    removed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    results: HashMap<String, (Entry, Arc<AgentResult>)>,
+    added: u64,
+}
+
+/// Tells a result from a later one under the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry(u64);
+
+impl Unwritten {
+    /// The result under that key.
+    pub(super) fn get(&self, key: &str) -> Option<Arc<AgentResult>> {
+        self.entries.lock().results.get(key).map(|(_, result)| result.clone())
+    }
+
+    /// Adds a result, unless there are too many.
+    pub(super) fn add(&self, key: &str, result: &Arc<AgentResult>) -> Option<Entry> {
+        let mut entries = self.entries.lock();
+        if entries.results.len() >= MOST {
+            return None;
+        }
+        entries.added += 1;
+        let entry = Entry(entries.added);
+        entries.results.insert(key.to_owned(), (entry, result.clone()));
+        Some(entry)
+    }
+
+    /// Removes a result that is written or given up.
+    pub(super) fn remove(&self, key: &str, entry: Entry) {
+        let mut entries = self.entries.lock();
+        if entries.results.get(key).is_some_and(|(newest, _)| *newest == entry) {
+            entries.results.remove(key);
+        }
+        drop(entries);
+        self.removed.notify_waiters();
+    }
+
+    /// Waits until nothing is on its way.
+    async fn settled(&self) {
+        loop {
+            let removed = self.removed.notified();
+            if self.entries.lock().results.is_empty() {
+                return;
+            }
+            removed.await;
+        }
+    }
+}

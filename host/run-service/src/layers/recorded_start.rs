@@ -1,0 +1,105 @@
+//! A journal whose runs have a record from their first event on.
+//!
+//! The heartbeat of a streamed run writes its record too, but beside the run: an owner that is killed at once
+//! could leave a journal without a record, and readers on other replicas take that for the run of a job,
+//! whose record comes when an attempt has ended.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+use agent_core::words::{Event, RunOutcome, RunRecord, Task};
+use async_trait::async_trait;
+use futures::join;
+use tracing::debug;
+
+/// Writes the record of each run that begins, beside the first event and before anything follows from it.
+pub struct RecordedStart {
+    journal: Arc<dyn Journal>,
+    records: Arc<dyn RunStore>,
+}
+
+impl RecordedStart {
+    /// Events go to `journal`, records to `records`.
+    pub fn new(journal: Arc<dyn Journal>, records: Arc<dyn RunStore>) -> Self {
+        Self { journal, records }
+    }
+}
+
+#[async_trait]
+impl Journal for RecordedStart {
+    async fn append(
+        &self,
+        run_id: &str,
+        epoch: Epoch,
+        first: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let append = self.journal.append(run_id, epoch, first, events);
+        let Some(Event::Started { task, .. }) = events.first() else { return append.await };
+        let record = under_way(task);
+        // Stores commit together what is written at one time.
+        let (saved, appended) = join!(self.records.save(&record), append);
+        if let Err(error) = saved {
+            debug!(run_id, %error, "the record of a run that begins could not be written: its heartbeat will");
+        }
+        appended
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        self.journal.read(run_id, from).await
+    }
+}
+
+/// The first heartbeat adds the id of the request, which no journal has.
+fn under_way(task: &Task) -> RunRecord {
+    let now = SystemTime::now();
+    RunRecord {
+        id: task.id.clone(),
+        request_id: String::new(),
+        user_id: task.principal.user_id.clone(),
+        job_id: None,
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Running,
+    }
+}
+
+impl std::fmt::Debug for RecordedStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordedStart").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, says};
+    use agent_core::words::{Principal, RunLimits};
+
+    use super::*;
+    use crate::layers::{Agent, Ask, Invoke as _};
+
+    #[tokio::test]
+    async fn a_run_has_a_record_before_its_model_is_asked() {
+        let store = Arc::new(TestRuns::default());
+        let model = Arc::new(ScriptedModel::new([Ok(says("done"))]));
+        let agent = Agent {
+            model: model.clone(),
+            toolbox: Arc::new(EchoTools::new(&[])),
+            journal: Arc::new(RecordedStart::new(store.clone(), store.clone())),
+            limits: RunLimits::default(),
+            instructions: None,
+        };
+        let ask = || Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "hi".into()) };
+        store.switch.fail(true);
+        agent.invoke(ask()).await.unwrap_err();
+        assert_eq!((model.asked().len(), store.records()), (0, vec![]));
+        store.switch.fail(false);
+        let run_id = agent.invoke(ask()).await.unwrap().result.id.clone();
+        let [record] = &store.records()[..] else { panic!("{:?}", store.records()) };
+        assert_eq!(
+            (&record.id, record.user_id.as_deref(), &record.outcome),
+            (&run_id, Some("u1"), &RunOutcome::Running)
+        );
+    }
+}

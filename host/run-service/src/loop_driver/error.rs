@@ -1,0 +1,30 @@
+//! Why a run has no result.
+
+use agent_core::agent_loop::UnexpectedEvent;
+use agent_core::ports::{JournalError, ModelError};
+
+/// Why a run has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RunError {
+    /// The model gave no reply.
+    #[error("the model call failed")]
+    Model(#[source] ModelError),
+    /// The history could not be written or read, so the run must not go on.
+    #[error("the run could not be recorded")]
+    Journal(#[source] JournalError),
+    /// The run was told something it did not ask for: a bug or a damaged journal.
+    #[error("the run was driven wrongly")]
+    Driver(#[source] UnexpectedEvent),
+    /// The run was told to stop and did so between two steps. Its journal says where it can be taken up.
+    #[error("the run was stopped between two steps")]
+    Stopped,
+    /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
+    #[error("the run stopped its worker {attempts} times without making progress")]
+    Stuck {
+        /// How often in a row.
+        attempts: u32,
+    },
+    /// The run panicked: a bug. Where is said by the panic's own line in the log.
+    #[error("the run broke off")]
+    Panicked,
+}

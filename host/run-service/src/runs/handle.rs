@@ -1,0 +1,51 @@
+//! What a reader of a run holds.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::layers::InvokeResult;
+use crate::loop_driver::RunError;
+
+/// A run under way, for one reader. Clones are readers of the same run. Dropping a handle changes nothing
+/// about the run.
+#[derive(Clone)]
+pub struct RunHandle {
+    id: Arc<str>,
+    cancel: CancellationToken,
+    outcome: watch::Receiver<Option<InvokeResult>>,
+}
+
+/// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that
+/// the run was stopped.
+pub(super) fn new(
+    id: Arc<str>,
+    cancel: CancellationToken,
+) -> (watch::Sender<Option<InvokeResult>>, RunHandle) {
+    let (sender, outcome) = watch::channel(None);
+    (sender, RunHandle { id, cancel, outcome })
+}
+
+impl RunHandle {
+    /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, because the
+    /// synchronous caller left or the process was made to end, it is [`RunError::Stopped`].
+    pub async fn result(&self) -> InvokeResult {
+        let mut outcome = self.outcome.clone();
+        match outcome.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Err(RunError::Stopped.into())),
+            Err(_owner_is_gone) => Err(RunError::Stopped.into()),
+        }
+    }
+
+    /// Asks the run to end as cancelled: what is under way is dropped, its journal and its result say so.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl std::fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,299 @@
+//! Runs that are watched: begun for a reader, followed from any event on by any number of them, on any
+//! replica.
+//!
+//! ```text
+//! streams.start(ask, reader)   -> Following     a run of its own, which goes on when its reader leaves
+//! streams.follow(found, from)  -> Following     any run that is kept, wherever it is or was carried
+//! streams.follow_job(job, from)-> Following     the run of a job, which may not have begun
+//! following.next()             -> Followed      events, words of replies, the end
+//! ```
+//!
+//! The journal is the stream: an event is given to readers once it is stored, under its number. Of runs in
+//! this process the events come from [`LiveRuns`], of others from the store, which is polled. How a reader
+//! learns of the end is in `ending.rs`: from the owner, from the job, or from the record, whose heartbeat
+//! also says that the owner lives.
+//!
+//! A shutdown interrupts readers that can resume on another replica as soon as connections are accepted no
+//! longer. All other readers are served until requests under way are cut off.
+
+mod ending;
+mod recorded_result;
+mod resumable_reader;
+#[cfg(test)]
+mod tests;
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::agent_loop::recorded_end;
+use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
+use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+pub use recorded_result::{Interruption, RunEnd, RunFailure};
+pub use resumable_reader::{Followed, Following};
+
+use crate::jobs::Jobs;
+use crate::layers::{Ask, Invoke, InvokeError, record_end};
+use crate::live::LiveRuns;
+use crate::runs::{RunHandle, Runs};
+use crate::shutdown::Shutdown;
+use ending::{Ends, of_handle, of_job, of_record};
+use resumable_reader::{EndsWithProcess, Source};
+
+/// How often a run is cancelled whose owner appends at the same moment.
+const CANCEL_ATTEMPTS: u32 = 8;
+
+/// Starts, finds and follows runs. Clones are the same.
+#[derive(Clone)]
+pub struct RunStreams {
+    runs: Runs,
+    kept: RunStores,
+    jobs: Option<Jobs>,
+    shutdown: Shutdown,
+    keeps_results: bool,
+}
+
+/// Where runs are kept.
+#[derive(Clone)]
+pub struct RunStores {
+    /// Journal of the runs' events, which tells `live` of each append.
+    pub journal: Arc<dyn Journal>,
+    /// Records of the runs; absent where there is no store.
+    pub records: Option<Arc<dyn RunStore>>,
+    /// Runs of this process, as they go on.
+    pub live: LiveRuns,
+}
+
+/// A run that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// Id of the run, `run_…`.
+    pub run_id: String,
+    /// Whose it is; nobody's in Variant A.
+    pub user_id: Option<String>,
+    /// The job it belongs to, as far as that is recorded.
+    pub job_id: Option<String>,
+}
+
+/// The reader for whom a run is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstReader {
+    /// What becomes of the run when the reader leaves.
+    pub on_disconnect: OnDisconnect,
+    /// Whether it can resume the stream where the run is kept.
+    pub can_resume: bool,
+}
+
+/// What becomes of a run whose reader leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDisconnect {
+    /// The run goes on.
+    Continue,
+    /// The run is cancelled.
+    Cancel,
+}
+
+impl RunStreams {
+    /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
+    pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
+        let runs = Runs::new(stack, spawn);
+        Self { runs, kept, jobs: None, shutdown: Shutdown::default(), keeps_results: false }
+    }
+
+    /// The runs of these jobs are among them.
+    #[must_use]
+    pub fn with_jobs(self, jobs: Jobs) -> Self {
+        Self { jobs: Some(jobs), ..self }
+    }
+
+    /// Results are kept: those of runs say that they are none that was kept.
+    #[must_use]
+    pub fn keeping_results(self, keeps_results: bool) -> Self {
+        Self { keeps_results, ..self }
+    }
+
+    /// Readers are told of this shutdown.
+    #[must_use]
+    pub fn until(self, shutdown: Shutdown) -> Self {
+        Self { shutdown, ..self }
+    }
+
+    /// Begins a run, and follows it from its beginning. Nothing is begun for a reader that would be
+    /// interrupted at once: it reads [`InvokeError::Stopping`].
+    pub fn start(&self, mut ask: Ask, reader: FirstReader) -> Following {
+        let run_id: Arc<str> = ask.run_id.as_str().into();
+        // Before it begins, so that nothing is missed.
+        let mut source = self.source(&run_id, Box::pin(pending()));
+        if !reader.can_resume {
+            source.can_resume = false;
+            source.interrupted = self.shutdown.requests_end().clone();
+        }
+        if source.interrupted.is_cancelled() {
+            return Following::refused(source, InvokeError::Stopping);
+        }
+        ask.control.live = Some(self.kept.live.run(&run_id));
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
+        let handle = self.runs.start(ask);
+        source.ends_with_process = self.without_store(Some(&handle));
+        source.ends = of_handle(handle);
+        let mut following = Following::new(source, 0, true);
+        if reader.on_disconnect == OnDisconnect::Cancel {
+            following.cancel_when_dropped(cancel);
+        }
+        following
+    }
+
+    /// The run of that id, if it is kept.
+    pub async fn find(&self, run_id: &str) -> Result<Option<FoundRun>, JournalError> {
+        if let Some(records) = &self.kept.records
+            && let Some(record) = records.find(run_id).await?
+        {
+            let (user_id, job_id) = (record.user_id, record.job_id);
+            return Ok(Some(FoundRun { run_id: record.id, user_id, job_id }));
+        }
+        let first = self.kept.journal.read_page(run_id, 0, 1).await?;
+        let Some(Event::Started { task, .. }) = first.into_iter().next() else { return Ok(None) };
+        Ok(Some(FoundRun { run_id: task.id, user_id: task.principal.user_id, job_id: None }))
+    }
+
+    /// Follows a run from event number `from` on.
+    pub fn follow(&self, run: &FoundRun, from: u64) -> Following {
+        let run_id: Arc<str> = run.run_id.as_str().into();
+        let handle = self.runs.attach(&run_id);
+        let ends_with_process = self.without_store(handle.as_ref());
+        let ends = match (handle, &self.jobs, &run.job_id, &self.kept.records) {
+            (Some(handle), ..) => of_handle(handle),
+            (None, Some(jobs), Some(job_id), _) => {
+                of_job(jobs.clone(), run.user_id.clone().unwrap_or_default(), job_id.clone())
+            }
+            (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
+            // Without a store nobody else carries it.
+            (None, _, _, None) => Box::pin(async { ending::Ending::Dead }),
+        };
+        let mut source = self.source(&run_id, ends);
+        source.cached = source.cached.filter(|_| run.job_id.is_none());
+        source.ends_with_process = ends_with_process;
+        Following::new(source, from, false)
+    }
+
+    /// Follows the run of a job from event number `from` on. It may not have begun.
+    pub fn follow_job(&self, job: &Job, from: u64) -> Option<Following> {
+        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
+        let source = self.source(&job.run_id, ends);
+        Some(Following::new(Source { cached: None, ..source }, from, false))
+    }
+
+    /// Whether a reader can have been given that number, of an event or of the end behind the last one.
+    pub async fn has_given(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+        let Some(before) = number.checked_sub(1) else { return Ok(true) };
+        self.has_event(run, before).await
+    }
+
+    /// Whether that event is kept.
+    async fn has_event(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+        Ok(!self.kept.journal.read_page(&run.run_id, number, 1).await?.is_empty())
+    }
+
+    /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
+    pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> Result<bool, JournalError> {
+        let Some(records) = &self.kept.records else { return Ok(false) };
+        let has_ended = match records.find(&run.run_id).await? {
+            Some(RunRecord { outcome: RunOutcome::Ended { .. }, .. }) => true,
+            Some(RunRecord { outcome: RunOutcome::Failed { .. }, job_id, .. }) => {
+                self.is_last_attempt(run, job_id).await
+            }
+            _ => false,
+        };
+        Ok(has_ended && !self.has_event(run, from).await?)
+    }
+
+    /// Whether the run of a job has ended before event number `from`, by what the queue says of the job:
+    /// there is no record of a run that never began, nor of one whose workers all died.
+    pub async fn job_has_ended_before(
+        &self,
+        job: &Job,
+        run: &FoundRun,
+        from: u64,
+    ) -> Result<bool, JournalError> {
+        match job.status {
+            JobStatus::Failed | JobStatus::Cancelled => Ok(!self.has_event(run, from).await?),
+            // The run's last events may still be on their way; its record comes with them.
+            JobStatus::Completed => self.has_ended_before(run, from).await,
+            JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => Ok(false),
+        }
+    }
+
+    /// Whether no attempt follows one that has failed.
+    async fn is_last_attempt(&self, run: &FoundRun, job_id: Option<String>) -> bool {
+        let Some(job_id) = job_id else { return true };
+        let Some(jobs) = &self.jobs else { return false };
+        let owner = run.user_id.as_deref().unwrap_or_default();
+        let job = jobs.read(owner, &job_id, Duration::ZERO).await;
+        matches!(job, Ok(Some(job)) if job.status.has_ended())
+    }
+
+    /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
+    /// another one's ends within some seconds, before its next step at the latest, and its journal says at
+    /// once that it was cancelled.
+    pub async fn cancel(&self, run_id: &str) -> Result<CancelOutcome, JournalError> {
+        if let Some(handle) = self.runs.attach(run_id) {
+            handle.cancel();
+            return Ok(CancelOutcome::Asked);
+        }
+        let Some(records) = &self.kept.records else { return Ok(CancelOutcome::HadEnded) };
+        let Some(mut record) = records.find(run_id).await? else { return Ok(CancelOutcome::HadEnded) };
+        if record.outcome != RunOutcome::Running {
+            return Ok(CancelOutcome::HadEnded);
+        }
+        for _ in 0..CANCEL_ATTEMPTS {
+            let events = self.kept.journal.read(run_id, 0).await?;
+            let end = events.len() as u64;
+            if matches!(recorded_end(events, None), Ok(Some(_))) {
+                return Ok(CancelOutcome::HadEnded);
+            }
+            // Whoever carries the run is refused from now on.
+            match self.kept.journal.append(run_id, Epoch::FINAL, end, &[Event::Cancelled]).await {
+                Ok(()) => {}
+                Err(JournalError::Conflict { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            record_end(&**records, &mut record).await?;
+            return Ok(CancelOutcome::Done);
+        }
+        Ok(CancelOutcome::Refused)
+    }
+
+    /// What a run is cancelled by that nobody can read once this process has ended, as without a store.
+    fn without_store(&self, handle: Option<&RunHandle>) -> Option<EndsWithProcess> {
+        self.kept.records.is_none().then(|| EndsWithProcess(handle.cloned()))
+    }
+
+    /// What a reader is made of. With a store it can resume on another replica, so a shutdown interrupts it
+    /// early.
+    fn source(&self, run_id: &str, ends: Ends) -> Source {
+        let has_store = self.kept.records.is_some();
+        let interrupted = if has_store { self.shutdown.drained() } else { self.shutdown.requests_end() };
+        Source {
+            run_id: run_id.into(),
+            journal: self.kept.journal.clone(),
+            watcher: self.kept.live.watch(run_id),
+            ends,
+            can_resume: true,
+            ends_with_process: None,
+            interrupted: interrupted.clone(),
+            cached: self.keeps_results.then_some(false),
+        }
+    }
+}
+
+impl std::fmt::Debug for RunStreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStreams").field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for RunStores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunStores").field("records", &self.records.is_some()).finish_non_exhaustive()
+    }
+}

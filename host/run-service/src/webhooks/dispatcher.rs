@@ -1,0 +1,250 @@
+//! Delivers webhooks: claims those that are due, reads how their jobs ended, sends that, and notes what
+//! became of it.
+//!
+//! One task does all of it, [`AT_ONCE`] deliveries at a time and [`OF_A_USER`] of one user, so that a user
+//! whose receivers hang delays nobody else. A process that dies leaves its claims to the others when their
+//! lease ends.
+
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
+use agent_core::ports::{WebhookOutbox, WebhookSender};
+use agent_core::words::{Job, Webhook, WebhookAttempt, WebhookState};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, warn};
+use uuid::Uuid;
+
+use super::{schedule, spans};
+use crate::jobs::Jobs;
+use crate::outage::Outage;
+
+/// Most deliveries of a process at once.
+const AT_ONCE: usize = 16;
+
+/// Most deliveries of one user at once, in all processes together.
+const OF_A_USER: u32 = 4;
+
+/// How long deliveries under way may take when the service stops. Those that take longer are made again.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a claim lasts: longer than any delivery.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// How often the outbox is asked when nothing was due.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long to wait after the outbox or the queue failed.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long after its submission a job that the queue does not know counts as never added.
+const NEVER_ADDED: Duration = Duration::from_mins(10);
+
+/// The message about the end of a job, as JSON: type, timestamp, data.
+pub type RenderJob = fn(&Job) -> String;
+
+/// The dependencies of a dispatcher.
+pub struct DispatcherContext {
+    /// Where webhooks are.
+    pub outbox: Arc<dyn WebhookOutbox>,
+    /// Say how they ended, also when the queue has forgotten them.
+    pub jobs: Jobs,
+    /// Sends messages.
+    pub sender: Arc<dyn WebhookSender>,
+    /// Writes messages.
+    pub render: RenderJob,
+}
+
+impl std::fmt::Debug for DispatcherContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DispatcherContext").finish_non_exhaustive()
+    }
+}
+
+/// Delivers webhooks.
+pub struct Dispatcher {
+    context: DispatcherContext,
+    outage: Outage,
+}
+
+/// What is to be written about a webhook, and when it is due again.
+struct Settled {
+    webhook: Webhook,
+    next: Option<Duration>,
+}
+
+impl Dispatcher {
+    /// A dispatcher that delivers nothing unless [`Self::run`] runs.
+    pub fn new(context: DispatcherContext) -> Self {
+        Self { context, outage: Outage::default() }
+    }
+
+    /// Delivers until `stopping` is cancelled, and then what is under way for `GRACE`. Dropped, it leaves
+    /// what it has claimed to the lease.
+    pub async fn run(&self, stopping: CancellationToken) {
+        let owner = Uuid::now_v7().simple().to_string();
+        let mut deliveries = FuturesUnordered::new();
+        let (mut next_claim, mut may_be_more) = (Instant::now(), false);
+        while !stopping.is_cancelled() {
+            if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
+                let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
+                let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
+                // More may be due, of users who have as many deliveries under way as they may, or of anybody.
+                may_be_more = claimed.as_ref().is_some_and(|due| !due.is_empty());
+                next_claim = Instant::now()
+                    + claimed
+                        .as_ref()
+                        .map_or(PAUSE, |due| if due.len() == room as usize { Duration::ZERO } else { POLL });
+                for webhook in claimed.unwrap_or_default() {
+                    deliveries.push(self.attend(&owner, webhook));
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => {}
+                Some(()) = deliveries.next() => {
+                    if may_be_more {
+                        next_claim = next_claim.min(Instant::now());
+                    }
+                }
+                () = tokio::time::sleep_until(next_claim), if deliveries.len() < AT_ONCE => {}
+            }
+        }
+        let last = async { while deliveries.next().await.is_some() {} };
+        if timeout(GRACE, last).await.is_err() {
+            warn!("webhooks are delivered again by another process: their receivers are slow");
+        }
+    }
+
+    async fn claim(&self, owner: &str, most: u32) -> Option<Vec<Webhook>> {
+        let bounds = ClaimBounds { most, of_a_user: OF_A_USER };
+        match self.context.outbox.claim_due(owner, LEASE, bounds).await {
+            Ok(due) => {
+                if let Some(lasted) = self.outage.ends() {
+                    tracing::info!(outage_ms = lasted.as_millis(), "webhooks are delivered again");
+                }
+                Some(due)
+            }
+            Err(error) => {
+                if self.outage.begins() {
+                    warn!(%error, "webhooks are not delivered until their outbox works again");
+                }
+                None
+            }
+        }
+    }
+
+    /// Does what is due for one webhook.
+    async fn attend(&self, owner: &str, webhook: Webhook) {
+        let job_id = webhook.job_id.clone();
+        let Settled { webhook, next } = self.proceed(webhook).await;
+        for _ in 0..3 {
+            match self.context.outbox.settle(owner, &webhook, next).await {
+                Ok(true) => return,
+                Ok(false) => {
+                    warn!(
+                        job_id,
+                        "a webhook's lease ended before its delivery did: it may be delivered twice"
+                    );
+                    return;
+                }
+                Err(error) => {
+                    warn!(job_id, %error, "what became of a webhook could not be noted: it may be delivered twice");
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+
+    async fn proceed(&self, webhook: Webhook) -> Settled {
+        let age = SystemTime::now().duration_since(webhook.created_at).unwrap_or_default();
+        match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
+            Err(_error) => Settled { webhook, next: Some(PAUSE) },
+            Ok(Some(job)) if job.status.has_ended() => self.deliver(webhook, &job).await,
+            Ok(None) if age >= NEVER_ADDED || webhook.state == WebhookState::Pending => {
+                let mut webhook = Webhook { state: WebhookState::Failed, ..webhook };
+                log(
+                    &mut webhook,
+                    SystemTime::now(),
+                    Duration::ZERO,
+                    Err("neither the queue nor the records have the job".into()),
+                );
+                Settled { webhook, next: None }
+            }
+            Ok(_) => Settled { webhook, next: Some(schedule::poll(age)) },
+        }
+    }
+
+    async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
+        let message =
+            WebhookMessage { id: format!("msg_{}", webhook.job_id), body: (self.context.render)(job) };
+        let (at, began) = (SystemTime::now(), Instant::now());
+        let (around, span) = spans::deliver(&webhook);
+        let sending = self.context.sender.send(&webhook.url, &message);
+        let reply = sending.instrument(span.clone()).instrument(around).await;
+        spans::delivered(&span, &reply);
+        let state = reply.state();
+        log(&mut webhook, at, began.elapsed(), reply.outcome);
+        let next = match state {
+            WebhookState::Delivered | WebhookState::Failed => None,
+            WebhookState::Waiting | WebhookState::Pending => {
+                schedule::retry(webhook.tries, reply.retry_after, spread(&webhook))
+            }
+        };
+        webhook.tries = webhook.tries.saturating_add(1);
+        webhook.state = match next {
+            None if state == WebhookState::Pending => {
+                warn!(job_id = webhook.job_id, tries = webhook.tries, "a webhook is given up");
+                WebhookState::Failed
+            }
+            _ => state,
+        };
+        Settled { webhook, next }
+    }
+}
+
+/// Waits for `work` while the deliveries go on. A delivery that is not polled may hold what the work waits
+/// for, such as the one connection that writes to SQLite, which it was given when its turn came: both would
+/// wait until their time is over, and everybody else who writes with them.
+async fn beside<T>(
+    deliveries: &mut FuturesUnordered<impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(()) = deliveries.next() => {}
+        }
+    }
+}
+
+fn log(webhook: &mut Webhook, at: SystemTime, took: Duration, outcome: Result<u16, String>) {
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let (status, error) = match outcome {
+        Ok(status) => (Some(status), None),
+        Err(error) => (None, Some(error)),
+    };
+    let at = ms(at.duration_since(UNIX_EPOCH).unwrap_or_default());
+    webhook.attempts.push(WebhookAttempt { at, duration_ms: ms(took), status, error });
+    let excess = webhook.attempts.len().saturating_sub(MOST_LOGGED);
+    webhook.attempts.drain(..excess);
+}
+
+/// Different for different webhooks, 0 to 1.
+fn spread(webhook: &Webhook) -> f64 {
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((&webhook.job_id, webhook.tries));
+    (hash % 1000) as f64 / 1000.0
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher").finish_non_exhaustive()
+    }
+}

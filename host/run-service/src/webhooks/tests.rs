@@ -1,0 +1,412 @@
+//! The dispatcher over a queue and an outbox in memory, with the clock paused.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
+use agent_core::ports::{
+    AttemptEnd, JobQueue, RunStore as _, Spawn as _, WebhookError, WebhookOutbox, WebhookSender,
+};
+use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, says};
+use agent_core::words::{JobData, RunLimits, RunOutcome, RunRecord, Webhook, WebhookState};
+use async_trait::async_trait;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{Dispatcher, DispatcherContext, Webhooks};
+use crate::jobs::Jobs;
+use crate::layers::{Agent, Ask, Invoke as _};
+
+/// An outbox in memory. Everything is due at its time of the paused clock.
+#[derive(Default)]
+struct Outbox {
+    rows: Mutex<BTreeMap<String, (Webhook, Option<Instant>)>>,
+    fails: Mutex<bool>,
+    /// How many are claimed of each user.
+    claimed: Mutex<BTreeMap<String, u32>>,
+    /// One write at a time, in the order in which they were asked for, as SQLite has it.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Outbox {
+    fn check(&self) -> Result<(), WebhookError> {
+        if *self.fails.lock() { Err(WebhookError("it is down".into())) } else { Ok(()) }
+    }
+
+    fn row(&self, job_id: &str) -> Webhook {
+        self.rows.lock()[job_id].0.clone()
+    }
+}
+
+#[async_trait]
+impl WebhookOutbox for Outbox {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        self.check()?;
+        let row = Webhook {
+            job_id: webhook.job_id.into(),
+            user_id: webhook.user_id.into(),
+            url: webhook.url.into(),
+            traceparent: None,
+            state: WebhookState::Waiting,
+            tries: 0,
+            created_at: SystemTime::now(),
+            attempts: vec![],
+        };
+        self.rows.lock().entry(row.job_id.clone()).or_insert((row, Some(Instant::now())));
+        Ok(())
+    }
+
+    async fn claim_due(
+        &self,
+        _: &str,
+        lease: Duration,
+        bounds: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError> {
+        let _turn = self.turn.lock().await;
+        self.check()?;
+        let mut rows = self.rows.lock();
+        let mut of_users = self.claimed.lock();
+        let mut claimed = Vec::new();
+        for (webhook, due) in rows.values_mut() {
+            let of_user = of_users.entry(webhook.user_id.clone()).or_default();
+            let is_due = due.is_some_and(|due| due <= Instant::now());
+            if is_due && claimed.len() < bounds.most as usize && *of_user < bounds.of_a_user {
+                *due = Some(Instant::now() + lease);
+                *of_user += 1;
+                claimed.push(webhook.clone());
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn settle(&self, _: &str, webhook: &Webhook, next: Option<Duration>) -> Result<bool, WebhookError> {
+        let _turn = self.turn.lock().await;
+        yield_now().await;
+        self.check()?;
+        let due = next.map(|next| Instant::now() + next);
+        *self.claimed.lock().get_mut(&webhook.user_id).unwrap() -= 1;
+        self.rows.lock().insert(webhook.job_id.clone(), (webhook.clone(), due));
+        Ok(true)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+        self.check()?;
+        Ok(self.rows.lock().get(job_id).map(|(webhook, _)| webhook.clone()))
+    }
+
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+        let mut rows = self.rows.lock();
+        let Some((webhook, due)) = rows.get_mut(job_id) else { return Ok(false) };
+        if !matches!(webhook.state, WebhookState::Delivered | WebhookState::Failed) {
+            return Ok(false);
+        }
+        (webhook.state, webhook.tries, *due) = (WebhookState::Pending, 0, Some(Instant::now()));
+        Ok(true)
+    }
+}
+
+/// A receiver that answers what is said, the last of it for ever.
+#[derive(Default)]
+struct Receiver {
+    replies: Mutex<Vec<Result<u16, String>>>,
+    /// How long it takes for each.
+    takes: Mutex<Duration>,
+    /// How many deliveries are under way to each address, and the most there ever were.
+    under_way: Mutex<BTreeMap<String, (u32, u32)>>,
+    got: Mutex<Vec<(Instant, WebhookMessage)>>,
+}
+
+#[async_trait]
+impl WebhookSender for Receiver {
+    fn check(&self, _: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
+        self.got.lock().push((Instant::now(), message.clone()));
+        self.count(url, 1);
+        let takes = *self.takes.lock();
+        sleep(takes).await;
+        self.count(url, -1);
+        let mut replies = self.replies.lock();
+        let outcome = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
+        WebhookReply { outcome, retry_after: None }
+    }
+
+    fn public_key(&self) -> &str {
+        "whpk_"
+    }
+}
+
+impl Receiver {
+    fn count(&self, url: &str, change: i32) {
+        let mut under_way = self.under_way.lock();
+        let (now, most) = under_way.entry(url.to_owned()).or_default();
+        *now = now.checked_add_signed(change).unwrap();
+        *most = (*most).max(*now);
+    }
+
+    fn most_under_way(&self, url: &str) -> u32 {
+        self.under_way.lock()[url].1
+    }
+}
+
+struct Bench {
+    records: Arc<TestRuns>,
+    queue: Arc<TestQueue>,
+    outbox: Arc<Outbox>,
+    receiver: Arc<Receiver>,
+    webhooks: Webhooks,
+    stopping: CancellationToken,
+    job_id: String,
+}
+
+impl Bench {
+    /// Another job with a webhook, whose run has ended.
+    async fn add_ended(&self, user_id: &str, url: &str) -> String {
+        let job_id = self.queue.add(&JobData::new("2+2", user_id)).await.unwrap();
+        self.webhooks.put(&NewWebhook { job_id: &job_id, user_id, url }).await.unwrap();
+        self.finish_job().await;
+        job_id
+    }
+
+    /// A job with a webhook, and a dispatcher that runs.
+    async fn new(replies: &[Result<u16, &str>]) -> Self {
+        let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(Outbox::default()));
+        let records = Arc::new(TestRuns::default());
+        let receiver = Arc::new(Receiver::default());
+        *receiver.replies.lock() = replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
+        let webhooks = Webhooks::new(outbox.clone(), receiver.clone());
+        let job_id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
+        webhooks.put(&webhook).await.unwrap();
+        let dispatcher = Dispatcher::new(DispatcherContext {
+            outbox: outbox.clone(),
+            jobs: Jobs::new(queue.clone()).recorded_in(records.clone()),
+            sender: receiver.clone(),
+            render: |job| {
+                let result = job.result.as_ref().map_or("", |result| result.get());
+                format!("{} {}{result}", job.id, job.status.as_str())
+            },
+        });
+        let stopping = CancellationToken::new();
+        let until = stopping.clone();
+        TokioSpawn.spawn("dispatcher", Box::pin(async move { dispatcher.run(until).await }));
+        Self { records, queue, outbox, receiver, webhooks, stopping, job_id }
+    }
+
+    async fn finish_job(&self) {
+        let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+        self.queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+    }
+
+    fn got(&self) -> Vec<(Instant, WebhookMessage)> {
+        self.receiver.got.lock().clone()
+    }
+
+    fn state(&self) -> WebhookState {
+        self.outbox.row(&self.job_id).state
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_job_is_sent_soon_after_it_and_once() {
+    let bench = Bench::new(&[Ok(204)]).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((bench.got().len(), bench.state()), (0, WebhookState::Waiting), "before it ends");
+    bench.finish_job().await;
+    sleep(Duration::from_secs(120)).await;
+    let got = bench.got();
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].1.id, format!("msg_{}", bench.job_id));
+    assert_eq!(got[0].1.body, format!("{} cancelled", bench.job_id));
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_down_for_an_hour_gets_its_webhook_when_it_is_back() {
+    let bench = Bench::new(&[Err("no answer within 20 s")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(bench.state(), WebhookState::Pending);
+    let while_down = bench.got().len();
+    assert!((4..=8).contains(&while_down), "{while_down}");
+    *bench.receiver.replies.lock() = vec![Ok(200)];
+    sleep(Duration::from_secs(2 * 3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (while_down + 1, WebhookState::Delivered));
+    let attempts = bench.outbox.row(&bench.job_id).attempts;
+    assert_eq!(attempts[0].error.as_deref(), Some("no answer within 20 s"));
+    assert_eq!(attempts.last().unwrap().status, Some(200));
+    // Every message is the same, so that the receiver tells a repetition.
+    assert!(bench.got().iter().all(|(_, message)| *message == bench.got()[0].1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_given_up_in_the_end_or_when_the_receiver_is_gone_and_can_be_replayed() {
+    let bench = Bench::new(&[Ok(500)]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(26 * 3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (12, WebhookState::Failed));
+    assert_eq!(bench.webhooks.replay("u2", &bench.job_id).await, Ok(None), "somebody else's");
+    *bench.receiver.replies.lock() = vec![Ok(410)];
+    assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (13, WebhookState::Failed), "410 is for good");
+    *bench.receiver.replies.lock() = vec![Ok(200)];
+    assert_eq!(bench.webhooks.replay("u1", &bench.job_id).await, Ok(Some(true)));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    *bench.outbox.fails.lock() = true;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(bench.got().len(), 0);
+    *bench.outbox.fails.lock() = false;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_never_added_is_given_up() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    let never = NewWebhook { job_id: "never", user_id: "u1", url: "https://example.com/" };
+    bench.webhooks.put(&never).await.unwrap();
+    // The system's clock does not go with the paused one: it was submitted long ago.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    bench.outbox.rows.lock().get_mut("never").unwrap().0.created_at = long_ago;
+    sleep(Duration::from_secs(60)).await;
+    let webhook = bench.outbox.row("never");
+    assert_eq!(webhook.state, WebhookState::Failed);
+    assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_claim() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    // More than are delivered at once, so that a claim is made while deliveries are noted.
+    let mut job_ids = vec![bench.job_id.clone()];
+    for _ in 0..50 {
+        let job_id = bench.queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
+        bench.webhooks.put(&webhook).await.unwrap();
+        job_ids.push(job_id);
+    }
+    for _ in &job_ids {
+        bench.finish_job().await;
+    }
+    sleep(Duration::from_secs(4)).await;
+    for job_id in &job_ids {
+        assert_eq!(bench.outbox.row(job_id).attempts.len(), 1, "{job_id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    bench.finish_job().await;
+    *bench.receiver.takes.lock() = Duration::from_secs(20);
+    for _ in 0..40 {
+        bench.add_ended("many", "https://tarpit.example/").await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let others = bench.add_ended("u2", "https://example.org/").await;
+    sleep(Duration::from_secs(25)).await;
+    assert_eq!(bench.outbox.row(&others).state, WebhookState::Delivered);
+    // As soon as one has ended, the next one begins.
+    sleep(Duration::from_secs(200)).await;
+    assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
+    assert!(bench.outbox.rows.lock().values().all(|(row, _)| row.state == WebhookState::Delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record_of_its_run() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3)).await;
+    let now = SystemTime::now();
+    let record = RunRecord {
+        id: "run_1".into(),
+        request_id: bench.job_id.clone(),
+        user_id: Some("u1".into()),
+        job_id: Some(bench.job_id.clone()),
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Failed {
+            error: String::new(),
+            iterations: 0,
+            usage: Default::default(),
+            kind: Default::default(),
+        },
+    };
+    bench.records.save(&record).await.unwrap();
+    bench.queue.remove(&bench.job_id);
+    *bench.receiver.replies.lock() = vec![Ok(200)];
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+    assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
+}
+
+/// The result is that of the run's journal, of which the record says nothing.
+#[tokio::test(start_paused = true)]
+async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journal() {
+    let bench = Bench::new(&[Err("the connection was refused")]).await;
+    bench.finish_job().await;
+    sleep(Duration::from_secs(3)).await;
+    let agent = Agent {
+        model: Arc::new(ScriptedModel::new([Ok(says("four"))])),
+        toolbox: Arc::new(EchoTools::new(&[])),
+        journal: bench.records.clone(),
+        limits: RunLimits::default(),
+        instructions: None,
+    };
+    let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
+    let now = SystemTime::now();
+    let record = RunRecord {
+        id: result.id.clone(),
+        request_id: bench.job_id.clone(),
+        user_id: Some("u1".into()),
+        job_id: Some(bench.job_id.clone()),
+        started_at: now,
+        finished_at: now,
+        outcome: RunOutcome::Ended {
+            stop_reason: result.stop_reason,
+            iterations: result.iterations,
+            usage: result.usage,
+            model: result.model.clone(),
+        },
+    };
+    bench.records.save(&record).await.unwrap();
+    bench.queue.remove(&bench.job_id);
+    *bench.receiver.replies.lock() = vec![Ok(200)];
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+    let body = bench.got().pop().unwrap().1.body;
+    assert!(body.starts_with(&format!("{} completed{{", bench.job_id)), "{body}");
+    assert!(body.contains(r#""output":"four""#), "{body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_under_way_when_the_service_stops_is_finished() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    *bench.receiver.takes.lock() = Duration::from_secs(1);
+    bench.finish_job().await;
+    while bench.got().is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    bench.stopping.cancel();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
