@@ -1,5 +1,5 @@
-//! Bytes that are no request, or half of one, harm no service. Which wrong request has which answer is tested in
-//! `host/http-edge`.
+//! Bytes that are no request, or half of one, harm no service. Which wrong request has which answer is tested
+//! in `host/http-edge`.
 
 use acceptance::{Model, Service, Socket, eventually, says};
 

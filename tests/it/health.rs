@@ -1,5 +1,5 @@
-//! The probes of a real service. Which report says what is tested in `host/http-edge`, how long a check is kept in
-//! `host/agent-core/src/health`.
+//! The probes of a real service. Which report says what is tested in `host/http-edge`, how long a check is
+//! kept in `host/agent-core/src/health`.
 
 use acceptance::{Answer, Model, Play, Postgres, Service, eventually, says};
 use insta::{allow_duplicates, assert_snapshot};

@@ -1,5 +1,5 @@
-//! `POST /agent/invoke`: that the budget reaches the run, and that many runs at once are each their own. How a run
-//! goes on and what ends it is tested in `host/agent-core/src/agent_loop`.
+//! `POST /agent/invoke`: that the budget reaches the run, and that many runs at once are each their own. How
+//! a run goes on and what ends it is tested in `host/agent-core/src/agent_loop`.
 
 use acceptance::{Model, Service, Task, asks_for, order};
 use serde_json::{Value, json};

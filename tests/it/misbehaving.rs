@@ -1,5 +1,5 @@
-//! Tools that loop, trap, devour and lie: each is an answer to the model, and nobody else notices. What the sandbox
-//! does about each is tested in `host/tool-host`.
+//! Tools that loop, trap, devour and lie: each is an answer to the model, and nobody else notices. What the
+//! sandbox does about each is tested in `host/tool-host`.
 
 use acceptance::{Component, Model, Service, Task, order};
 use futures::future::join_all;
@@ -98,7 +98,7 @@ async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
     let service = Service::variant_a()
         .model(&model)
         .tool(Component::misbehaving("misbehaving"))
-        .env("TOOL_TIMEOUT_MS", "5000")
+        .env("TOOL_TIMEOUT_MS", "2000")
         .env("TOOL_COMPONENT_CONCURRENCY", "1")
         .start()
         .await;

@@ -1,5 +1,5 @@
-//! The model provider at its worst, as callers, logs and metrics of a service see it. What is asked again, refused or
-//! given up is tested in `host/model-client`.
+//! The model provider at its worst, as callers, logs and metrics of a service see it. What is asked again,
+//! refused or given up is tested in `host/model-client`.
 
 use acceptance::{Answer, Model, Play, ReservedPort, Service, says};
 use insta::{allow_duplicates, assert_snapshot};

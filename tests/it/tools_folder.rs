@@ -1,6 +1,6 @@
 //! The tools folder while the service runs: what is in it serves, what cannot serve is named, and what is
-//! replaced is replaced for good without a request that fails. Which file is refused why, and who has a name that
-//! two files claim, is tested in `host/tool-host`.
+//! replaced is replaced for good without a request that fails. Which file is refused why, and who has a name
+//! that two files claim, is tested in `host/tool-host`.
 
 use std::fs;
 

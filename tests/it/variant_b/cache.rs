@@ -1,6 +1,7 @@
-//! Results that are given again, and how they are forgotten (host/docs/interface/decisions-http.md#the-cache), with
-//! the embedded cache. What makes two questions one, and which results are kept, is tested beside the cache in
-//! agent-core. The cache on Redis is in `cache_stores.rs`, questions of one moment in `single_flight.rs`.
+//! Results that are given again, and how they are forgotten
+//! (host/docs/interface/decisions-http.md#the-cache), with the embedded cache. What makes two questions one,
+//! and which results are kept, is tested beside the cache in agent-core. The cache on Redis is in
+//! `cache_stores.rs`, questions of one moment in `single_flight.rs`.
 
 use acceptance::{Builder, Model, Service, Token, User, says};
 use serde_json::{Value, json};

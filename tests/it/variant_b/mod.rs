@@ -1,6 +1,7 @@
-//! Variant B as its users see it, where only a process with its settings, stores and signals shows it. The tables
-//! of tokens, bodies, windows and errors are tested in `host/http-edge`, and beside the Node deployment in
-//! `node_peer/`; how a queue is shared with Node stands in `bullmq.rs`, what kills cost in `bad_days/`.
+//! Variant B as its users see it, where only a process with its settings, stores and signals shows it. The
+//! tables of tokens, bodies, windows and errors are tested in `host/http-edge`, and beside the Node
+//! deployment in `node_peer/`; how a queue is shared with Node stands in `bullmq.rs`, what kills cost in
+//! `bad_days/`.
 
 mod cache;
 mod cache_commands;

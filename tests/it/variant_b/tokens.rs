@@ -1,5 +1,5 @@
-//! Tokens and the secret that signs them stay out of the log. Who is let in is tested in `host/http-edge` and, beside
-//! Node, in `node_peer/tokens.rs`.
+//! Tokens and the secret that signs them stay out of the log. Who is let in is tested in `host/http-edge`
+//! and, beside Node, in `node_peer/tokens.rs`.
 
 use acceptance::{SECRET, Service, Token};
 

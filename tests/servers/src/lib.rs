@@ -2,8 +2,8 @@
 //! temporary folder, gone when its guard is dropped. One that is not installed is a failure that says what to
 //! install; `cargo xtask test` installs what is missing.
 //!
-//! - [`Postgres`], [`Redis`], [`Mongo`]: each a [`Server`], which can be stopped and brought back with its data, and
-//!   frozen.
+//! - [`Postgres`], [`Redis`], [`Mongo`]: each a [`Server`], which can be stopped and brought back with its
+//!   data, and frozen.
 //! - [`Sentinels`], [`RedisCluster`]: more than one Redis.
 //! - [`Monitor`]: which commands clients send to Redis, and what scripts do there.
 //! - [`PgBouncer`]: before a PostgreSQL server.

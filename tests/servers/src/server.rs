@@ -1,5 +1,5 @@
-//! What the servers of tests have in common: a folder, an address, and a process that can be stopped, brought back
-//! and frozen.
+//! What the servers of tests have in common: a folder, an address, and a process that can be stopped, brought
+//! back and frozen.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ impl Server {
         self.home.path()
     }
 
-    /// Its log, empty.
+    /// Makes the file anew that its log is written to.
     pub(crate) fn new_log(&self) -> File {
         File::create(self.home().join("log")).expect("a file for the server's log")
     }

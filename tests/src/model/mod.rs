@@ -135,7 +135,8 @@ impl Model {
         self.always(play::obey)
     }
 
-    /// Adds from now on with the calculator what it is told to `add one to`, and says of all else that it heard it.
+    /// Adds from now on with the calculator what it is told to `add one to`, and says of all else that it
+    /// heard it.
     pub fn adds_or_hears(&self) -> &Self {
         self.always(|request| {
             let query = request.user_text();
