@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use crate::contract::queue::Bench;
 
 mod queue {
-    crate::contract::queue::test_all!(super::open_queue);
+    crate::contract::queue::test_all!(test_each(super::open_queue));
 }
 
 /// Long enough for a test on a busy machine, short enough to wait for.
