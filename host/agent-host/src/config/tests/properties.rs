@@ -9,7 +9,7 @@ use super::*;
 /// What no message may contain. Long enough not to stand anywhere by chance.
 const SECRET: &str = "hunter2correcthorse";
 
-/// The pattern of `any::<String>()`.
+/// What `any::<String>()` draws its texts from.
 const ANY: &str = "\\PC*";
 
 /// Texts of that pattern, which is read once: drawing from a pattern itself reads it for every text.
