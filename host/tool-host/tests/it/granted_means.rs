@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tool_host::{PolicyFile, signing};
 
-use crate::harness::{Host, Seen, built, config, limits, misbehaving};
+use crate::harness::{Host, Seen, built, config, limits, misbehaving, ok, put};
 
 /// A host over one component, with a policy and a store of values.
 pub(crate) struct WithPolicy {
@@ -40,9 +40,7 @@ impl WithPolicy {
 
     /// Puts another policy in its place.
     pub(crate) async fn change(&self, policy: &str) {
-        let aside = self.folder.path().join("aside");
-        fs::write(&aside, policy).unwrap();
-        fs::rename(aside, self.folder.path().join("policy.toml")).unwrap();
+        put(self.folder.path(), "policy.toml", policy);
         self.host.host.reload().await;
     }
 
@@ -71,11 +69,6 @@ pub(crate) async fn call_as(
 /// An entry for a component of these bytes.
 pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
     format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n{more}\n", Sha256::digest(bytes))
-}
-
-fn ok(returned: &ToolReturn) -> Value {
-    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
-    serde_json::from_str(&returned.content).unwrap()
 }
 
 fn keeper() -> Vec<u8> {

@@ -87,6 +87,19 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
     }
 }
 
+/// Puts a file into a folder the way operators should: written aside and renamed.
+pub(crate) fn put(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
+    let aside = folder.join(format!(".{name}.part"));
+    fs::write(&aside, bytes).unwrap();
+    fs::rename(aside, folder.join(name)).unwrap();
+}
+
+/// What a call has returned that went well.
+pub(crate) fn ok(returned: &ToolReturn) -> Value {
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
+    serde_json::from_str(&returned.content).unwrap()
+}
+
 /// Compiled components are shared by all tests of a run, as they are by all starts of a host.
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled")
@@ -144,11 +157,9 @@ impl Host {
         self.host.preparing().files
     }
 
-    /// Puts a file into the folder the way operators should: written aside and renamed.
+    /// Puts a file into the tools folder.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
-        let aside = self.tools.path().join(format!(".{name}.part"));
-        fs::write(&aside, bytes).unwrap();
-        fs::rename(aside, self.tools.path().join(name)).unwrap();
+        put(self.tools.path(), name, bytes);
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReturn {

@@ -29,8 +29,8 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { runs, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { runs, $benches:
             an_unknown_run_has_no_events_and_no_record,
             events_are_read_as_they_were_appended,
             events_hold_any_text,

@@ -107,9 +107,14 @@ async fn a_question_is_answered_once_and_then_from_the_cache() {
 
 #[tokio::test]
 async fn only_a_completed_run_is_kept() {
-    let reasons =
-        [StopReason::MaxIterations, StopReason::TokenBudget, StopReason::MaxTokens, StopReason::Cancelled];
-    for reason in reasons {
+    for reason in [
+        StopReason::MaxIterations,
+        StopReason::TokenBudget,
+        StopReason::MaxTokens,
+        StopReason::ContentFilter,
+        StopReason::EmptyReply,
+        StopReason::Cancelled,
+    ] {
         let bench = bench(ScriptedInvoke::new([Ok(ScriptedInvoke::ended("half", reason))]));
         assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
         assert!(bench.cache.kept().is_empty(), "{reason:?}");
