@@ -12,18 +12,19 @@ use agent_core::words::{
     is_component_name,
 };
 use async_trait::async_trait;
+use tool_policy::sha256;
+use tool_policy::signature::SignerKey;
+use tool_versions::diff::{Granted, diff};
+use tool_versions::record::{Change, is_approved};
 use uuid::Uuid;
 
 use crate::ToolHost;
 use crate::approved::{Approved, facts_digest, found};
-use crate::component::{MOST_BYTES, digest};
+use crate::component::MOST_BYTES;
 use crate::error::LoadError;
 use crate::folder::Content;
 use crate::load::{self, Source};
-use crate::policy::signature::SignerKey;
 use crate::rollout::{Proposal, Rollout, check_expected, refused};
-use crate::versions::diff::{Granted, diff};
-use crate::versions::record::{Change, is_approved};
 
 /// Most lines of an audit trail that are shown.
 const MOST_AUDIT_LINES: u32 = 200;
@@ -120,7 +121,7 @@ impl ToolHost {
             )));
         }
         let Upload { bytes, signature } = upload;
-        let hashed = tokio::task::spawn_blocking(move || (digest(&bytes), Arc::new(Vec::from(bytes)))).await;
+        let hashed = tokio::task::spawn_blocking(move || (sha256(&bytes), Arc::new(Vec::from(bytes)))).await;
         let (digest, bytes) = hashed.map_err(|error| AdminError::Unavailable(error.to_string()))?;
         let content =
             Content { bytes, digest, signature: signature.map(|signature| signature.to_vec()), permit: None };

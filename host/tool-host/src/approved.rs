@@ -8,14 +8,14 @@
 //! policy names the bytes: its author has seen the digest, and not the other description.
 
 use agent_core::words::{ComponentFacts, ComponentRecord, FoundDescription};
-use sha2::{Digest, Sha256};
+use tool_policy::sha256;
+use tool_versions::diff::diff;
+use tool_versions::record::Change;
 
 use crate::component::Component;
 use crate::error::LoadError;
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
-use crate::versions::diff::diff;
-use crate::versions::record::Change;
 
 /// The contract of MCP servers in the facts of a component.
 const MCP: &str = "mcp";
@@ -100,7 +100,7 @@ pub(crate) fn found(component: &Component) -> FoundDescription {
 /// The digest of what is compared of a component.
 pub(crate) fn facts_digest(facts: &ComponentFacts) -> String {
     let json = serde_json::to_vec(&compared(facts)).unwrap_or_default();
-    format!("sha256:{:x}", Sha256::digest(json))
+    sha256(json)
 }
 
 /// The part that is compared: the bytes are those of the digest, and the signer is for the policy of the day.

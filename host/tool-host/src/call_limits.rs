@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tool_policy::HostLimits;
 use wasmtime::ResourceLimiter;
 
 use crate::call::progress::Progress;
@@ -38,6 +39,17 @@ impl Default for Limits {
             concurrency: 128,
             // A quarter of the slots: one component that hangs leaves three.
             component_concurrency: 32,
+        }
+    }
+}
+
+impl Limits {
+    /// What applies where the lines of a policy say nothing.
+    pub(crate) fn of_policy(&self) -> HostLimits {
+        HostLimits {
+            timeout: self.timeout,
+            memory_bytes: self.memory_bytes as u64,
+            output_bytes: self.output_bytes as u64,
         }
     }
 }

@@ -3,16 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use json_schema::SchemaBudget;
-use sha2::{Digest, Sha256};
+use tool_policy::Identity;
+use tool_policy::Want;
+use tool_policy::signature::VerifiedSigner;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::bulkhead::Bulkhead;
 use crate::call_interface::CallInterface;
 use crate::definition::Definition;
 use crate::error::LoadError;
-use crate::policy::Identity;
-use crate::policy::Want;
-use crate::policy::signature::VerifiedSigner;
 
 /// Largest component, in bytes: room for one that carries a Python interpreter.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -71,11 +70,6 @@ impl Component {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.signer == other.signer && self.facts_digest() == other.facts_digest()
     }
-}
-
-/// `sha256:…` of some bytes.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
 /// Checks how a component describes itself, which wants these of the policy.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_core::words::{TOOL_NAME_BYTES, is_tool_name};
 use agent_core::words::{ToolHints, ToolSpec};
 use json_schema::untrusted_text::{is_smuggled, printable, visible};
 use json_schema::{Fuel, MemoryBudget, Misfit, ReadError, Schema, SchemaBudget};
@@ -11,7 +12,6 @@ use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::error::LoadError;
 use crate::mends::{answers_no_json, proposed_name, with_mend};
 use crate::moving_average::MeanTime;
-use crate::tool_name::{NAME_BYTES, is_tool_name};
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
@@ -55,7 +55,7 @@ impl Definition {
     pub(crate) fn new(described: ToolDef, budget: &mut SchemaBudget) -> Result<Self, LoadError> {
         let name = described.name.clone();
         Self::check(described, budget)
-            .map_err(|problem| LoadError::Definition { tool: printable(&name, NAME_BYTES), problem })
+            .map_err(|problem| LoadError::Definition { tool: printable(&name, TOOL_NAME_BYTES), problem })
     }
 
     fn check(described: ToolDef, budget: &mut SchemaBudget) -> Result<Self, String> {
@@ -178,7 +178,7 @@ fn not_json(error: serde_json::Error) -> Misfit {
 /// text anywhere else, where taking it out would change what the schema means.
 fn show_to_models(part: &mut Value) -> Result<(), String> {
     let hides = |text: &str| {
-        let shown = printable(text, NAME_BYTES);
+        let shown = printable(text, TOOL_NAME_BYTES);
         text.chars().any(is_smuggled).then(|| format!("hides characters that cannot be seen in {shown:?}"))
     };
     match part {

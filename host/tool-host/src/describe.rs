@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use json_schema::SchemaBudget;
 use tokio::runtime::Handle;
+use tool_policy::Want;
 use wasmtime::Trap;
 
 use crate::bindings::AnyToolPre;
@@ -22,7 +23,6 @@ use crate::capability::toolbox::ToolboxState;
 use crate::component::define;
 use crate::definition::Definition;
 use crate::error::{LoadError, detail};
-use crate::policy::Want;
 use crate::runtime::Runtime;
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use agent_core::words::is_component_name;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tool_policy::sha256;
 
-use crate::component::{self, MOST_BYTES};
+use crate::component::MOST_BYTES;
 use crate::content_memory::ContentPermit;
 use crate::error::LoadError;
 use crate::mcp::McpServers;
@@ -138,7 +139,7 @@ impl Folder {
         if let Some(server) = server {
             let bytes = server.look().await?;
             return Ok(Content {
-                digest: component::digest(&bytes),
+                digest: sha256(&bytes),
                 bytes: Arc::new(bytes),
                 signature: None,
                 permit: None,
@@ -147,7 +148,7 @@ impl Folder {
         let (path, signature) = (self.path.join(file), self.path.join(signature_file(file)));
         let read = self.ask(move || {
             Ok(read_bounded(&path, MOST_BYTES).and_then(|bytes| {
-                let digest = component::digest(&bytes);
+                let digest = sha256(&bytes);
                 let signature = match read_bounded(&signature, MOST_SIGNATURE_BYTES) {
                     Ok(signature) => Some(signature),
                     Err(LoadError::Unreadable(error)) if error.kind() == NotFound => None,

@@ -5,15 +5,13 @@
 //! it.
 
 use json_schema::untrusted_text::printable;
+use tool_policy::signature::{self, Signed};
+use tool_policy::{Identity, Policy, Want, sha256, suggest};
 
 use crate::capability::CapabilitySet;
 use crate::capability::imports::SERVED;
-use crate::component::digest;
-use crate::config::PolicyFile;
 use crate::contract::{self, TOOL_INTERFACE, outer_names};
-use crate::policy::signature::{self, Signed};
-use crate::policy::store::default_path;
-use crate::policy::{Absence, Policy, PolicyStore, Want, suggest};
+use crate::grants::policy_store::{PolicyFile, PolicyStore};
 
 /// Most imports that are listed, and most bytes of the name of one: a stranger's file may have a million.
 const MOST_IMPORTS: usize = 200;
@@ -84,7 +82,7 @@ const CLOSED: [&str; 4] = ["wasi:filesystem/", "wasi:sockets/", "wasi:cli/enviro
 
 /// Reads a component. `name` is its file's name without `.wasm`. Blocks: the policy is a file.
 pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &PolicyFile) -> Inspection {
-    let digest = digest(bytes);
+    let digest = sha256(bytes);
     let refusal = contract::inspect(bytes).err().map(|error| error.to_string());
     let names = outer_names(bytes).unwrap_or_default();
     let wanted = CapabilitySet::answering(&names.imports).0.granted_by_policy();
@@ -99,8 +97,8 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
         verified.map(|signer| signer.key().to_string()).map_err(|error| error.to_string())
     });
     let verified = signature.and_then(|signature| signature::verify(&signed, signature, trusted()).ok());
-    let base = suggest::base(&policy, (name, &digest), verified.as_ref());
-    let lines = || suggest::lines((name, &digest), base.map(|entry| &***entry), &wanted);
+    let component = Identity { name, digest: &digest, signer: verified.as_ref() };
+    let lines = || suggest::lines(&policy, component, &wanted);
     Inspection {
         kind: kind_of(&names.exports),
         imports: names.imports.iter().take(MOST_IMPORTS).map(|import| read_import(import)).collect(),
@@ -118,11 +116,7 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
 
 /// The policy, or the empty one where it cannot be read: loading says why.
 fn in_force(file: &PolicyFile) -> std::sync::Arc<Policy> {
-    let (path, absence) = match file {
-        PolicyFile::At(path) => (Some(path.clone()), Absence::IsError),
-        PolicyFile::Beside(folder) => (default_path(folder), Absence::GrantsNothing),
-        PolicyFile::None => (None, Absence::GrantsNothing),
-    };
+    let (path, absence) = file.location();
     let store = path.and_then(|path| PolicyStore::open(path, absence).ok());
     store.map_or_else(|| std::sync::Arc::new(Policy::empty()), |store| store.current())
 }

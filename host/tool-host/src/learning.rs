@@ -4,12 +4,12 @@
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use tool_policy::suggest::{self, Observed};
+use tool_policy::{ComponentPolicy, Identity, Policy, RequestLine, Want, render};
 
 use outbound::Reach;
 
 use crate::egress;
-use crate::policy::suggest::{self, Observed};
-use crate::policy::{ComponentPolicy, Identity, Policy, RequestLine, Want, render};
 
 /// Most requests, keys and names that are noted of one component: a guest may make them up in a loop.
 const MOST_NOTED: usize = 1_000;
@@ -80,10 +80,10 @@ impl Learning {
 
     /// The lines that let a component do what it was seen to want, beside what `policy` grants it.
     pub(crate) fn lines(&self, component: Identity<'_>, wants: &[Want], policy: &Policy) -> Learned {
-        let Identity { name, digest, signer } = component;
+        let Identity { name, digest, .. } = component;
         let mut all = self.0.lock();
         let noted = all.entry(name.to_owned()).or_default();
-        let base = suggest::base(policy, (name, digest), signer);
+        let base = suggest::base(policy, component);
         let observed = noted.requests.iter().filter_map(|request| {
             // Of a request to an address, the address says it.
             let private = noted.private_hosts.contains(&request.host) || is_private(&request.host);
@@ -95,8 +95,7 @@ impl Learning {
             };
             (!request.is_granted || private).then_some(Observed { line, private })
         });
-        let suggest::Learned { mut entry, refused } =
-            suggest::learn((name, digest), base.map(|entry| &***entry), observed);
+        let suggest::Learned { mut entry, refused } = suggest::learn(component, base, observed);
         let mut comments = String::new();
         for want in wants {
             match want {
@@ -119,7 +118,7 @@ impl Learning {
             ));
         }
         // Without an entry there is nothing to add to one that grants nothing.
-        let before = base.map_or_else(|| ComponentPolicy::bare(name, digest), |base| (***base).clone());
+        let before = base.map_or_else(|| ComponentPolicy::bare(name, digest), ComponentPolicy::clone);
         let is_same = before == entry;
         Learned {
             is_complete: is_same && refused.is_empty() && comments.is_empty(),

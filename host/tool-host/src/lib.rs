@@ -52,7 +52,6 @@ mod mends;
 mod moving_average;
 mod observer;
 mod pinned;
-mod policy;
 mod precompile;
 mod pure_answers;
 mod retired;
@@ -60,13 +59,10 @@ mod rollout;
 mod runtime;
 mod sandbox;
 mod shadow_calls;
-pub mod signing;
 mod snapshot;
 mod temp_file;
-mod tool_name;
 mod typed;
 mod user_names;
-mod versions;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -85,19 +81,21 @@ pub use call_limits::Limits;
 pub use compiled::check_compile_cache;
 pub use compiler::{CompileError, CompileJob, Compiler};
 pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
-pub use config::{Config, Environment, PolicyFile};
+pub use config::Config;
 pub use egress::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
 pub use engine::Allocation;
 pub use error::LoadError;
+pub use grants::policy_store::{Environment, PolicyFile};
+pub use grants::standing::{NotTrusted, Standing, standing};
 pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use learning::Learned;
 pub use mcp::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 pub use precompile::Precompiler;
 
-use grants::{Grants, HostFeatures};
+use grants::{Grants, HostMeans};
 use inventory::{Inventory, Settled};
 use learning::Learning;
 use retired::Retired;
@@ -160,18 +158,18 @@ impl ToolHost {
         let (path, most_tokens) = (config.folder.clone(), config.catalog_tokens);
         let may_be_absent = config.folder_may_be_absent;
         check_places(&config).await?;
-        let (policy, environment, io) =
-            (config.policy.clone(), config.environment.clone(), config.io_runtime.clone());
-        let http = config.http.clone();
-        let limits = config.limits.clone();
         let learning = config.learn.then(Arc::<Learning>::default);
-        let noted = learning.clone();
-        let features =
-            HostFeatures { keeps_values: config.key_value.is_some(), counts_fuel: config.metering };
-        let opened = tokio::task::spawn_blocking(move || {
-            Grants::open(&policy, environment, (io, http), &limits, (features, noted))
-        })
-        .await;
+        let means = HostMeans {
+            environment: config.environment.clone(),
+            io: config.io_runtime.clone(),
+            http: config.http.clone(),
+            limits: config.limits.of_policy(),
+            keeps_values: config.key_value.is_some(),
+            counts_fuel: config.metering,
+            learning: learning.clone(),
+        };
+        let policy = config.policy.clone();
+        let opened = tokio::task::spawn_blocking(move || Grants::open(&policy, means)).await;
         let grants = opened
             .map_err(|error| StartError::Policy(error.to_string()))?
             .map_err(|error| StartError::Policy(error.to_string()))?;

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use tool_policy::{Identity, Want, sha256};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component as Code, InstancePre};
@@ -14,7 +15,7 @@ use crate::bulkhead::Bulkhead;
 use crate::call::state::CallState;
 use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
-use crate::component::{self, Component};
+use crate::component::Component;
 use crate::content_memory::{ContentMemory, ContentPermit};
 use crate::contract::{self, ComponentImports};
 use crate::describe::describe;
@@ -22,7 +23,6 @@ use crate::error::{LoadError, detail};
 use crate::folder::{Content, Folder};
 use crate::inventory::memory::Memory;
 use crate::mcp::{Server, ToolList};
-use crate::policy::{Identity, Want};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;
@@ -127,7 +127,7 @@ pub(crate) async fn load(
     let (call_interface, tells_users_apart) = blocking({
         let (runtime, bytes) = (runtime.clone(), content.bytes.clone());
         let policy = runtime.grants.current();
-        let entry = policy.find(&name, &content.digest, signer.as_ref());
+        let entry = policy.find(Identity { name: &name, digest: &content.digest, signer: signer.as_ref() });
         let rename = entry.map(|entry| entry.rename.clone()).unwrap_or_default();
         move || make_callable(&runtime, &code, &bytes, &wants, &rename)
     })
@@ -215,7 +215,7 @@ async fn from_store(rollout: &Rollout, name: &str, digest: &str) -> Result<Conte
     let kept = kept.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?.ok_or(LoadError::Gone)?;
     let expected = digest.to_owned();
     blocking(move || {
-        let digest = component::digest(&kept.bytes);
+        let digest = sha256(&kept.bytes);
         if digest != expected {
             return Err(LoadError::Gone);
         }

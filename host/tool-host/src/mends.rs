@@ -4,7 +4,7 @@ use agent_core::nearest_word::nearest_word;
 use json_schema::{MemoryBudget, Misfit};
 use serde_json::Value;
 
-use crate::tool_name::{NAME_BYTES, is_tool_name};
+use agent_core::words::{TOOL_NAME_BYTES, is_tool_name};
 
 /// Of an answer that is no JSON.
 #[expect(clippy::needless_pass_by_value, reason = "as map_err has it")]
@@ -17,7 +17,7 @@ pub(crate) fn answers_no_json(error: serde_json::Error) -> Misfit {
 /// The name that is most like one that a tool may not have: `look_up` for `lookUp` and `Look-Up`.
 pub(crate) fn proposed_name(name: &str) -> Option<String> {
     let (mut proposed, mut before) = (String::new(), ' ');
-    for letter in name.chars().take(NAME_BYTES) {
+    for letter in name.chars().take(TOOL_NAME_BYTES) {
         let begins_word = letter.is_ascii_uppercase() && before.is_ascii_lowercase();
         if (begins_word || !letter.is_ascii_alphanumeric()) && !proposed.ends_with('_') {
             proposed.push('_');

@@ -12,11 +12,11 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tool_policy::sha256;
 
 use wasmtime::{CacheStore, Engine};
 
 use crate::compiled::CompiledCache;
-use crate::component::digest;
 use crate::engine;
 use crate::error::{LoadError, detail};
 
@@ -49,7 +49,7 @@ impl Precompiler {
     /// # Errors
     /// When it does not compile, or the code cannot be written.
     pub fn compile(&self, component: &[u8]) -> Result<(), LoadError> {
-        let digest = digest(component);
+        let digest = sha256(component);
         if self.cache.find(&self.engine, &digest).is_some() {
             return Ok(());
         }
@@ -146,8 +146,8 @@ mod tests {
             Precompiler::new(cache.clone(), metering).unwrap().compile(&adding(1)).unwrap();
             let (engine, _) = engine::build(&Limits::default(), metering).unwrap();
             let of_host = CompiledCache::open(Some(cache.clone()), engine::fingerprint(&engine));
-            assert!(of_host.find(&engine, &digest(&adding(1))).is_some(), "{metering}");
-            assert!(of_host.find(&engine, &digest(&adding(2))).is_none());
+            assert!(of_host.find(&engine, &sha256(&adding(1))).is_some(), "{metering}");
+            assert!(of_host.find(&engine, &sha256(&adding(2))).is_none());
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
+use tool_policy::model::Scope;
 
 use crate::bulkhead::Slots;
 use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
@@ -21,7 +22,6 @@ use crate::guest_runtime::GuestRuntime;
 use crate::host_work_pool::HostWork;
 use crate::mcp::McpServers;
 use crate::observer::Observer;
-use crate::policy::model::Scope;
 use crate::pure_answers::PureAnswers;
 use crate::rollout::{Overlay, RecentUsers, Shadows};
 use crate::sandbox::Sandbox;

@@ -7,12 +7,12 @@ use std::time::Instant;
 use agent_core::ports::ToolRequest;
 use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
+use tool_versions::canary_verdict::answer::{Answer, agree};
 
 use crate::call;
 use crate::call::tool::Tool;
 use crate::rollout::{ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
-use crate::versions::canary_verdict::answer::{Answer, agree};
 
 /// Calls that are made at once.
 const AT_ONCE: usize = 2;

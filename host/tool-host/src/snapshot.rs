@@ -3,6 +3,8 @@
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use tool_policy::audience::Caller;
+use tool_policy::{Lookup, Policy};
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions};
 use agent_core::words::{Catalog, Principal, ToolReturn};
@@ -14,8 +16,6 @@ use crate::call::tool::Tool;
 use crate::component::Component;
 use crate::grants::as_caller;
 use crate::observer::ToolListing;
-use crate::policy::audience::Caller;
-use crate::policy::{Lookup, Policy};
 use crate::rollout::{Counted, FirstCalls, RunningTrial, Side, TrialPart};
 use crate::runtime::Runtime;
 

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::ToolRequest;
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
+use tool_policy::Want;
 
 use crate::bulkhead::CallKind;
 use crate::capability::nondeterminism::Nondeterminism;
@@ -33,7 +34,6 @@ use crate::egress::CallKey;
 use crate::grants::granted::Granted;
 use crate::guest_runtime::Start;
 use crate::observer::{CallReport, Cost};
-use crate::policy::Want;
 use crate::runtime::Runtime;
 use admitted::Admitted;
 use fault::Fault;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
+use tool_policy::Want;
 
 use super::fault::Fault;
 use super::progress::Progress;
@@ -14,7 +15,6 @@ use super::tool::Tool;
 use crate::egress::{self, CallKey};
 use crate::grants::granted::Granted;
 use crate::observer::Observer;
-use crate::policy::Want;
 use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
 

@@ -23,12 +23,12 @@ mod wasi_link;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tool_policy::Want;
 
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::call::state::CallState;
-use crate::policy::Want;
 use imports::Imports;
 
 struct Capability {

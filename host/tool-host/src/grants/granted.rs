@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use agent_core::secret::Secret;
 use http::HeaderName;
+use tool_policy::Want;
+use tool_policy::effective::ResolvedLimits;
+use tool_policy::model::{KeyValueRule, McpEndpoint, Placement, Scope};
+use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Target};
 
 use crate::call_limits::Limits;
 use crate::egress::{self, Admission, Authorize};
 use crate::learning::Learning;
-use crate::policy::Want;
-use crate::policy::effective::ResolvedLimits;
-use crate::policy::model::{KeyValueRule, Scope};
-use crate::policy::{self, ComponentPolicy, EffectivePolicy};
 
 /// What one component may do in one call.
 #[derive(Debug)]
@@ -30,20 +30,20 @@ pub(super) fn credentials(
     entry: &ComponentPolicy,
     values: &BTreeMap<String, Secret>,
 ) -> Result<Vec<egress::Secret>, String> {
-    let of = |(name, rule): (&String, &policy::SecretRule)| {
+    let of = |(name, rule): (&String, &SecretRule)| {
         let wrong =
             |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
         let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
         let placement = match &rule.placement {
-            policy::model::Placement::Header { name, prefix } => egress::Placement::Header {
+            Placement::Header { name, prefix } => egress::Placement::Header {
                 name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
                 prefix: prefix.clone(),
             },
-            policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
-            policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+            Placement::Query(name) => egress::Placement::Query { name: name.clone() },
+            Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
             // No request has it, because none is granted beside it. It is here to be found in what comes
             // back.
-            policy::model::Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
+            Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
         };
         let value = value.map_err(|error| wrong(error.to_string()))?;
         Ok(egress::Secret { name: name.clone(), value, placement })
@@ -95,7 +95,7 @@ impl Granted {
     }
 
     /// How an MCP server is reached now.
-    pub(crate) fn mcp_endpoint(&self) -> Option<policy::model::McpEndpoint> {
+    pub(crate) fn mcp_endpoint(&self) -> Option<McpEndpoint> {
         self.policy.current().mcp_endpoint()
     }
 
@@ -108,9 +108,7 @@ impl Granted {
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let rules = &self.policy.current().secrets;
         self.secrets.iter().filter_map(|(name, value)| match &rules.get(name)?.placement {
-            policy::model::Placement::Variable(variable) => {
-                Some((variable.clone(), value.expose().to_owned()))
-            }
+            Placement::Variable(variable) => Some((variable.clone(), value.expose().to_owned())),
             _ => None,
         })
     }
@@ -144,13 +142,13 @@ pub(super) struct Rules {
 
 impl Rules {
     fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
-        let line = policy::RequestLine {
+        let line = RequestLine {
             scheme: request.scheme.as_str(),
             authority: request.authority,
             method: request.method.as_str(),
             path_and_query: request.path_and_query,
         };
-        let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
+        let target = Target::parse(&line).map_err(|refusal| refusal.to_string())?;
         let allowed = self.policy.decide(&target).map_err(|mismatch| mismatch.to_string())?;
         Ok(Admission {
             private: allowed.private,

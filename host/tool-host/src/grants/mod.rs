@@ -8,13 +8,24 @@
 //! here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
 //! (`capability/`).
 
+mod bounded_file;
 pub(crate) mod granted;
+pub(crate) mod policy_store;
+mod secret_values;
+pub(crate) mod standing;
+#[cfg(test)]
+mod testing;
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use tool_policy::audience::Caller;
+use tool_policy::signature::{self, Signed, VerifiedSigner};
+use tool_policy::{
+    ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Lookup, Policy, Want, change, suggest,
+};
 
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
@@ -22,22 +33,12 @@ use outbound::{SystemResolver, Tls};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::call_limits::Limits;
-use crate::config::{Environment, PolicyFile};
 use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode};
 use crate::error::LoadError;
 use crate::learning::Learning;
-use crate::policy::audience::Caller;
-use crate::policy::signature::{self, Signed, VerifiedSigner};
-use crate::policy::store::PolicyError;
-use crate::policy::suggest;
-use crate::policy::{
-    self, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Lookup, Policy, PolicyStore, Reload,
-    Want, secrets,
-};
 
-use granted::Granted;
-use granted::{Rules, credentials};
+use granted::{Granted, Rules, credentials};
+use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
 
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
@@ -48,56 +49,41 @@ pub(crate) struct Grants {
     store: Option<PolicyStore>,
     /// What is in force without one.
     nothing: Arc<Policy>,
-    environment: Environment,
+    means: HostMeans,
     /// Made when a component is first granted something: reading the system's certificates takes milliseconds
     /// of a start.
     egress: OnceLock<Egress>,
-    io: Handle,
-    /// Where requests go.
-    http: HttpMode,
-    host: HostLimits,
-    features: HostFeatures,
-    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
-    /// more is granted.
-    learning: Option<Arc<Learning>>,
     /// By the digest of what they allow. Held for a few instructions, never across an await.
     kept: Mutex<BTreeMap<String, Arc<Granted>>>,
 }
 
 /// What the host has to give.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostFeatures {
-    /// A store for what components keep.
+pub(crate) struct HostMeans {
+    pub(crate) environment: Environment,
+    /// Network I/O is done on it.
+    pub(crate) io: Handle,
+    /// Where requests go.
+    pub(crate) http: HttpMode,
+    pub(crate) limits: HostLimits,
+    /// There is a store for what components keep.
     pub(crate) keeps_values: bool,
     /// The host counts instructions.
     pub(crate) counts_fuel: bool,
+    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
+    /// more is granted.
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
 impl Grants {
-    /// Reads the policy. Blocks. Network I/O is done on `io`.
-    pub(crate) fn open(
-        file: &PolicyFile,
-        environment: Environment,
-        (io, http): (Handle, HttpMode),
-        limits: &Limits,
-        (features, learning): (HostFeatures, Option<Arc<Learning>>),
-    ) -> Result<Self, PolicyError> {
+    /// Reads the policy. Blocks.
+    pub(crate) fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
         let (path, absence) = file.location();
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
             store,
             nothing: Arc::new(Policy::empty()),
-            environment,
+            means,
             egress: OnceLock::new(),
-            io,
-            http,
-            host: HostLimits {
-                timeout: limits.timeout,
-                memory_bytes: limits.memory_bytes as u64,
-                output_bytes: limits.output_bytes as u64,
-            },
-            features,
-            learning,
             kept: Mutex::default(),
         })
     }
@@ -127,7 +113,7 @@ impl Grants {
             }
             Reload::Swapped { before, after } => {
                 self.kept.lock().clear();
-                for change in policy::change::between(&before, &after, &self.host) {
+                for change in change::between(&before, &after, &self.means.limits) {
                     tracing::info!(
                         component = change.name,
                         narrowed = change.narrowed.join(", "),
@@ -158,7 +144,7 @@ impl Grants {
             if entry.secrets.is_empty() {
                 continue;
             }
-            let now = secrets::resolve(entry, &|name| (self.environment)(name), store.folder());
+            let now = secret_values::resolve(entry, &|name| (self.means.environment)(name), store.folder());
             if !now.is_ok_and(|now| is_same(&now, &granted.secrets)) {
                 tracing::info!(component = entry.name, "its secrets have changed");
                 self.kept.lock().remove(&digest);
@@ -213,7 +199,7 @@ impl Grants {
     /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.
     pub(crate) fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
         let policy = self.current();
-        let Identity { name, digest, signer } = component;
+        let name = component.name;
         let (entry, is_other_build) = match policy.look_up(component) {
             Lookup::Entry(entry) => (Some(entry), false),
             Lookup::OtherBuilds => (None, true),
@@ -226,9 +212,8 @@ impl Grants {
             Some(first) => Some(refusal(*first)),
             None => is_other_build.then_some(LoadError::OtherBuild),
         };
-        if let Some(refusal) = refusal.filter(|_| self.learning.is_none()) {
-            let base = suggest::base(&policy, (name, digest), signer);
-            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &lacks);
+        if let Some(refusal) = refusal.filter(|_| self.means.learning.is_none()) {
+            let lines = suggest::lines(&policy, component, &lacks);
             // In the log and not in the error, which anyone may read: an entry that is there already stands
             // in the lines.
             let policy = self.file_name();
@@ -239,11 +224,13 @@ impl Grants {
             );
             return Err(refusal);
         }
-        let (Some(entry), Some(effective), None) = (entry, &effective, &self.learning) else { return Ok(()) };
-        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.features.keeps_values {
+        let (Some(entry), Some(effective), None) = (entry, &effective, &self.means.learning) else {
+            return Ok(());
+        };
+        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
             return Err(LoadError::NoKeyValueStore);
         }
-        if entry.limits.fuel.is_some() && !self.features.counts_fuel {
+        if entry.limits.fuel.is_some() && !self.means.counts_fuel {
             return Err(LoadError::FuelNotCounted);
         }
         self.granted(effective).map(drop).map_err(|problem| {
@@ -263,19 +250,25 @@ impl Grants {
     ) -> Result<Option<Arc<Granted>>, String> {
         let current = match &self.store {
             Some(store) => store.current(),
-            None if self.learning.is_some() => self.current(),
+            None if self.means.learning.is_some() => self.current(),
             None => return Ok(None),
         };
-        let Identity { name, digest, signer } = component;
-        if self.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
+        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
             return Err("the policy has lines for other builds of it only".into());
         }
         if !pinned.both_admit(&current, component, &as_caller(caller)) {
             return Err("the policy does not admit the caller to it".into());
         }
-        let effective = pinned.effective(&current, (name, digest), signer);
-        let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
-        let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
+        let effective = pinned.effective(&current, component);
+        let bare = || {
+            EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(
+                component.name,
+                component.digest,
+            ))))
+        };
+        let Some(policy) = effective.or_else(|| self.means.learning.is_some().then(bare)) else {
+            return Ok(None);
+        };
         if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
@@ -300,7 +293,7 @@ impl Grants {
             let tls = Tls::system().inspect_err(|error| {
                 tracing::warn!(%error, "the system's certificates cannot be used: tools reach no HTTPS server");
             });
-            let (io, http) = (self.io.clone(), self.http.clone());
+            let (io, http) = (self.means.io.clone(), self.means.http.clone());
             Egress::new(io, Arc::new(SystemResolver), tls.ok(), EgressBounds::default(), http)
         });
     }
@@ -312,10 +305,10 @@ impl Grants {
         }
         self.open_egress();
         let folder = self.store.as_ref().map_or(Path::new(""), PolicyStore::folder);
-        let values = secrets::resolve(policy.current(), &|name| (self.environment)(name), folder)
+        let values = secret_values::resolve(policy.current(), &|name| (self.means.environment)(name), folder)
             .map_err(|problems| problems.to_string())?;
-        let limits = policy.limits(&self.host);
-        if limits.fuel.is_some() && !self.features.counts_fuel && self.learning.is_none() {
+        let limits = policy.limits(&self.means.limits);
+        if limits.fuel.is_some() && !self.means.counts_fuel && self.means.learning.is_none() {
             return Err(
                 "the policy bounds its instructions, and nobody counts them (TOOL_FUEL_METERING)".into()
             );
@@ -323,7 +316,7 @@ impl Grants {
         let secrets = credentials(policy.current(), &values)?;
         let http = egress::Grant::new(
             digest.as_str().into(),
-            Arc::new(Rules { policy: policy.clone(), learning: self.learning.clone() }),
+            Arc::new(Rules { policy: policy.clone(), learning: self.means.learning.clone() }),
             secrets,
             egress::Limits {
                 requests: limits.requests,
@@ -333,7 +326,7 @@ impl Grants {
             },
         )
         .map_err(|error| error.to_string())?;
-        let learning = self.learning.clone();
+        let learning = self.means.learning.clone();
         let http = Arc::new(http);
         let granted = Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http, learning });
         let mut kept = self.kept.lock();

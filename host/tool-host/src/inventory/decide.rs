@@ -10,10 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent_core::words::prompt_tokens;
+
 use super::event::{Change, Event, Version};
 use super::state::{FileState, State};
 use crate::error::LoadError;
-use agent_core::words::prompt_tokens;
 
 /// Files that an error about the whole catalog names.
 const LARGEST: usize = 3;

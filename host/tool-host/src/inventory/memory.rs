@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::event::Version;
-use crate::component::{self, MOST_BYTES, digest};
+use crate::component::MOST_BYTES;
 use crate::folder::Content;
 use crate::temp_file;
 use serde::{Deserialize, Serialize};
+use tool_policy::sha256;
 
 /// The version of the form.
 const FORM: u32 = 1;
@@ -108,7 +109,7 @@ impl Memory {
         let folder = self.tools.clone();
         let written = Written { version: FORM, folder, files, in_folder, has_agreed };
         let text = serde_json::to_string(&written)?;
-        let content = format!("{}\n{text}", digest(text.as_bytes()));
+        let content = format!("{}\n{text}", sha256(text.as_bytes()));
         put(&self.folder, &self.path(), content.as_bytes())
     }
 
@@ -130,7 +131,7 @@ impl Memory {
     pub(crate) fn original(&self, name: &str, digest: &str) -> io::Result<Content> {
         let (mut bytes, path) = (Vec::new(), self.original_path(digest));
         File::open(&path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-        if component::digest(&bytes) != digest {
+        if sha256(&bytes) != digest {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"));
         }
         // Earlier releases kept one signature for all names.
@@ -175,7 +176,7 @@ impl Memory {
     }
 
     fn path(&self) -> PathBuf {
-        let name = digest(self.tools.as_bytes()).replace(':', "-");
+        let name = sha256(self.tools.as_bytes()).replace(':', "-");
         self.folder.join(format!("{name}.memory"))
     }
 
@@ -208,7 +209,7 @@ fn read(path: &Path) -> io::Result<Written> {
     let mut content = String::new();
     File::open(path)?.take(MOST_MEMORY_BYTES).read_to_string(&mut content)?;
     let (said, text) = content.split_once('\n').ok_or_else(|| broken("it is damaged"))?;
-    if said != digest(text.as_bytes()) {
+    if said != sha256(text.as_bytes()) {
         return Err(broken("it is damaged"));
     }
     let written: Written = serde_json::from_str(text)?;
@@ -249,16 +250,16 @@ mod tests {
     use super::*;
 
     fn content(bytes: &[u8]) -> Content {
-        Content { bytes: Arc::new(bytes.to_vec()), digest: digest(bytes), signature: None, permit: None }
+        Content { bytes: Arc::new(bytes.to_vec()), digest: sha256(bytes), signature: None, permit: None }
     }
 
     fn kept(name: &str) -> Remembered {
         let tools = [format!("tool_of_{name}")].into();
         let version = Version {
-            digest: digest(name.as_bytes()),
+            digest: sha256(name.as_bytes()),
             tools,
             prompt_bytes: 7,
-            facts: Some(digest(b"facts")),
+            facts: Some(sha256(b"facts")),
         };
         let file = format!("{name}.wasm");
         Remembered {
@@ -294,7 +295,7 @@ mod tests {
             fs::write(memory.path(), damaged).unwrap();
             assert_eq!(memory.read(), Remembered::default());
         }
-        let signed = |text: String| format!("{}\n{text}", digest(text.as_bytes()));
+        let signed = |text: String| format!("{}\n{text}", sha256(text.as_bytes()));
         let text = String::from_utf8(whole).unwrap().split_once('\n').unwrap().1.to_owned();
         for foreign in [text.replace(r#""version":1"#, r#""version":2"#), text.replace(r#""/a""#, r#""/b""#)]
         {
@@ -309,7 +310,7 @@ mod tests {
     fn an_original_is_what_it_was_or_it_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let memory = Memory::new(folder.path(), Path::new("/a"));
-        let name = digest(b"bytes");
+        let name = sha256(b"bytes");
         assert_eq!(memory.original("echo", &name).unwrap_err().kind(), io::ErrorKind::NotFound);
         memory.keep_original("echo", &content(b"bytes")).unwrap();
         assert_eq!(memory.original("echo", &name).unwrap(), content(b"bytes"));
@@ -331,7 +332,7 @@ mod tests {
     #[test]
     fn a_signature_is_of_one_name_and_goes_with_its_copy() {
         let folder = tempfile::tempdir().unwrap();
-        let (memory, name) = (Memory::new(folder.path(), Path::new("/a")), digest(b"bytes"));
+        let (memory, name) = (Memory::new(folder.path(), Path::new("/a")), sha256(b"bytes"));
         let signed = |signature: &[u8]| Content { signature: Some(signature.to_vec()), ..content(b"bytes") };
         memory.keep_original("one", &signed(b"1")).unwrap();
         memory.keep_original("t.w.o", &signed(b"2")).unwrap();
@@ -361,15 +362,15 @@ mod tests {
         let originals = [("0", 60), ("1", 60), ("unknown", 60), ("new", 1)];
         for (bytes, age) in originals {
             memory(0).keep_original("echo", &content(bytes.as_bytes())).unwrap();
-            made_before(&memory(0).original_path(&digest(bytes.as_bytes())), age);
+            made_before(&memory(0).original_path(&sha256(bytes.as_bytes())), age);
         }
         memory(1).prune(&BTreeSet::new()).unwrap();
         assert_eq!((memory(0).read(), memory(1).read()), (Remembered::default(), kept("1")));
-        let left = originals.map(|(bytes, _)| memory(0).original("echo", &digest(bytes.as_bytes())).is_ok());
+        let left = originals.map(|(bytes, _)| memory(0).original("echo", &sha256(bytes.as_bytes())).is_ok());
         assert_eq!(left, [false, true, false, true], "of the forgotten folder, in use, unknown, new");
-        let own = ["1", "new"].map(|bytes| digest(bytes.as_bytes())).into();
+        let own = ["1", "new"].map(|bytes| sha256(bytes.as_bytes())).into();
         memory(1).prune(&own).unwrap();
-        let left = originals.map(|(bytes, _)| memory(0).original("echo", &digest(bytes.as_bytes())).is_ok());
+        let left = originals.map(|(bytes, _)| memory(0).original("echo", &sha256(bytes.as_bytes())).is_ok());
         assert_eq!(
             left,
             [false, true, false, false],

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use serde_json::Value;
+use tool_policy::model::McpTransport;
 
 use super::child::{ChildProcess, Start};
 use super::error::McpError;
@@ -13,7 +14,6 @@ use super::message::{self, Exchange, VERSIONS};
 use super::progress::Reports;
 use crate::egress::Call;
 use crate::grants::granted::Granted;
-use crate::policy::model::McpTransport;
 
 /// The method of a call: nothing else is reported on.
 pub(super) const CALL: &str = "tools/call";

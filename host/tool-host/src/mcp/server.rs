@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tool_policy::Want;
+use tool_policy::model::{McpEndpoint, McpTransport};
 
 use agent_core::ports::ProgressSink;
 use serde_json::{Value, json};
@@ -19,8 +21,6 @@ use crate::egress::{Call, CallKey};
 use crate::error::LoadError;
 use crate::grants::Grants;
 use crate::grants::granted::Granted;
-use crate::policy::Want;
-use crate::policy::model::{McpEndpoint, McpTransport};
 
 /// How often its tools are looked at though it says nothing. A child process is started for it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

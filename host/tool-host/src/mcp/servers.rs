@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tool_policy::model::{McpEndpoint, McpTransport};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::launch::Launcher;
 use super::server::Server;
 use crate::grants::Grants;
-use crate::policy::model::{McpEndpoint, McpTransport};
 
 /// The servers, by name.
 pub(crate) struct McpServers {

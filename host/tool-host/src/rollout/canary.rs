@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{ToolOutcome, Trial, TrialKind};
+use tool_versions::canary_verdict::sample::{is_in, is_shadowed};
+use tool_versions::canary_verdict::{count, count_cancelled, count_comparison};
 
 use super::call_counter::{CallCounter, Side};
 use crate::component::Component;
-use crate::versions::canary_verdict::sample::{is_in, is_shadowed};
-use crate::versions::canary_verdict::{count, count_cancelled, count_comparison};
 
 /// A trial that goes on.
 pub(crate) struct RunningTrial {

@@ -19,6 +19,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tool_versions::approval::{self, Circumstances};
+use tool_versions::diff::diff;
+use tool_versions::record::{self, Change, is_approved};
 
 use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
@@ -28,9 +31,6 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use crate::component::Component;
 use crate::folder::Content;
 use crate::observer::Observer;
-use crate::versions::approval::{self, Circumstances};
-use crate::versions::diff::diff;
-use crate::versions::record::{self, Change, is_approved};
 
 pub(crate) use call_counter::Side;
 pub(crate) use canary::{RunningTrial, TrialPart};

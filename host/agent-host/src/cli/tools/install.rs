@@ -17,8 +17,7 @@ use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
 use serde_json::json;
 use tokio::runtime::Handle;
-use tool_host::signing::{self, Standing};
-use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
+use tool_host::{MOST_COMPONENT_BYTES, PolicyFile, Standing};
 use tool_registry::{Client, Digest, Options, Reference};
 
 use super::{Exit, versions};
@@ -75,7 +74,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     let name = name_of(arguments)?;
     let fetched = fetch(&arguments.source, config.registry_options(arguments.plain_http)).await?;
     let (pair, left_out) = pair_of(&fetched, &name);
-    let standing = signing::check(&config.policy, &name, &pair.component, pair.signature.as_deref());
+    let standing = tool_host::standing(&config.policy, &name, &pair.component, pair.signature.as_deref());
     let standing = standing.with_context(|| format!("{} was not installed as {name}", fetched.source))?;
     if shares {
         return propose(&name, &pair, &fetched.source, json, guest_runtime).await;
