@@ -14,15 +14,16 @@ use agent_core::words::{
 use async_trait::async_trait;
 use tool_policy::sha256;
 use tool_policy::signature::SignerKey;
-use tool_versions::diff::{Granted, diff};
+use tool_versions::diff::{Compared, Granted, diff};
 use tool_versions::record::{Change, is_approved};
 use uuid::Uuid;
 
 use crate::ToolHost;
-use crate::approved::{Approved, facts_digest, found};
-use crate::component::MOST_BYTES;
+use crate::component::component_facts::facts_digest;
 use crate::error::LoadError;
 use crate::folder::Content;
+use crate::limits::MOST_COMPONENT_BYTES;
+use crate::load::approved::{Approved, found};
 use crate::load::{self, Source};
 use crate::rollout::{Proposal, Rollout, check_expected, refused};
 
@@ -66,9 +67,9 @@ impl ToolAdmin for ToolHost {
         };
         let (granted_from, granted_to) = (from.map(grants).unwrap_or_default(), grants(to));
         let granted = Granted { from: &granted_from, to: &granted_to };
-        let from = from.map(|from| (from.digest.as_str(), &from.facts));
+        let from = from.map(|from| Compared { digest: &from.digest, facts: &from.facts });
         let facts = now.as_ref().map_or(&to.facts, |now| &now.facts);
-        let diff = diff(from, (&to.digest, facts), Some(granted));
+        let diff = diff(from, Compared { digest: &to.digest, facts }, Some(granted));
         Ok(VersionDiff { facts_digest: now.map(|now| now.facts_digest), ..diff })
     }
 
@@ -100,7 +101,7 @@ impl ToolAdmin for ToolHost {
     }
 
     fn most_upload_bytes(&self) -> u64 {
-        MOST_BYTES
+        MOST_COMPONENT_BYTES
     }
 }
 
@@ -115,9 +116,9 @@ impl ToolHost {
     ) -> Result<ComponentView, AdminError> {
         let rollout = self.rollout()?;
         check_name(name)?;
-        if upload.bytes.len() as u64 > MOST_BYTES {
+        if upload.bytes.len() as u64 > MOST_COMPONENT_BYTES {
             return Err(AdminError::Refused(format!(
-                "the component has more than {MOST_BYTES} bytes, the most one may have"
+                "the component has more than {MOST_COMPONENT_BYTES} bytes, the most one may have"
             )));
         }
         let Upload { bytes, signature } = upload;

@@ -8,10 +8,10 @@ use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
 
-use crate::call_limits::Limits;
 use crate::compiler::Compiler;
 use crate::egress::HttpMode;
 use crate::grants::policy_store::{Environment, PolicyFile};
+use crate::limits::Limits;
 use crate::mcp::Launcher;
 use crate::observer::Observer;
 

@@ -1,69 +1,42 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
-//! The only crate that names wasmtime. In reading order:
-//! - `load`, `contract`, `compiler`, `compiled`, `temp_file`, `component`, `describe`, `definition`: from a
-//!   file to something that can be called.
-//! - `host_work_pool`: what the host computes for guests, beside the threads that serve.
-//! - `inventory`, `folder`, `watch`, `snapshot`: the tools folder, which of its files serve, and the tool set
-//!   made of it.
-//! - `versions`: which version of a component may serve, and how another one is tried.
-//! - `approved`: a load is held to how its version described itself when it was approved.
-//! - `mcp`: servers of the Model Context Protocol, whose tools are served like those of components.
-//! - `call`, `bulkhead`, `guest_runtime`: one call and how it can fail, who may call at the same time, on
-//!   which thread.
-//! - `capability`, `limits`: what a guest may import and use up.
-//! - `inspect`, `precompile`: what a component is, and its code, for its author.
-//! - `policy`, `grants`, `egress`: what an operator grants to a component, what that is for one call, and
-//!   HTTP under it.
-//! - `engine`, `sandbox`, `runtime`: what all of them share.
+//! The only crate that names wasmtime. The rooms stand on each other in this order; none imports from above:
+//! - `limits`, `egress`, `typed`: what a call may use up, HTTP of guests, functions of other types as tools.
+//! - `compiler`, `threads`: compiling in child processes, and where guests run.
+//! - `grants`, `mcp`: what the policy (crate `tool-policy`) is for one call; servers of the Model Context
+//!   Protocol, whose tools are served like those of components.
+//! - `capability`: what a guest may import.
+//! - `component`, `folder`: a component that can be called, and the files that components come from.
+//! - `rollout`, `runtime`: which versions serve on all replicas (the rules are in the crate `tool-versions`),
+//!   and what all components share.
+//! - `call`, `load`: one call; from a file to something that can be called.
+//! - `serving`, `inventory`: the tool set that runs see, and which files make it.
 //!
 //! What does not belong here: which tool a model should call, and what an operator may read.
 
 mod admin;
-mod approved;
 mod bindings;
-mod bulkhead;
 mod call;
-mod call_interface;
-mod call_limits;
 mod capability;
-mod compiled;
 mod compiler;
 mod component;
-mod component_facts;
 mod config;
-mod content_memory;
-mod contract;
-mod definition;
-mod describe;
 mod egress;
-mod engine;
 mod error;
 mod folder;
 mod grants;
-mod guest_runtime;
-mod host_work_pool;
-mod inspect;
 mod inventory;
-mod learning;
+mod limits;
 mod load;
 mod mcp;
-mod mends;
-mod moving_average;
 mod observer;
 mod pinned;
-mod precompile;
-mod pure_answers;
-mod retired;
 mod rollout;
 mod runtime;
-mod sandbox;
-mod shadow_calls;
-mod snapshot;
+mod serving;
 mod temp_file;
+mod threads;
 mod typed;
-mod user_names;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::NotFound;
@@ -77,31 +50,31 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
 
-pub use call_limits::Limits;
-pub use compiled::check_compile_cache;
+pub use compiler::compiled::check_compile_cache;
+pub use compiler::engine::Allocation;
+pub use compiler::precompile::Precompiler;
 pub use compiler::{CompileError, CompileJob, Compiler};
-pub use component::MOST_BYTES as MOST_COMPONENT_BYTES;
 pub use config::Config;
 pub use egress::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
-pub use engine::Allocation;
 pub use error::LoadError;
+pub use grants::learning::Learned;
 pub use grants::policy_store::{Environment, PolicyFile};
 pub use grants::standing::{NotTrusted, Standing, standing};
-pub use inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
-pub use learning::Learned;
+pub use limits::{Limits, MOST_COMPONENT_BYTES};
+pub use load::inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use mcp::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
-pub use precompile::Precompiler;
 
+use call::shadow_calls;
+use grants::learning::Learning;
 use grants::{Grants, HostMeans};
 use inventory::{Inventory, Settled};
-use learning::Learning;
-use retired::Retired;
 use rollout::{Counted, Rollout};
 use runtime::Runtime;
-use snapshot::Serving;
+use serving::Serving;
+use serving::retired::Retired;
 
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are
 /// published when they are loaded.

@@ -9,10 +9,10 @@ use agent_core::ports::Versions;
 use agent_core::words::{Principal, Trial, TrialState};
 
 use crate::ToolHost;
-use crate::approved::Approved;
 use crate::component::Component;
+use crate::load::approved::Approved;
 use crate::load::{self, Source};
-use crate::snapshot::Snapshot;
+use crate::serving::Snapshot;
 
 impl ToolHost {
     /// The tools of a run that began with these versions.

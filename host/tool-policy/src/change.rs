@@ -73,7 +73,8 @@ impl EntryChange {
 
     fn note_set<T: Ord>(
         &mut self,
-        (before, after): (&BTreeSet<T>, &BTreeSet<T>),
+        before: &BTreeSet<T>,
+        after: &BTreeSet<T>,
         is_covered: impl Fn(&T, &BTreeSet<T>) -> bool,
         name: impl Fn(&T) -> String,
     ) {
@@ -102,7 +103,7 @@ fn of_entry(before: &ComponentPolicy, after: &ComponentPolicy, host: &HostLimits
     of_key_value(&mut change, before, after);
     let covered =
         |rule: &HttpRule, others: &BTreeSet<HttpRule>| others.iter().any(|other| other.covers(rule));
-    change.note_set((&before.http, &after.http), covered, describe);
+    change.note_set(&before.http, &after.http, covered, describe);
     if before.mcp != after.mcp {
         change.altered.push("the MCP server".to_owned());
     }
@@ -164,7 +165,8 @@ fn of_secret(change: &mut EntryChange, name: &str, before: Option<&SecretRule>, 
         change.altered.push(what.clone());
     }
     change.note_set(
-        (&before.hosts, &after.hosts),
+        &before.hosts,
+        &after.hosts,
         |host, others| others.iter().any(|other| other.covers(host)),
         |host| format!("{what} for {host}"),
     );

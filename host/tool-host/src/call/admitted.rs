@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::tool::Tool;
-use crate::bulkhead::Permits;
-use crate::call_limits::Limits;
+use crate::component::bulkhead::Permits;
 use crate::grants::granted::Granted;
+use crate::limits::Limits;
 use crate::runtime::Runtime;
 
 /// A call that was admitted, with all that the part of it needs which may move to another thread.

@@ -9,18 +9,18 @@ use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolR
 use tool_policy::Want;
 
 use super::fault::Fault;
-use super::progress::Progress;
 use super::retry;
 use super::tool::Tool;
 use crate::egress::{self, CallKey};
 use crate::grants::granted::Granted;
+use crate::limits::progress::Progress;
 use crate::observer::Observer;
-use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
+use crate::runtime::pure_answers::PureCall;
 
 /// The attempts at one call.
-#[derive(Default)]
 pub(super) struct Attempts {
+    begun: Instant,
     made: u32,
     deadline: Option<Instant>,
     granted: Option<Arc<Granted>>,
@@ -52,6 +52,21 @@ impl Drop for Requests {
 }
 
 impl Attempts {
+    /// Of a call that began then.
+    pub(super) fn begun(begun: Instant) -> Self {
+        Self {
+            begun,
+            made: 0,
+            deadline: None,
+            granted: None,
+            requests: None,
+            operations: Arc::default(),
+            pure: None,
+            is_cached: false,
+            ended: None,
+        }
+    }
+
     /// The attempt is made under these grants, until `deadline`.
     pub(super) fn granted(&mut self, granted: Option<Arc<Granted>>, deadline: Instant) {
         (self.granted, self.deadline) = (granted, Some(deadline));
@@ -130,12 +145,12 @@ impl Attempts {
         self,
         tool: &Tool,
         request: &ToolRequest<'_>,
-        start: Instant,
-        (progress, policy): (&Progress, &str),
+        progress: &Progress,
+        policy: &str,
     ) -> ToolReturn {
         let mut receipt = ToolReceipt::new(request.call.name.clone(), ToolOutcome::HostError);
         receipt.component = Some(tool.component.id.clone());
-        receipt.duration_ms = milliseconds(start.elapsed());
+        receipt.duration_ms = milliseconds(self.begun.elapsed());
         let mut detail = self.detail(progress);
         detail.policy = Some(policy.to_owned());
         // What an MCP server tells its callers apart by is not known.

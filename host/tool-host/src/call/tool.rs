@@ -8,7 +8,7 @@ use agent_core::words::{Principal, ToolReturn};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
-use crate::definition::Definition;
+use crate::component::definition::Definition;
 use crate::rollout::{FirstCalls, ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 

@@ -102,7 +102,7 @@ fn respond(
     accounts.spend_received(headers::bytes_of(&fields))?;
     headers::check_coding(&fields, host, scanner)?;
     accounts.spend_received(body.len())?;
-    let (scanned, replaced) = headers::for_response(&fields, (scanner, &[]), cut || !scanner.is_empty());
+    let (scanned, replaced) = headers::for_response(&fields, scanner, &[], cut || !scanner.is_empty());
     let (body, found) = scanner.scan_bytes(&body);
     call.ledger.redacted(replaced.all + found);
     // One for each: the body, and the error after one that is cut.

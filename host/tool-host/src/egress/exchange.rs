@@ -288,7 +288,7 @@ impl Exchange {
         headers::check_coding(fields, self.to.origin.host.as_str(), scanner)?;
         self.accounts.budget.expect(response.body().size_hint().lower())?;
         let rewritten = !scanner.is_empty() && !response.body().is_end_stream();
-        let (scanned, replaced) = headers::for_response(fields, (scanner, &self.secrets), rewritten);
+        let (scanned, replaced) = headers::for_response(fields, scanner, &self.secrets, rewritten);
         self.call.ledger.redacted(replaced.all);
         self.accounts.meet_secrets(replaced.unused)?;
         let mut head = Response::new(());

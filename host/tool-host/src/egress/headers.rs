@@ -125,7 +125,8 @@ pub(super) struct Replaced {
 /// secrets of the request, `rewritten` says that the body may become longer or shorter.
 pub(super) fn for_response(
     headers: &HeaderMap,
-    (scanner, used): (&Scanner, &[String]),
+    scanner: &Scanner,
+    used: &[String],
     rewritten: bool,
 ) -> (HeaderMap, Replaced) {
     let (mut scanned, mut replaced) = (HeaderMap::with_capacity(headers.len()), Replaced::default());

@@ -10,9 +10,9 @@ use tool_policy::effective::ResolvedLimits;
 use tool_policy::model::{KeyValueRule, McpEndpoint, Placement, Scope};
 use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Target};
 
-use crate::call_limits::Limits;
 use crate::egress::{self, Admission, Authorize};
-use crate::learning::Learning;
+use crate::grants::learning::Learning;
+use crate::limits::Limits;
 
 /// What one component may do in one call.
 #[derive(Debug)]

@@ -10,6 +10,7 @@
 
 mod bounded_file;
 pub(crate) mod granted;
+pub(crate) mod learning;
 pub(crate) mod policy_store;
 mod secret_values;
 pub(crate) mod standing;
@@ -35,9 +36,9 @@ use tokio::time::Instant;
 
 use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode};
 use crate::error::LoadError;
-use crate::learning::Learning;
 
 use granted::{Granted, Rules, credentials};
+use learning::Learning;
 use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
 
 /// Most grants that are kept: what is forgotten is made again.

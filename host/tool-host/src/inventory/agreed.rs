@@ -19,10 +19,10 @@ use super::Inventory;
 use super::agreement::TrialLoad;
 use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
-use crate::approved;
 use crate::component::Component;
 use crate::error::{FailureClass, LoadError};
 use crate::folder::component_name;
+use crate::load::approved;
 use crate::load::{self, Source};
 use crate::rollout::{FirstCalls, RunningTrial};
 

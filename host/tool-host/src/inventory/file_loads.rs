@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attempts::{Attempts, Load};
-use super::event::{Change, Version};
+use super::event::Change;
 use super::retry::Retry;
 use super::state::FileState;
 use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::Content;
+use crate::folder::memory::FileVersion;
 
 /// The loads of one file.
 #[derive(Default)]
@@ -60,7 +61,7 @@ pub(super) enum Proposed {
     Written(Arc<Component>),
 }
 
-impl Version {
+impl FileVersion {
     pub(super) fn of(component: &Component) -> Self {
         let specs = component.tools.iter().map(|tool| &tool.spec);
         Self {
@@ -101,7 +102,7 @@ impl FileLoads {
         }
         match result {
             Ok(component) => {
-                let version = Version::of(&component);
+                let version = FileVersion::of(&component);
                 self.add(component);
                 Change::Loaded(version)
             }

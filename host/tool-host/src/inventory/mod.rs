@@ -16,7 +16,6 @@ mod attempts;
 mod decide;
 mod event;
 mod file_loads;
-pub(crate) mod memory;
 mod missing_files;
 mod proposals;
 mod retry;
@@ -40,20 +39,19 @@ use futures::{FutureExt, StreamExt};
 
 use crate::component::Component;
 use crate::error::LoadError;
+use crate::folder::watch::{FolderId, Watch};
 use crate::folder::{Folder, Listing, component_name};
 use crate::load::blocking;
 use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
-use crate::watch::Watch;
 use agreement::Agreement;
 use attempts::{Looks, looks_of};
 use decide::{Decision, decide};
-use event::{Change, Event, Version};
+use event::{Change, Event};
 use file_loads::{Ended, FileLoads};
 use state::State;
 
-use memory::Memory;
-use memory::Remembered;
+use crate::folder::memory::{FileVersion, Memory, Remembered};
 use missing_files::MissingFiles;
 
 /// What is to serve, and what cannot.
@@ -101,7 +99,7 @@ pub(crate) struct Inventory {
     /// Whether this host ever served what replicas agreed on.
     has_agreed: bool,
     /// What the memory holds.
-    remembered: BTreeMap<String, Version>,
+    remembered: BTreeMap<String, FileVersion>,
     remembered_in_folder: BTreeMap<String, String>,
     /// Digests of the copies that lie beside the memory because of this folder.
     originals: BTreeSet<String>,
@@ -255,7 +253,7 @@ impl Inventory {
     }
 
     /// Turns an input into events. Returns the identity of the folder if it was listed.
-    fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
+    fn take_in(&mut self, input: Input) -> Option<FolderId> {
         match input {
             Input::Listed(Ok(listing)) if listing.is_absent && self.had_files(&listing) => {
                 self.cannot_be_read(&io::ErrorKind::NotFound.into());

@@ -12,11 +12,11 @@ use super::Inventory;
 use super::attempts::{Load, Looks};
 use super::event::Change;
 use super::file_loads::{Ended, Part};
-use super::memory::Memory;
-use crate::approved::{self, Approved};
 use crate::component::Component;
 use crate::error::LoadError;
+use crate::folder::memory::Memory;
 use crate::folder::{Content, component_name};
+use crate::load::approved::{self, Approved};
 use crate::load::{self, Source, blocking};
 use crate::rollout::Rollout;
 

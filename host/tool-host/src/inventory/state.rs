@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{Change, Event, Version};
+use super::event::{Change, Event};
 use crate::error::LoadError;
+use crate::folder::memory::FileVersion;
 
 /// The files, by name.
 #[derive(Debug, Clone, Default)]
@@ -21,13 +22,13 @@ pub(crate) struct FileState {
     /// The newest version that was loaded, or why it cannot serve. Nothing before the first was.
     pub(crate) newest: Option<Result<Loaded, Arc<LoadError>>>,
     /// The last good version: it owns its tool names.
-    pub(crate) last_good: Option<Version>,
+    pub(crate) last_good: Option<FileVersion>,
 }
 
 /// A version that can serve.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
-    pub(crate) version: Version,
+    pub(crate) version: FileVersion,
     /// The round it was proposed in.
     pub(crate) round: u64,
 }
@@ -63,7 +64,7 @@ impl State {
     }
 
     /// The last good version of each file, by file name: what a restart has to know.
-    pub(crate) fn last_good(&self) -> BTreeMap<String, Version> {
+    pub(crate) fn last_good(&self) -> BTreeMap<String, FileVersion> {
         let good = self.files.iter().filter_map(|(file, state)| Some((file, state.last_good.as_ref()?)));
         good.map(|(file, version)| (file.clone(), version.clone())).collect()
     }
@@ -80,7 +81,7 @@ impl State {
         }
     }
 
-    fn set_last_good(&mut self, file: &str, version: Option<Version>) {
+    fn set_last_good(&mut self, file: &str, version: Option<FileVersion>) {
         if let Some(state) = self.files.get_mut(file) {
             state.last_good = version;
         }

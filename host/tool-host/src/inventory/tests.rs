@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::decide::decide;
-use super::event::{Change, Event, Version};
+use super::event::{Change, Event};
 use super::state::State;
 use crate::error::LoadError;
+use crate::folder::memory::FileVersion;
 
 /// An event from a line: the file, what happened, and for versions the digest and the tools.
 fn event(line: &str) -> Event {
     let words: Vec<_> = line.split(' ').collect();
     let version = || {
         let tools = words[3..].iter().map(|tool| (*tool).to_owned()).collect();
-        Version { digest: words[2].into(), tools, prompt_bytes: 30, facts: None }
+        FileVersion { digest: words[2].into(), tools, prompt_bytes: 30, facts: None }
     };
     let change = match words[1] {
         "remembered" => Change::Remembered(version()),
@@ -37,7 +38,7 @@ struct Settled {
 }
 
 fn settled(lines: &[&str]) -> Settled {
-    let text = |versions: &BTreeMap<String, Version>| {
+    let text = |versions: &BTreeMap<String, FileVersion>| {
         let pairs = versions.iter().map(|(file, version)| format!("{file} {}", version.digest));
         pairs.collect::<Vec<_>>().join(", ")
     };

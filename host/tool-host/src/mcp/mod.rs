@@ -36,8 +36,9 @@ mod servers;
 mod tool_list;
 
 pub(crate) use answer::Answer;
+pub(crate) use connection::Means;
 pub(crate) use error::McpError;
 pub use launch::{LaunchError, LaunchJob, Launcher};
-pub(crate) use server::Server;
+pub(crate) use server::{Hosting, Server};
 pub(crate) use servers::McpServers;
 pub(crate) use tool_list::ToolList;

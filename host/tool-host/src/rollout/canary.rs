@@ -43,8 +43,8 @@ impl RunningTrial {
 
     /// Whether a call is made by the version that is tried as well.
     pub(crate) fn shadows(&self, request: &ToolRequest<'_>) -> bool {
-        let call = (request.run_id, request.call_id);
-        self.trial.kind == TrialKind::Shadow && is_shadowed(&self.trial.id, call, self.trial.share)
+        self.trial.kind == TrialKind::Shadow
+            && is_shadowed(&self.trial.id, request.run_id, request.call_id, self.trial.share)
     }
 
     /// Counts a call of a user.

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tool_versions::approval::{self, Circumstances};
-use tool_versions::diff::diff;
+use tool_versions::diff::{Compared, diff};
 use tool_versions::record::{self, Change, is_approved};
 
 use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};
@@ -198,11 +198,11 @@ impl Rollout {
             let record = &found.record;
             let record = (*record != ComponentRecord::default()).then_some(record);
             let serving = approval::baseline(record);
-            let serving = serving.map(|version| (version.digest.as_str(), &version.facts));
+            let serving = serving.map(|version| Compared { digest: &version.digest, facts: &version.facts });
             let circumstances = Circumstances {
                 required,
                 named_in_policy: is_in_policy,
-                diff: &diff(serving, (&content.digest, &facts), None),
+                diff: &diff(serving, Compared { digest: &content.digest, facts: &facts }, None),
                 now,
             };
             let version = Box::new(ComponentVersion {

@@ -247,7 +247,7 @@ async fn a_signature_stands_for_digests() {
     assert_eq!(sign(&signature(&own, "keeps-values", &keeper)).await, 6);
     // A key that is trusted no more grants nothing from the next call on.
     let set = granted.host.host.current_for(Principal::nobody());
-    granted.change(&policy.replace(own.public(), foreign.public())).await;
+    granted.change(&policy.replace(&own.public().to_string(), &foreign.public().to_string())).await;
     let denied = call_as(&*set, Principal::nobody(), "keep", json!({"key": "k"})).await;
     assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
     // The right signature of the key that is trusted now.

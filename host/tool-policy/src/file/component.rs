@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::is_component_name;
-use agent_core::words::is_tool_name;
-use toml::de::DeTable;
+use agent_core::words::{is_component_name, is_tool_name};
 
-use super::reader::{Reader, Section};
+use super::reader::{Reader, Section, Table};
 use super::{http, limits, secret};
 use crate::audience::Audience;
 use crate::model::{Binding, ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, KeyValueRule, Scope};
@@ -47,7 +45,7 @@ const TOOL: &str = "names of tools: a letter a-z and then up to 62 of a-z, 0-9 a
 const MOST_KEY_VALUE_BYTES: u64 = 1 << 30;
 
 /// The entry, unless something is missing without which there is none.
-pub(super) fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Option<ComponentPolicy> {
+pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<ComponentPolicy> {
     let section = Section::open(reader, table, "in a component", &KEYS);
     let name = read_name(reader, &section);
     let binding = read_binding(reader, &section, name);
@@ -150,19 +148,19 @@ pub(super) fn read_names(
 }
 
 fn read_config(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<String, String> {
-    let Some((table, at)) = section.table(reader, "config", "a table, { key = \"…\" }") else {
+    let Some(table) = section.table(reader, "config", "a table, { key = \"…\" }") else {
         return BTreeMap::new();
     };
-    if table.len() > MOST_CONFIG {
+    if table.keys.len() > MOST_CONFIG {
         reader.report(
-            at,
-            format!("config: found {} keys", table.len()),
+            table.at,
+            format!("config: found {} keys", table.keys.len()),
             format!("allowed: up to {MOST_CONFIG}"),
         );
         return BTreeMap::new();
     }
     // The values are the component's business, and may be what belongs into a secret.
-    let values = Section::open_map((table, at)).hidden();
+    let values = Section::open_map(table).hidden();
     let mut config = BTreeMap::new();
     for (key, value) in values.entries() {
         if key.text.is_empty() || key.text.len() > 128 {
@@ -183,13 +181,13 @@ fn read_config(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<S
 /// Reads the other names of tools. That the component has the tools is found out when it is loaded.
 fn read_rename(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<String, String> {
     let written = "a table of names, { old = \"new\" }";
-    let Some((table, at)) = section.table(reader, "rename", written) else { return BTreeMap::new() };
-    if table.len() > MOST_RENAMED {
-        let found = format!("rename: found {} names", table.len());
-        reader.report(at, found, format!("allowed: up to {MOST_RENAMED}"));
+    let Some(table) = section.table(reader, "rename", written) else { return BTreeMap::new() };
+    if table.keys.len() > MOST_RENAMED {
+        let found = format!("rename: found {} names", table.keys.len());
+        reader.report(table.at, found, format!("allowed: up to {MOST_RENAMED}"));
         return BTreeMap::new();
     }
-    let names = Section::open_map((table, at));
+    let names = Section::open_map(table);
     let mut rename = BTreeMap::new();
     for (old, value) in names.entries() {
         let key = format!("rename.{}", old.text.escape_debug());
@@ -219,7 +217,8 @@ fn read_key_value(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<
                 _ = reader.report_unknown(
                     word.at,
                     format!("unknown scope {}", brief(word.text)),
-                    (word.text, &words),
+                    word.text,
+                    &words,
                 )
             }
         },
@@ -231,6 +230,6 @@ fn read_key_value(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<
         ),
         None => {}
     }
-    let bytes = section.number(reader, "bytes", (1, MOST_KEY_VALUE_BYTES)).unwrap_or(DEFAULT_KEY_VALUE_BYTES);
+    let bytes = section.number(reader, "bytes", 1..=MOST_KEY_VALUE_BYTES).unwrap_or(DEFAULT_KEY_VALUE_BYTES);
     Some(KeyValueRule { scope, bytes })
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use toml::de::DeTable;
-
-use super::reader::{Reader, Section};
+use super::reader::{Reader, Refused, Section, Table};
 use crate::model::host::HostPattern;
 use crate::model::path::PathPrefix;
 use crate::model::{HttpRule, Scheme, default_methods};
@@ -27,15 +25,15 @@ const WILDCARD: &str =
 const MOST_LINES: usize = 200;
 
 pub(super) fn read_all(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<HttpRule> {
-    let lines = section.tables(reader, "http", ("[[component.http]]", MOST_LINES));
+    let lines = section.tables(reader, "http", "[[component.http]]", MOST_LINES);
     lines.into_iter().filter_map(|table| read(reader, table)).collect()
 }
 
-fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Option<HttpRule> {
+fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<HttpRule> {
     let section = Section::open(reader, table, "in http", &KEYS);
     let host = read_host(reader, &section);
     let scheme = read_scheme(reader, &section);
-    let port = section.number(reader, "port", (1, u16::MAX.into())).and_then(|port| u16::try_from(port).ok());
+    let port = section.number(reader, "port", 1..=u16::MAX.into()).and_then(|port| u16::try_from(port).ok());
     let methods = read_methods(reader, &section);
     let path = read_path(reader, &section);
     let private = section.flag(reader, "private").unwrap_or(false);
@@ -59,7 +57,7 @@ fn read_host(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<HostP
     match HostPattern::parse(word.text) {
         Ok(host) => Some(host),
         Err(fault) => {
-            section.refuse_because(reader, "host", word, (&fault, HOST));
+            section.refuse_because(reader, word, &Refused { key: "host", why: &fault, allowed: HOST });
             None
         }
     }
@@ -70,7 +68,7 @@ fn read_scheme(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<Sch
     let scheme = Scheme::ALL.into_iter().find(|scheme| scheme.as_str() == word.text);
     if scheme.is_none() {
         let found = format!("unknown scheme {}", brief(word.text));
-        reader.report_unknown(word.at, found, (word.text, &Scheme::ALL.map(Scheme::as_str)));
+        reader.report_unknown(word.at, found, word.text, &Scheme::ALL.map(Scheme::as_str));
     }
     scheme
 }
@@ -92,7 +90,7 @@ fn read_methods(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<
             _ if (1..=32).contains(&method.len()) && method.bytes().all(is_plain) => {}
             _ if method.len() <= 32 && USUAL_METHODS.contains(&method.to_ascii_uppercase().as_str()) => {
                 let found = format!("unknown method {}", brief(method));
-                reader.report_unknown(word.at, found, (method, &USUAL_METHODS));
+                reader.report_unknown(word.at, found, method, &USUAL_METHODS);
             }
             _ => section.refuse_text(reader, "methods", *word, METHOD),
         }
@@ -105,10 +103,10 @@ fn read_path(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> PathPrefix {
     // Taken literally it would grant nothing that anybody asks for.
     let is_wildcard = |segment: &str| !segment.is_empty() && segment.bytes().all(|byte| byte == b'*');
     if word.text.split('/').any(is_wildcard) {
-        section.refuse_because(reader, "path", word, (&WILDCARD, PATH));
+        section.refuse_because(reader, word, &Refused { key: "path", why: &WILDCARD, allowed: PATH });
     }
     PathPrefix::parse(word.text).unwrap_or_else(|fault| {
-        section.refuse_because(reader, "path", word, (&fault, PATH));
+        section.refuse_because(reader, word, &Refused { key: "path", why: &fault, allowed: PATH });
         PathPrefix::root()
     })
 }

@@ -1,18 +1,20 @@
 //! `limits`: what one call may use up.
 
+use std::ops::RangeInclusive;
+
 use super::reader::{Reader, Section};
 use crate::model::CallLimits;
 
 /// Every limit with the least and the most it may be. The first three have the bounds of the host's own
 /// settings.
-const BOUNDS: [(&str, (u64, u64)); 7] = [
-    ("timeout-ms", (1, 3_600_000)),
-    ("memory-bytes", (1 << 20, 4 << 30)),
-    ("output-bytes", (1, 1 << 30)),
-    ("fuel", (0, i64::MAX as u64)),
-    ("requests", (0, 10_000)),
-    ("concurrent-requests", (1, 100)),
-    ("http-bytes", (0, 1 << 30)),
+const BOUNDS: [(&str, RangeInclusive<u64>); 7] = [
+    ("timeout-ms", 1..=3_600_000),
+    ("memory-bytes", 1 << 20..=4 << 30),
+    ("output-bytes", 1..=1 << 30),
+    ("fuel", 0..=i64::MAX as u64),
+    ("requests", 0..=10_000),
+    ("concurrent-requests", 1..=100),
+    ("http-bytes", 0..=1 << 30),
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> CallLimits {

@@ -1,12 +1,12 @@
 //! An `[[mcp]]`: a server of the Model Context Protocol whose tools are served.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
-use toml::de::DeTable;
 use url::{Host, Url};
 
 use super::component::{DIGEST, parse_digest, read_names};
-use super::reader::{Reader, Section, Word};
+use super::reader::{Reader, Section, Table, Word};
 use super::secret;
 use crate::audience::Audience;
 use crate::model::host::{self, HostPattern};
@@ -39,11 +39,11 @@ const ALLOW: &str = "names of tools as the server has them: 1 to 128 of A-Z, a-z
 const MOST_TOOLS: usize = 64;
 
 /// The bounds of the limits. The first two are those of components.
-const BOUNDS: [(&str, (u64, u64)); 4] = [
-    ("timeout-ms", (1, 3_600_000)),
-    ("output-bytes", (1, 1 << 20)),
-    ("memory-bytes", (16 << 20, 64 << 30)),
-    ("concurrency", (1, 64)),
+const BOUNDS: [(&str, RangeInclusive<u64>); 4] = [
+    ("timeout-ms", 1..=3_600_000),
+    ("output-bytes", 1..=1 << 20),
+    ("memory-bytes", 16 << 20..=64 << 30),
+    ("concurrency", 1..=64),
 ];
 
 /// Bytes of all requests and responses of one call: a handshake, the call, and what the server says
@@ -51,7 +51,7 @@ const BOUNDS: [(&str, (u64, u64)); 4] = [
 const HTTP_BYTES: u64 = 8 << 20;
 
 /// The entry, unless something is missing without which there is none.
-pub(super) fn read(reader: &mut Reader<'_>, table: (&DeTable<'_>, usize)) -> Option<ComponentPolicy> {
+pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<ComponentPolicy> {
     let section = Section::open(reader, table, "in an mcp", &KEYS);
     let name = read_name(reader, &section);
     let digests = read_digests(reader, &section);

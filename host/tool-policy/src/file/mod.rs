@@ -27,7 +27,7 @@ use super::model::ComponentPolicy;
 
 pub use problem::Problems;
 
-use reader::{Reader, Section};
+use reader::{Reader, Section, Table};
 
 /// Most bytes of a policy.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -63,18 +63,18 @@ pub fn parse(text: &str) -> Result<Policy, Problems> {
     for error in errors.iter().take(MOST_SYNTAX_ERRORS) {
         reader.report_broken(error.span().map_or(0, |span| span.start), error.message());
     }
-    let top = Section::open(&mut reader, (document.get_ref(), 0), "in the file", &KEYS);
+    let top = Section::open(&mut reader, Table { keys: document.get_ref(), at: 0 }, "in the file", &KEYS);
     let rolls_back_on_traps = top.flag(&mut reader, "rollback-on-traps").unwrap_or(true);
-    let tables = top.tables(&mut reader, "component", ("[[component]]", MOST_COMPONENTS));
+    let tables = top.tables(&mut reader, "component", "[[component]]", MOST_COMPONENTS);
     let mut entries = Vec::with_capacity(tables.len());
     for table in tables {
         if let Some(entry) = component::read(&mut reader, table) {
-            entries.push((table.1, entry));
+            entries.push((table.at, entry));
         }
     }
-    for table in top.tables(&mut reader, "mcp", ("[[mcp]]", MOST_SERVERS)) {
+    for table in top.tables(&mut reader, "mcp", "[[mcp]]", MOST_SERVERS) {
         if let Some(entry) = mcp::read(&mut reader, table) {
-            entries.push((table.1, entry));
+            entries.push((table.at, entry));
         }
     }
     check_bindings(&mut reader, &entries);

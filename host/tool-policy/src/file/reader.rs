@@ -4,6 +4,7 @@
 //! are never shown: somebody may have written the secret itself where its name belongs.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use agent_core::nearest_word::nearest_word;
 use toml::Spanned;
@@ -35,6 +36,20 @@ pub(super) struct Reader<'t> {
 pub(super) struct Word<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
+}
+
+/// A table of the file and where it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table<'t, 'i> {
+    pub(super) keys: &'t DeTable<'i>,
+    pub(super) at: usize,
+}
+
+/// Why a text is not allowed under a key.
+pub(super) struct Refused<'a> {
+    pub(super) key: &'a str,
+    pub(super) why: &'a dyn std::fmt::Display,
+    pub(super) allowed: &'a str,
 }
 
 /// A table of known keys.
@@ -73,7 +88,8 @@ impl<'t> Reader<'t> {
         &mut self,
         at: usize,
         found: String,
-        (word, words): (&str, &[&str]),
+        word: &str,
+        words: &[&str],
     ) -> Option<String> {
         let nearest = nearest_word(word, words).map(str::to_owned);
         self.push(at, found, nearest.clone(), format!("allowed: {}", words.join(", ")));
@@ -126,26 +142,21 @@ impl<'t> Reader<'t> {
 
 impl<'t, 'i> Section<'t, 'i> {
     /// Reports the keys that are not among `keys`. `place` is where the table stands, `in a component`.
-    pub(super) fn open(
-        reader: &mut Reader<'_>,
-        (table, at): (&'t DeTable<'i>, usize),
-        place: &str,
-        keys: &[&str],
-    ) -> Self {
+    pub(super) fn open(reader: &mut Reader<'_>, table: Table<'t, 'i>, place: &str, keys: &[&str]) -> Self {
         let mut misspelt = vec![];
-        for key in table.keys() {
+        for key in table.keys.keys() {
             let name: &str = key.get_ref();
             if !keys.contains(&name) {
                 let found = format!("unknown key {} {place}", brief(name));
-                misspelt.extend(reader.report_unknown(key.span().start, found, (name, keys)));
+                misspelt.extend(reader.report_unknown(key.span().start, found, name, keys));
             }
         }
-        Self { table, at, is_shown: true, misspelt }
+        Self { misspelt, ..Self::open_map(table) }
     }
 
     /// One whose keys may be anything.
-    pub(super) fn open_map((table, at): (&'t DeTable<'i>, usize)) -> Self {
-        Self { table, at, is_shown: true, misspelt: vec![] }
+    pub(super) fn open_map(table: Table<'t, 'i>) -> Self {
+        Self { table: table.keys, at: table.at, is_shown: true, misspelt: vec![] }
     }
 
     /// The map, of which no text is shown.
@@ -238,31 +249,31 @@ impl<'t, 'i> Section<'t, 'i> {
         &self,
         reader: &mut Reader<'_>,
         key: &str,
-        (least, most): (u64, u64),
+        bounds: RangeInclusive<u64>,
     ) -> Option<u64> {
         let value = self.table.get(key)?;
         let digits = value.get_ref().as_integer();
         let number = digits.and_then(|digits| u64::from_str_radix(digits.as_str(), digits.radix()).ok());
-        let number = number.filter(|number| (least..=most).contains(number));
+        let number = number.filter(|number| bounds.contains(number));
         if number.is_none() {
-            self.refuse(reader, key, value, &format!("a whole number from {least} to {most}"));
+            self.refuse(
+                reader,
+                key,
+                value,
+                &format!("a whole number from {} to {}", bounds.start(), bounds.end()),
+            );
         }
         number
     }
 
     /// The table of that key.
-    pub(super) fn table(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        written: &str,
-    ) -> Option<(&'t DeTable<'i>, usize)> {
+    pub(super) fn table(&self, reader: &mut Reader<'_>, key: &str, written: &str) -> Option<Table<'t, 'i>> {
         let value = self.table.get(key)?;
         let table = value.get_ref().as_table();
         if table.is_none() {
             self.refuse(reader, key, value, written);
         }
-        Some((table?, value.span().start))
+        Some(Table { keys: table?, at: value.span().start })
     }
 
     /// The tables of that key, as `[[…]]` makes them.
@@ -270,8 +281,9 @@ impl<'t, 'i> Section<'t, 'i> {
         &self,
         reader: &mut Reader<'_>,
         key: &str,
-        (written, most): (&str, usize),
-    ) -> Vec<(&'t DeTable<'i>, usize)> {
+        written: &str,
+        most: usize,
+    ) -> Vec<Table<'t, 'i>> {
         let Some(value) = self.table.get(key) else { return vec![] };
         let Some(entries) = value.get_ref().as_array() else {
             self.refuse(reader, key, value, written);
@@ -285,7 +297,7 @@ impl<'t, 'i> Section<'t, 'i> {
         let mut tables = Vec::with_capacity(entries.len());
         for entry in entries {
             match entry.get_ref().as_table() {
-                Some(table) => tables.push((table, entry.span().start)),
+                Some(keys) => tables.push(Table { keys, at: entry.span().start }),
                 None => self.refuse(reader, key, entry, written),
             }
         }
@@ -315,13 +327,8 @@ impl<'t, 'i> Section<'t, 'i> {
     }
 
     /// A text that is not allowed, and why.
-    pub(super) fn refuse_because(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        word: Word<'_>,
-        (why, allowed): (&dyn std::fmt::Display, &str),
-    ) {
+    pub(super) fn refuse_because(&self, reader: &mut Reader<'_>, word: Word<'_>, refused: &Refused<'_>) {
+        let Refused { key, why, allowed } = refused;
         let found = if self.is_shown { brief(word.text) } else { "a text (not shown)".to_owned() };
         reader.report(word.at, format!("{key}: found {found}: {why}"), format!("allowed: {allowed}"));
     }

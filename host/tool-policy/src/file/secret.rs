@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agent_core::words::is_component_name;
 
 use super::http::HOST;
-use super::reader::{Reader, Section, Word};
+use super::reader::{Reader, Refused, Section, Word};
 use crate::model::host::HostPattern;
 use crate::model::{HttpRule, Placement, Scheme, SecretRule, SecretSource};
 
@@ -51,7 +51,7 @@ pub(super) fn read_all(
     section: &Section<'_, '_>,
     granted: Option<&BTreeSet<HttpRule>>,
 ) -> BTreeMap<String, SecretRule> {
-    let tables = section.tables(reader, "secret", ("[[component.secret]]", MOST_SECRETS));
+    let tables = section.tables(reader, "secret", "[[component.secret]]", MOST_SECRETS);
     let mut secrets: BTreeMap<String, SecretRule> = BTreeMap::new();
     for table in tables {
         let shown = Section::open(reader, table, "in secret", &KEYS);
@@ -115,7 +115,8 @@ fn only<'k>(
     reader: &mut Reader<'_>,
     section: &Section<'_, '_>,
     keys: &[&'k str],
-    (found, remedy): (&str, &str),
+    found: &str,
+    remedy: &str,
 ) -> Option<&'k str> {
     let present: Vec<_> = keys.iter().copied().filter(|key| section.has(key)).collect();
     match present.as_slice() {
@@ -138,7 +139,7 @@ pub(super) fn read_of_server(
     section: &Section<'_, '_>,
     host: Option<&HostPattern>,
 ) -> BTreeMap<String, SecretRule> {
-    let tables = section.tables(reader, "secret", ("[[mcp.secret]]", MOST_SECRETS));
+    let tables = section.tables(reader, "secret", "[[mcp.secret]]", MOST_SECRETS);
     let keys: &[&str] = if host.is_some() { &SERVER_KEYS } else { &CHILD_KEYS };
     let mut secrets: BTreeMap<String, SecretRule> = BTreeMap::new();
     for table in tables {
@@ -187,7 +188,7 @@ pub(super) fn is_variable(name: &str) -> bool {
 fn read_source(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<SecretSource> {
     let remedy = "env = \"…\" (an environment variable) or file = \"…\" (a file, or a folder with a \
                   file of the secret's name)";
-    let key = only(reader, section, &SOURCES, ("source", remedy))?;
+    let key = only(reader, section, &SOURCES, "source", remedy)?;
     let word = section.text(reader, key)?;
     if key == "file" {
         if word.text.is_empty() || word.text.contains('\0') {
@@ -205,7 +206,7 @@ fn read_source(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<Sec
 
 fn read_placement(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<Placement> {
     let remedy = "header = \"…\", query = \"…\" (a parameter) or basic = \"…\" (a user)";
-    let key = only(reader, section, &PLACES, ("place in a request", remedy))?;
+    let key = only(reader, section, &PLACES, "place in a request", remedy)?;
     if section.has("prefix") && key != "header" {
         reader.report(section.at("prefix"), format!("prefix beside {key}"), "allowed: prefix beside header");
     }
@@ -288,7 +289,9 @@ fn read_hosts(
                 }
                 hosts.insert(host);
             }
-            Err(fault) => section.refuse_because(reader, "hosts", word, (&fault, HOST)),
+            Err(fault) => {
+                section.refuse_because(reader, word, &Refused { key: "hosts", why: &fault, allowed: HOST })
+            }
         }
     }
     hosts

@@ -18,7 +18,7 @@ use agent_core::ports::TrialOptions;
 use agent_core::words::{CallCounts, Thresholds, ToolOutcome, Trial, TrialCounts, TrialKind, TrialState};
 
 use answer::Class;
-use statistics::{least_difference, least_share, share};
+use statistics::Share;
 
 /// Calls may always take this long, in microseconds: below that a ratio says more of the machine than of the
 /// version, and nobody notices.
@@ -201,14 +201,15 @@ impl ThresholdVerdict {
 }
 
 fn judge_agreement(trial: &Trial, new: &CallCounts) -> ThresholdVerdict {
-    let differing = new.compared.saturating_sub(new.agreed);
+    let differing = Share::new(new.compared.saturating_sub(new.agreed), new.compared);
     let allowed = 1.0 - trial.thresholds.min_agreement;
-    let certainly = exceeds(least_share(differing, new.compared), allowed);
-    ThresholdVerdict::of(certainly, exceeds(share(differing, new.compared), allowed), || {
+    let certainly = exceeds(differing.least(), allowed);
+    ThresholdVerdict::of(certainly, exceeds(differing.counted(), allowed), || {
         format!(
-            "{differing} of {} compared answers were not those of the old version ({}); at most {} may be",
-            new.compared,
-            percent(share(differing, new.compared)),
+            "{} of {} compared answers were not those of the old version ({}); at most {} may be",
+            differing.part,
+            differing.whole,
+            percent(differing.counted()),
             percent(allowed)
         )
     })
@@ -216,22 +217,23 @@ fn judge_agreement(trial: &Trial, new: &CallCounts) -> ThresholdVerdict {
 
 fn judge_errors(trial: &Trial, TrialCounts { old, new, .. }: &TrialCounts) -> ThresholdVerdict {
     let allowed = trial.thresholds.max_error_rate;
-    let difference = share(new.failed, new.calls) - share(old.failed, old.calls);
+    let [new_failed, old_failed] = [new, old].map(|counts| Share::new(counts.failed, counts.calls));
+    let difference = new_failed.counted() - old_failed.counted();
     // Where the old version gets no calls, it is taken to have no errors.
     let certain_difference = if old.calls < trial.thresholds.min_calls.max(1) {
-        least_share(new.failed, new.calls)
+        new_failed.least()
     } else {
-        least_difference((new.failed, new.calls), (old.failed, old.calls))
+        new_failed.least_above(old_failed)
     };
     ThresholdVerdict::of(exceeds(certain_difference, allowed), exceeds(difference, allowed), || {
         format!(
             "{} of {} calls failed ({}), of the old version {} of {} ({}); it may be {} more",
             new.failed,
             new.calls,
-            percent(share(new.failed, new.calls)),
+            percent(new_failed.counted()),
             old.failed,
             old.calls,
-            percent(share(old.failed, old.calls)),
+            percent(old_failed.counted()),
             percent(allowed)
         )
     })
@@ -245,7 +247,7 @@ fn judge_p99(trial: &Trial, TrialCounts { old, new, .. }: &TrialCounts) -> Thres
     let limit = (before.most * ratio).max(UNNOTICED_MICROS);
     let (slow, all) = durations::at_least(&new.durations, limit);
     let is_slower = after.estimate > (before.estimate * ratio).max(UNNOTICED_MICROS);
-    ThresholdVerdict::of(exceeds(least_share(slow, all), BEYOND_P99), is_slower, || {
+    ThresholdVerdict::of(exceeds(Share::new(slow, all).least(), BEYOND_P99), is_slower, || {
         format!(
             "{slow} of {all} calls took longer than {}; the p99 is about {}, that of the old version about {}, and it may be \
              {ratio} times that",

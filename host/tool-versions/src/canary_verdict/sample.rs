@@ -9,7 +9,7 @@ pub fn is_in(trial_id: &str, run_id: &str, share: f64) -> bool {
 
 /// Whether a call is one of the `share` of calls that a shadow gets too. Models name calls, so its run is
 /// part of it.
-pub fn is_shadowed(trial_id: &str, (run_id, call_id): (&str, &str), share: f64) -> bool {
+pub fn is_shadowed(trial_id: &str, run_id: &str, call_id: &str, share: f64) -> bool {
     fraction(&[trial_id, run_id, call_id]) < share
 }
 

@@ -34,16 +34,19 @@ pub struct Granted<'a> {
     pub to: &'a [String],
 }
 
-/// Compares two versions, each with its digest. Without an older one everything is new.
-pub fn diff(
-    from: Option<(&str, &ComponentFacts)>,
-    to: (&str, &ComponentFacts),
-    grants: Option<Granted<'_>>,
-) -> VersionDiff {
+/// A version that is compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared<'a> {
+    pub digest: &'a str,
+    pub facts: &'a ComponentFacts,
+}
+
+/// Compares two versions. Without an older one everything is new.
+pub fn diff(from: Option<Compared<'_>>, to: Compared<'_>, grants: Option<Granted<'_>>) -> VersionDiff {
     let mut findings = Findings::default();
     let nothing = ComponentFacts::default();
-    let old = from.map_or(&nothing, |(_, facts)| facts);
-    let new = to.1;
+    let old = from.map_or(&nothing, |from| from.facts);
+    let new = to.facts;
     if from.is_none() {
         findings.note(Impact::Review, "component", "it is new: there is no version to compare it with");
     } else {
@@ -59,8 +62,8 @@ pub fn diff(
     }
     compare_tools(old, new, &mut findings);
     VersionDiff {
-        from: from.map(|(digest, _)| digest.to_owned()),
-        to: to.0.to_owned(),
+        from: from.map(|from| from.digest.to_owned()),
+        to: to.digest.to_owned(),
         facts_digest: None,
         impact: findings.impact(),
         widens: findings.widens,

@@ -297,12 +297,12 @@ fn every_replica_takes_the_same_runs_and_calls() {
     assert_eq!(taken("t1"), taken("t1"));
     assert_ne!(taken("t1"), taken("t2"), "each trial has others");
     assert!(!is_in("t1", "run-1", 0.0) && is_in("t1", "run-1", 1.0) && !is_in("t1", "run-1", f64::NAN));
-    assert!(!is_shadowed("t1", ("run-1", "call-1"), 0.0) && is_shadowed("t1", ("run-1", "call-1"), 1.0));
+    assert!(!is_shadowed("t1", "run-1", "call-1", 0.0) && is_shadowed("t1", "run-1", "call-1", 1.0));
     // No two texts are read as two others.
     let calls = (0..200).filter(|call| {
         let call = format!("call-{call}");
-        is_shadowed("t1", ("run-1", &call), 0.5)
-            == is_shadowed("t1", ("run-1c", call.trim_start_matches('c')), 0.5)
+        is_shadowed("t1", "run-1", &call, 0.5)
+            == is_shadowed("t1", "run-1c", call.trim_start_matches('c'), 0.5)
     });
     assert!((60..140).contains(&calls.count()));
 }

@@ -18,7 +18,14 @@ use agent_core::words::{
 };
 use serde_json::json;
 
+use crate::diff::Compared;
+
 const NOW: Millis = 1_000;
+
+/// A version with those facts.
+fn compared<'a>(digest: &'a str, facts: &'a ComponentFacts) -> Compared<'a> {
+    Compared { digest, facts }
+}
 
 /// The digest of a version, by a letter or a number.
 fn digest(name: impl std::fmt::Display) -> String {

@@ -12,8 +12,8 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
-use crate::call_limits::Limits;
 use crate::grants::granted::Granted;
+use crate::limits::Limits;
 
 pub(crate) use rate::LogRate;
 
@@ -27,12 +27,18 @@ const FIELDS: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct LogState(Arc<Mutex<Lines>>);
 
+/// Whose lines they are.
+#[derive(Debug)]
+pub(crate) struct LogSource {
+    pub(crate) request_id: Arc<str>,
+    pub(crate) component: Arc<str>,
+    pub(crate) tool: Arc<str>,
+}
+
 /// Whose lines they are, and how many more the call may write.
 #[derive(Debug)]
 struct Lines {
-    request_id: Arc<str>,
-    component: Arc<str>,
-    tool: Arc<str>,
+    source: LogSource,
     lines_left: u32,
     lines_dropped: u32,
     line_bytes: usize,
@@ -50,16 +56,15 @@ pub(super) fn link<T: 'static>(
 }
 
 impl LogState {
-    /// The state of one call: of that request, component and tool.
+    /// The state of one call.
     pub(crate) fn new(
         limits: &Limits,
-        (request_id, component, tool): (Arc<str>, Arc<str>, Arc<str>),
+        source: LogSource,
         rate: Arc<LogRate>,
         granted: Option<Arc<Granted>>,
     ) -> Self {
         let (lines_left, line_bytes) = (limits.log_lines, limits.log_line_bytes);
-        let lines =
-            Lines { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate, granted };
+        let lines = Lines { source, lines_left, lines_dropped: 0, line_bytes, rate, granted };
         Self(Arc::new(Mutex::new(lines)))
     }
 
@@ -133,7 +138,8 @@ impl Lines {
 
     fn put(&self, level: &str, message: &str, fields: &[(String, String)]) {
         let (message, fields) = self.bound(message, fields);
-        let (request_id, component, tool) = (&*self.request_id, &*self.component, &*self.tool);
+        let LogSource { request_id, component, tool } = &self.source;
+        let (request_id, component, tool) = (&**request_id, &**component, &**tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
             ($level:ident) => {
@@ -164,9 +170,9 @@ impl Drop for Lines {
         {
             tracing::warn!(
                 target: "tool",
-                request_id = &*self.request_id,
-                component = &*self.component,
-                tool = &*self.tool,
+                request_id = &*self.source.request_id,
+                component = &*self.source.component,
+                tool = &*self.source.tool,
                 dropped,
                 "the tool wrote more log lines than it may"
             );

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
-use crate::call::progress::Progress;
+use crate::limits::progress::Progress;
 
 /// How long a guest whose caller has gone may go on, so that one that asks (`context.cancelled`) can end
 /// well.

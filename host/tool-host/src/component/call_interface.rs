@@ -10,9 +10,10 @@ use wasmtime::{Engine, Store};
 
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::{Failure, ToolDef};
-use crate::call::progress::Progress;
-use crate::call::state::CallState;
+use crate::capability::state::CallState;
 use crate::error::{LoadError, detail};
+use crate::limits::Transfer;
+use crate::limits::progress::Progress;
 use crate::mcp::{Server, ToolList};
 use crate::typed::{self, Mismatch, TypedTool};
 
@@ -36,17 +37,6 @@ pub(crate) struct TypedFunction {
 pub(crate) enum Prepared<'a> {
     Contract { pre: &'a AnyToolPre<CallState>, tool: &'a str, arguments: &'a str },
     Typed { pre: &'a InstancePre<CallState>, function: &'a TypedFunction, parameters: Vec<Val> },
-}
-
-/// How values get from a guest to the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transfer {
-    /// As one text.
-    Text,
-    /// One by one.
-    Values,
-    /// One by one, and flags among them.
-    Flags,
 }
 
 /// What a tool returned.

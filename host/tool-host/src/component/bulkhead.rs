@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::call_limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
 use crate::capability::log::LogRate;
-use crate::host_work_pool::COMPONENT_PERMITS;
+use crate::limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
+use crate::threads::host_work_pool::COMPONENT_PERMITS;
 
 /// What the calls of one component share.
 #[derive(Debug)]

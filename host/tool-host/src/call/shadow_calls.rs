@@ -9,8 +9,7 @@ use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
 use tool_versions::canary_verdict::answer::{Answer, agree};
 
-use crate::call;
-use crate::call::tool::Tool;
+use super::tool::Tool;
 use crate::rollout::{ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 
@@ -52,7 +51,7 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         // Nobody reads of it.
         progress: None,
     };
-    let answer = Box::pin(call::call(&runtime, &Arc::new(tool), request)).await;
+    let answer = Box::pin(super::call(&runtime, &Arc::new(tool), request)).await;
     let Some(agreed) = agree(as_answer(&shadow.answer), as_answer(&answer)) else { return };
     if !agreed {
         tracing::info!(

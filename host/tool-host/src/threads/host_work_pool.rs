@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::guest_runtime::Unfinished;
+use crate::threads::guest_runtime::Unfinished;
 
 /// Most such pieces of work at once. Each may hold some tens of megabytes.
 const PERMITS: usize = 4;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::component::MOST_BYTES;
 use crate::error::LoadError;
+use crate::limits::MOST_COMPONENT_BYTES;
 
 /// How many of the largest components fit.
 const LARGEST: u64 = 2;
@@ -42,12 +42,12 @@ impl Eq for ContentPermit {}
 
 impl ContentMemory {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(blocks(LARGEST * MOST_BYTES) as usize)))
+        Self(Arc::new(Semaphore::new(blocks(LARGEST * MOST_COMPONENT_BYTES) as usize)))
     }
 
     /// Waits until the largest component fits.
     pub(crate) async fn reserve(&self) -> Result<Reserved, LoadError> {
-        let permit = self.0.clone().acquire_many_owned(blocks(MOST_BYTES)).await;
+        let permit = self.0.clone().acquire_many_owned(blocks(MOST_COMPONENT_BYTES)).await;
         let permit = permit.map_err(|closed| LoadError::Unreadable(std::io::Error::other(closed)))?;
         Ok(Reserved(permit))
     }
@@ -81,7 +81,7 @@ mod tests {
     fn two_of_the_largest_or_many_small_ones_are_held() {
         let memory = ContentMemory::new();
         let reserve = || memory.reserve().now_or_never().map(Result::unwrap);
-        let largest = usize::try_from(MOST_BYTES).unwrap();
+        let largest = usize::try_from(MOST_COMPONENT_BYTES).unwrap();
         let one = reserve().unwrap().keep(largest);
         let clone = one.clone();
         let two = reserve().unwrap();

@@ -1,5 +1,14 @@
 //! From a file's bytes to a component that can be called: inspected, compiled or found compiled, linked,
 //! described.
+//!
+//! `contract.rs` reads what the bytes import before anything is compiled, `describe.rs` has the component
+//! describe itself, `approved.rs` holds it to what was approved. `inspect.rs` says what a component is without
+//! loading it.
+
+pub(crate) mod approved;
+mod contract;
+mod describe;
+pub(crate) mod inspect;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,21 +20,21 @@ use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component as Code, InstancePre};
 
-use crate::bulkhead::Bulkhead;
-use crate::call::state::CallState;
-use crate::call_interface::CallInterface;
 use crate::capability::CapabilitySet;
+use crate::capability::state::CallState;
 use crate::component::Component;
-use crate::content_memory::{ContentMemory, ContentPermit};
-use crate::contract::{self, ComponentImports};
-use crate::describe::describe;
+use crate::component::bulkhead::Bulkhead;
+use crate::component::call_interface::CallInterface;
 use crate::error::{LoadError, detail};
+use crate::folder::content_memory::{ContentMemory, ContentPermit};
+use crate::folder::memory::Memory;
 use crate::folder::{Content, Folder};
-use crate::inventory::memory::Memory;
 use crate::mcp::{Server, ToolList};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;
+use contract::ComponentImports;
+use describe::describe;
 
 /// Why tools of the contract keep their names: the component itself is called by them.
 const OF_CONTRACT: &str =

@@ -8,13 +8,11 @@ use agent_core::trace::TraceContext;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-use super::progress::Progress;
-use crate::call_limits::{Limiter, Limits};
 use crate::capability::clock::ClockState;
 use crate::capability::config::ConfigState;
 use crate::capability::context::ContextState;
 use crate::capability::key_value::KeyValueState;
-use crate::capability::log::{LogRate, LogState};
+use crate::capability::log::{LogRate, LogSource, LogState};
 use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::progress::ProgressState;
 use crate::capability::secrets::SecretsState;
@@ -23,6 +21,8 @@ use crate::capability::wasi::WasiState;
 use crate::capability::wasi_http::HttpState;
 use crate::egress;
 use crate::grants::granted::Granted;
+use crate::limits::progress::Progress;
+use crate::limits::{Limiter, Limits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {
@@ -92,7 +92,12 @@ impl CallState {
             reports,
             ..
         } = caller;
-        let log = LogState::new(&limits, (request_id.clone(), component, tool), log_rate, granted.clone());
+        let log = LogState::new(
+            &limits,
+            LogSource { request_id: request_id.clone(), component, tool },
+            log_rate,
+            granted.clone(),
+        );
         Self {
             fuel,
             limiter: Limiter::new(limits.memory_bytes, progress.clone()),

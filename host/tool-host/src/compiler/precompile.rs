@@ -16,8 +16,8 @@ use tool_policy::sha256;
 
 use wasmtime::{CacheStore, Engine};
 
-use crate::compiled::CompiledCache;
-use crate::engine;
+use crate::compiler::compiled::CompiledCache;
+use crate::compiler::engine;
 use crate::error::{LoadError, detail};
 
 /// Most bytes of functions that are kept: a Python interpreter has thirty million of them, a JavaScript
@@ -126,7 +126,7 @@ impl CacheStore for Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_limits::Limits;
+    use crate::limits::Limits;
 
     /// A component with two functions, one of which adds this number.
     fn adding(number: u32) -> Vec<u8> {

@@ -1,4 +1,7 @@
-//! One immutable tool set: what a run sees from its start to its end.
+//! One immutable tool set: what a run sees from its start to its end. `retired.rs` keeps versions loaded that
+//! serve no longer.
+
+pub(crate) mod retired;
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -7,22 +7,10 @@ use std::time::Instant;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
-use crate::call::state::{CallState, Caller};
-use crate::call_interface::Transfer;
-use crate::call_limits::Limits;
+use crate::capability::state::{CallState, Caller};
 use crate::capability::{CapabilitySet, Linkers};
-use crate::engine::{self, Allocation};
-
-/// What a guest may move to the host at once beyond its output: the lists and records around it.
-const OUTPUT_SLACK_BYTES: usize = 64 << 10;
-
-/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is
-/// JSON.
-const VALUE_BYTES: usize = 4 << 20;
-
-/// What a guest may move to the host as typed values with flags among them: wasmtime counts the bytes of the
-/// flags' names, and each becomes a text.
-const FLAG_BYTES: usize = 512 << 10;
+use crate::compiler::engine::{self, Allocation};
+use crate::limits::{Limits, Transfer};
 
 /// Makes stores.
 pub(crate) struct Sandbox {
@@ -65,12 +53,7 @@ impl Sandbox {
 
     /// A store for one call. Typed values take more room on their way to the host than their text.
     pub(crate) fn store(&self, caller: Caller, transfer: Transfer) -> wasmtime::Result<Store<CallState>> {
-        let most_at_once = caller.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES);
-        let most_at_once = match transfer {
-            Transfer::Text => most_at_once,
-            Transfer::Values => VALUE_BYTES,
-            Transfer::Flags => FLAG_BYTES,
-        };
+        let most_at_once = transfer.most_at_once(&caller.limits);
         let fuel = caller.fuel();
         let mut store = Store::new(&self.engine, CallState::new(caller));
         store.limiter(|state| &mut state.limiter);

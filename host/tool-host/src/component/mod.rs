@@ -1,4 +1,14 @@
 //! A component that can be called, and how it describes itself.
+//!
+//! `definition.rs` checks what it says of a tool (`mends.rs` says how to write it), `call_interface.rs` calls
+//! it, `bulkhead.rs` bounds its calls, `component_facts.rs` is what operators are shown of it.
+
+pub(crate) mod bulkhead;
+pub(crate) mod call_interface;
+pub(crate) mod component_facts;
+pub(crate) mod definition;
+mod mends;
+mod moving_average;
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,13 +18,10 @@ use tool_policy::Want;
 use tool_policy::signature::VerifiedSigner;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
-use crate::bulkhead::Bulkhead;
-use crate::call_interface::CallInterface;
-use crate::definition::Definition;
 use crate::error::LoadError;
-
-/// Largest component, in bytes: room for one that carries a Python interpreter.
-pub const MOST_BYTES: u64 = 64 << 20;
+use bulkhead::Bulkhead;
+use call_interface::CallInterface;
+use definition::Definition;
 
 /// Most tools of one component.
 const MOST_TOOLS: usize = 64;

@@ -12,12 +12,12 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::event::Version;
-use crate::component::MOST_BYTES;
+use tool_policy::sha256;
+
 use crate::folder::Content;
+use crate::limits::MOST_COMPONENT_BYTES;
 use crate::temp_file;
 use serde::{Deserialize, Serialize};
-use tool_policy::sha256;
 
 /// The version of the form.
 const FORM: u32 = 1;
@@ -38,17 +38,31 @@ const COMPARED_BYTES: usize = 64 << 10;
 /// How long an original of another process may lie there before somebody refers to it.
 const GRACE: Duration = Duration::from_mins(10);
 
+/// One version of a component, as far as decisions need it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileVersion {
+    /// `sha256:…` of the component's bytes.
+    pub(crate) digest: String,
+    /// Names of its tools.
+    pub(crate) tools: BTreeSet<String>,
+    /// Bytes that its tools add to every model call.
+    pub(crate) prompt_bytes: u64,
+    /// The digest of how it describes itself. Absent in memories of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) facts: Option<String>,
+}
+
 /// The last good version of each file, by file name.
-pub(super) type LastGood = BTreeMap<String, Version>;
+pub(crate) type LastGood = BTreeMap<String, FileVersion>;
 
 /// What is remembered of one tools folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Remembered {
-    pub(super) last_good: LastGood,
+pub(crate) struct Remembered {
+    pub(crate) last_good: LastGood,
     /// The files that were proposed from it, with their digests.
-    pub(super) in_folder: BTreeMap<String, String>,
+    pub(crate) in_folder: BTreeMap<String, String>,
     /// Whether it was ever the replicas that decided what serves.
-    pub(super) has_agreed: bool,
+    pub(crate) has_agreed: bool,
 }
 
 /// The memory of one tools folder.
@@ -76,13 +90,13 @@ struct Written {
 
 impl Memory {
     /// The memory of the folder `tools`, in `folder`.
-    pub(super) fn new(folder: &Path, tools: &Path) -> Self {
+    pub(crate) fn new(folder: &Path, tools: &Path) -> Self {
         let tools = path::absolute(tools).unwrap_or_else(|_| tools.to_owned());
         Self { folder: folder.to_owned(), tools: tools.to_string_lossy().into_owned() }
     }
 
     /// What was remembered last; nothing when that cannot be read.
-    pub(super) fn read(&self) -> Remembered {
+    pub(crate) fn read(&self) -> Remembered {
         let path = self.path();
         match read(&path) {
             Ok(written) if written.folder == self.tools => {
@@ -104,7 +118,7 @@ impl Memory {
     }
 
     /// Remembers this, and forgets everything else about the folder.
-    pub(super) fn write(&self, remembered: &Remembered) -> io::Result<()> {
+    pub(crate) fn write(&self, remembered: &Remembered) -> io::Result<()> {
         let Remembered { last_good: files, in_folder, has_agreed } = remembered.clone();
         let folder = self.tools.clone();
         let written = Written { version: FORM, folder, files, in_folder, has_agreed };
@@ -115,7 +129,7 @@ impl Memory {
 
     /// Keeps a component's bytes, unless they are there and whole, and its signature under its name, which it
     /// is over.
-    pub(super) fn keep_original(&self, name: &str, content: &Content) -> io::Result<()> {
+    pub(crate) fn keep_original(&self, name: &str, content: &Content) -> io::Result<()> {
         let path = self.original_path(&content.digest);
         if !holds(&path, &content.bytes).unwrap_or(false) {
             put(&self.folder, &path, &content.bytes)?;
@@ -130,7 +144,7 @@ impl Memory {
     /// The copy under a digest, with the signature of a name.
     pub(crate) fn original(&self, name: &str, digest: &str) -> io::Result<Content> {
         let (mut bytes, path) = (Vec::new(), self.original_path(digest));
-        File::open(&path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        File::open(&path)?.take(MOST_COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
         if sha256(&bytes) != digest {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy is damaged"));
         }
@@ -144,7 +158,7 @@ impl Memory {
 
     /// Removes the originals that no memory refers to, and the oldest memories when they are too many. Those
     /// of the digests `own` are removed whatever their age: this process wrote them and does not need them.
-    pub(super) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
+    pub(crate) fn prune(&self, own: &BTreeSet<String>) -> io::Result<()> {
         let (mut memories, mut originals, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -255,7 +269,7 @@ mod tests {
 
     fn kept(name: &str) -> Remembered {
         let tools = [format!("tool_of_{name}")].into();
-        let version = Version {
+        let version = FileVersion {
             digest: sha256(name.as_bytes()),
             tools,
             prompt_bytes: 7,

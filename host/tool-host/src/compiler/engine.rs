@@ -10,9 +10,7 @@ use wasmtime::{
     CacheStore, Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
 };
 
-use crate::call_limits::{
-    CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES,
-};
+use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
 
 /// How often a running guest can be interrupted or made to let others run.
 pub(crate) const TICK: Duration = Duration::from_millis(10);

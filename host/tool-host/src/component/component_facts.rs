@@ -2,11 +2,11 @@
 //! grant.
 
 use agent_core::words::{ComponentFacts, ToolFacts};
+use tool_policy::sha256;
 
-use crate::approved;
-use crate::call_interface::CallInterface;
-use crate::component::Component;
-use crate::definition::Definition;
+use super::Component;
+use super::call_interface::CallInterface;
+use super::definition::Definition;
 
 impl Component {
     /// What it is, as far as operators and models can see it.
@@ -30,7 +30,7 @@ impl Component {
 
     /// The digest of how it describes itself.
     pub(crate) fn facts_digest(&self) -> &str {
-        self.facts_digest.get_or_init(|| approved::facts_digest(&self.facts()))
+        self.facts_digest.get_or_init(|| facts_digest(&self.facts()))
     }
 }
 
@@ -44,4 +44,19 @@ impl Definition {
             hints: self.hints.iter().cloned().collect(),
         }
     }
+}
+
+/// The digest of what is compared of a component.
+pub(crate) fn facts_digest(facts: &ComponentFacts) -> String {
+    let json = serde_json::to_vec(&compared(facts)).unwrap_or_default();
+    sha256(json)
+}
+
+/// The part that is compared: the bytes are those of the digest, and the signer is for the policy of the day.
+pub(crate) fn compared(facts: &ComponentFacts) -> ComponentFacts {
+    let mut compared = ComponentFacts { bytes: 0, signer: None, ..facts.clone() };
+    compared.imports.sort_unstable();
+    compared.wants.sort_unstable();
+    compared.tools.sort_by(|one, other| one.name.cmp(&other.name));
+    compared
 }

@@ -8,9 +8,9 @@ use json_schema::untrusted_text::printable;
 use tool_policy::signature::{self, Signed};
 use tool_policy::{Identity, Policy, Want, sha256, suggest};
 
+use super::contract::{self, TOOL_INTERFACE, outer_names};
 use crate::capability::CapabilitySet;
 use crate::capability::imports::SERVED;
-use crate::contract::{self, TOOL_INTERFACE, outer_names};
 use crate::grants::policy_store::{PolicyFile, PolicyStore};
 
 /// Most imports that are listed, and most bytes of the name of one: a stranger's file may have a million.

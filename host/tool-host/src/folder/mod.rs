@@ -4,6 +4,13 @@
 //! A folder may lie on a mount that does not answer. So everything here runs on threads for blocking work,
 //! every question has a time limit, and no more than [`MOST_HUNG`] threads are ever given to a folder that
 //! hangs. The limit counts from when a question has its thread: a queue behind slow answers is no hang.
+//!
+//! `watch.rs` notices changes, `content_memory.rs` bounds what is read at once, `memory.rs` remembers what
+//! served for a restart.
+
+pub(crate) mod content_memory;
+pub(crate) mod memory;
+pub(crate) mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,10 +27,11 @@ use agent_core::words::is_component_name;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tool_policy::sha256;
 
-use crate::component::MOST_BYTES;
-use crate::content_memory::ContentPermit;
 use crate::error::LoadError;
+use crate::limits::MOST_COMPONENT_BYTES;
 use crate::mcp::McpServers;
+use content_memory::ContentPermit;
+use watch::FolderId;
 
 /// Longest a folder may take to be listed, or a file to be read, from when a thread does it.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -67,8 +75,8 @@ pub(crate) struct Content {
 /// What is in the folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
-    /// Device and inode of the folder itself: another one under the same path is to be watched anew.
-    pub(crate) identity: (u64, u64),
+    /// The folder itself: another one under the same path is to be watched anew.
+    pub(crate) identity: FolderId,
     /// Tool files of the folder. One without a fingerprint is there but cannot be looked at.
     pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
     /// Whether there is no folder. Then the files are those of MCP servers.
@@ -77,7 +85,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     fn of_no_folder() -> Self {
-        Self { identity: (0, 0), files: BTreeMap::new(), is_absent: true }
+        Self { identity: FolderId::default(), files: BTreeMap::new(), is_absent: true }
     }
 }
 
@@ -147,7 +155,7 @@ impl Folder {
         }
         let (path, signature) = (self.path.join(file), self.path.join(signature_file(file)));
         let read = self.ask(move || {
-            Ok(read_bounded(&path, MOST_BYTES).and_then(|bytes| {
+            Ok(read_bounded(&path, MOST_COMPONENT_BYTES).and_then(|bytes| {
                 let digest = sha256(&bytes);
                 let signature = match read_bounded(&signature, MOST_SIGNATURE_BYTES) {
                     Ok(signature) => Some(signature),
@@ -224,7 +232,8 @@ fn list(folder: &Path) -> io::Result<Listing> {
         };
         files.insert(name.to_owned(), fingerprint);
     }
-    Ok(Listing { identity: (itself.dev(), itself.ino()), files, is_absent: false })
+    let identity = FolderId { device: itself.dev(), inode: itself.ino() };
+    Ok(Listing { identity, files, is_absent: false })
 }
 
 /// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up

@@ -8,11 +8,11 @@
 //! policy names the bytes: its author has seen the digest, and not the other description.
 
 use agent_core::words::{ComponentFacts, ComponentRecord, FoundDescription};
-use tool_policy::sha256;
-use tool_versions::diff::diff;
+use tool_versions::diff::{Compared, diff};
 use tool_versions::record::Change;
 
 use crate::component::Component;
+use crate::component::component_facts::compared;
 use crate::error::LoadError;
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
@@ -28,7 +28,7 @@ const MOST_LISTED: usize = 4;
 pub(crate) enum Approved {
     /// As its record says.
     Facts(Box<ComponentFacts>),
-    /// With this digest of its facts, [`facts_digest`]: what is remembered here while the store does not
+    /// With this digest of its facts, [`facts_digest`](crate::component::component_facts::facts_digest): what is remembered here while the store does not
     /// answer.
     Digest(String),
     /// Nobody wrote that down: without a store of versions the policy names bytes, or nobody is asked.
@@ -97,21 +97,6 @@ pub(crate) fn found(component: &Component) -> FoundDescription {
     FoundDescription { digest, facts_digest, facts: component.facts() }
 }
 
-/// The digest of what is compared of a component.
-pub(crate) fn facts_digest(facts: &ComponentFacts) -> String {
-    let json = serde_json::to_vec(&compared(facts)).unwrap_or_default();
-    sha256(json)
-}
-
-/// The part that is compared: the bytes are those of the digest, and the signer is for the policy of the day.
-fn compared(facts: &ComponentFacts) -> ComponentFacts {
-    let mut compared = ComponentFacts { bytes: 0, signer: None, ..facts.clone() };
-    compared.imports.sort_unstable();
-    compared.wants.sort_unstable();
-    compared.tools.sort_by(|one, other| one.name.cmp(&other.name));
-    compared
-}
-
 /// The differences, in words.
 fn differences(approved: &ComponentFacts, now: &ComponentFacts) -> Option<String> {
     let (approved, now) = (compared(approved), compared(now));
@@ -123,7 +108,8 @@ fn differences(approved: &ComponentFacts, now: &ComponentFacts) -> Option<String
     if is_same {
         return None;
     }
-    let found = diff(Some(("", &approved)), ("", &now), None).findings;
+    let of = |facts| Compared { digest: "", facts };
+    let found = diff(Some(of(&approved)), of(&now), None).findings;
     let rest = found.len().saturating_sub(MOST_LISTED);
     let listed = found.iter().take(MOST_LISTED);
     let mut text: Vec<_> = listed.map(|finding| format!("{}: {}", finding.place, finding.text)).collect();

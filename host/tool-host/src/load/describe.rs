@@ -14,15 +14,16 @@ use wasmtime::Trap;
 
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
-use crate::call::progress::Progress;
-use crate::call::state::{CallState, Caller};
-use crate::call_interface::{CallInterface, Transfer};
 use crate::capability::key_value::KeyValueState;
 use crate::capability::nondeterminism::Nondeterminism;
+use crate::capability::state::{CallState, Caller};
 use crate::capability::toolbox::ToolboxState;
+use crate::component::call_interface::CallInterface;
 use crate::component::define;
-use crate::definition::Definition;
+use crate::component::definition::Definition;
 use crate::error::{LoadError, detail};
+use crate::limits::Transfer;
+use crate::limits::progress::Progress;
 use crate::runtime::Runtime;
 
 /// Longest a component may take to describe itself. Those that carry an interpreter start it first.

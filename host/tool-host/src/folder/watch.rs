@@ -9,6 +9,13 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Which folder it is, whatever its path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FolderId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
 /// Interval of polling beside the watch: file systems over the network report no changes, and a folder that
 /// does not exist cannot be watched.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -22,7 +29,7 @@ pub(crate) struct Watch {
     /// `None` as long as the folder cannot be watched, or may hang.
     watcher: Option<RecommendedWatcher>,
     /// Device and inode of the folder that is watched.
-    watched: Option<(u64, u64)>,
+    watched: Option<FolderId>,
     next_poll: Instant,
     /// When a change that was noticed has settled.
     settled: Option<Instant>,
@@ -36,7 +43,7 @@ impl Watch {
 
     /// Watches the folder of that identity, if it is not watched yet: the folder under a path may be replaced
     /// by another. Starts the watch on a blocking thread, because a mount may hang.
-    pub(crate) async fn follow(&mut self, folder: &Path, identity: (u64, u64)) {
+    pub(crate) async fn follow(&mut self, folder: &Path, identity: FolderId) {
         if self.watched == Some(identity) {
             return;
         }

@@ -1,4 +1,11 @@
 //! What all components of a tool host share, part by part.
+//!
+//! `sandbox.rs` makes the stores that guests run in, `pure_answers.rs` keeps answers that depend on arguments
+//! alone, `user_names.rs` makes the names that components know users by.
+
+pub(crate) mod pure_answers;
+mod sandbox;
+mod user_names;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -8,24 +15,24 @@ use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
 use tool_policy::model::Scope;
 
-use crate::bulkhead::Slots;
 use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
-use crate::compiled::CompiledCache;
 use crate::compiler::Compilers;
+use crate::compiler::compiled::CompiledCache;
+use crate::compiler::engine;
+use crate::component::bulkhead::Slots;
 use crate::config::Config;
-use crate::content_memory::ContentMemory;
 use crate::egress::HttpMode;
-use crate::engine;
+use crate::folder::content_memory::ContentMemory;
 use crate::grants::Grants;
 use crate::grants::granted::Granted;
-use crate::guest_runtime::GuestRuntime;
-use crate::host_work_pool::HostWork;
-use crate::mcp::McpServers;
+use crate::mcp::{Hosting, McpServers};
 use crate::observer::Observer;
-use crate::pure_answers::PureAnswers;
 use crate::rollout::{Overlay, RecentUsers, Shadows};
-use crate::sandbox::Sandbox;
-use crate::user_names::UserNames;
+use crate::threads::guest_runtime::GuestRuntime;
+use crate::threads::host_work_pool::HostWork;
+use pure_answers::PureAnswers;
+use sandbox::Sandbox;
+use user_names::UserNames;
 
 /// What all components share.
 pub(crate) struct Runtime {
@@ -67,6 +74,17 @@ pub(crate) struct Runtime {
     pub(crate) observer: Arc<dyn Observer>,
 }
 
+/// A call that may keep values.
+pub(crate) struct KeepingCall<'a> {
+    pub(crate) component: &'a Arc<str>,
+    /// What a shadow keeps is thrown away.
+    pub(crate) is_shadow: bool,
+    pub(crate) caller: &'a Principal,
+    pub(crate) deadline: Instant,
+    /// Where its operations are counted.
+    pub(crate) operations: Arc<AtomicU32>,
+}
+
 impl Runtime {
     pub(crate) fn new(config: Config, grants: Grants) -> wasmtime::Result<Self> {
         let (slots, grants) = (Slots::new(&config.limits), Arc::new(grants));
@@ -75,7 +93,9 @@ impl Runtime {
         let is_on = matches!(config.http, HttpMode::Network { .. });
         // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;
-        let mcp = Arc::new(McpServers::new(grants.clone(), config.launcher, config.mcp_look_limit, is_on));
+        let hosting =
+            Hosting { grants: grants.clone(), launcher: config.launcher, look_limit: config.mcp_look_limit };
+        let mcp = Arc::new(McpServers::new(hosting, is_on));
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),
             loaded_content: ContentMemory::new(),
@@ -99,13 +119,8 @@ impl Runtime {
     }
 
     /// What a call may keep.
-    pub(crate) fn key_value_of(
-        &self,
-        (component, is_shadow): (&Arc<str>, bool),
-        caller: &Principal,
-        granted: Option<&Granted>,
-        (deadline, operations): (Instant, Arc<AtomicU32>),
-    ) -> KeyValueState {
+    pub(crate) fn key_value_of(&self, call: KeepingCall<'_>, granted: Option<&Granted>) -> KeyValueState {
+        let KeepingCall { component, is_shadow, caller, deadline, operations } = call;
         let own = || {
             let rule = granted?.key_value()?;
             let owner = match (rule.scope, &caller.user_id) {

@@ -1,4 +1,7 @@
-//! What one tool call may use up, and the guard that counts it.
+//! What one tool call may use up, and the guard that counts it. `progress.rs` has what a call has used up until
+//! now.
+
+pub(crate) mod progress;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +9,7 @@ use std::time::Duration;
 use tool_policy::HostLimits;
 use wasmtime::ResourceLimiter;
 
-use crate::call::progress::Progress;
+use progress::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]
@@ -54,6 +57,9 @@ impl Limits {
     }
 }
 
+/// Largest component, in bytes: room for one that carries a Python interpreter.
+pub const MOST_COMPONENT_BYTES: u64 = 64 << 20;
+
 /// Most core instances of one component. Components made of Rust have three; those that carry an interpreter
 /// have a dozen.
 pub(crate) const INSTANCES: u32 = 32;
@@ -75,9 +81,42 @@ pub(crate) const CALLING_SLOTS: u32 = 32;
 /// How many of them one component may hold, so that one whose calls hang leaves some to others.
 pub(crate) const CALLING_SHARE: u32 = 24;
 
+/// What a guest may move to the host at once beyond its output: the lists and records around it.
+const OUTPUT_SLACK_BYTES: usize = 64 << 10;
+
+/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is
+/// JSON.
+const VALUE_BYTES: usize = 4 << 20;
+
+/// What a guest may move to the host as typed values with flags among them: wasmtime counts the bytes of the
+/// flags' names, and each becomes a text.
+const FLAG_BYTES: usize = 512 << 10;
+
 /// Most elements of all tables of a component together, and so of each: components that carry an interpreter
 /// have some ten thousand.
 pub(crate) const TABLE_ELEMENTS: usize = 100_000;
+
+/// How values get from a guest to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// As one text.
+    Text,
+    /// One by one.
+    Values,
+    /// One by one, and flags among them.
+    Flags,
+}
+
+impl Transfer {
+    /// What a guest may move to the host at once. Typed values take more room on their way than their text.
+    pub(crate) fn most_at_once(self, limits: &Limits) -> usize {
+        match self {
+            Self::Text => limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES),
+            Self::Values => VALUE_BYTES,
+            Self::Flags => FLAG_BYTES,
+        }
+    }
+}
 
 /// Counts the memory and the tables of one store and refuses what is over the limit.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use json_schema::{Fuel, MemoryBudget, Misfit, ReadError, Schema, SchemaBudget};
 use serde_json::Value;
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
+use crate::component::mends::{answers_no_json, proposed_name, with_mend};
+use crate::component::moving_average::MeanTime;
 use crate::error::LoadError;
-use crate::mends::{answers_no_json, proposed_name, with_mend};
-use crate::moving_average::MeanTime;
 
 /// Longest description, in bytes: it is part of every model call.
 const DESCRIPTION_BYTES: usize = 4 << 10;
