@@ -1,4 +1,4 @@
-//! What operators do with the tools while they serve. The rules are in `versions/`, and what all replicas
+//! What operators do with the tools while they serve. The rules are in `tool-versions`, and what all replicas
 //! know is in the store that `rollout/` writes; here the two are asked.
 
 use std::collections::BTreeMap;

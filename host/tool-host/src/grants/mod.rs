@@ -5,7 +5,7 @@
 //! once for each pair of entries and kept until the policy changes, secrets and what looks for them included.
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
-//! here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
+//! here: what the file means (`tool-policy`), sending requests (`egress/`), and what a guest sees of either
 //! (`capability/`).
 
 mod bounded_file;
