@@ -102,7 +102,10 @@ fn each_program_is_made_of_what_it_needs() {
     for (program, expected) in [
         ("host-setup", shared.clone()),
         ("agent-host", with(&["host-setup", "http-edge", "model-client", OUTBOUND])),
-        ("agent-tool", &with(&["host-setup", "tool-build", "tool-kit", "tool-policy"]) - &BTreeSet::from(["backends"])),
+        (
+            "agent-tool",
+            &with(&["host-setup", "tool-build", "tool-kit", "tool-policy"]) - &BTreeSet::from(["backends"]),
+        ),
     ] {
         let known: BTreeSet<_> = workspace.dependencies(program).intersection(&ours).copied().collect();
         assert_eq!(known, expected, "{program}");

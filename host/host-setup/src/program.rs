@@ -30,8 +30,8 @@ pub enum Exit {
     Forced,
 }
 
-/// Where guests go on that take long. Never dropped: those that still run at the end are interrupted with their
-/// threads, not waited for.
+/// Where guests go on that take long. Never dropped: those that still run at the end are interrupted with
+/// their threads, not waited for.
 static GUESTS: OnceLock<Runtime> = OnceLock::new();
 
 /// Carries the command of this process out on a runtime of its own, beside the [`guest_runtime`].
@@ -45,8 +45,8 @@ pub fn run(name: &str, command: impl Future<Output = anyhow::Result<Exit>>) -> a
     exit
 }
 
-/// The runtime on which guests go on that take long: it serves nothing else. In tests, which run no command of
-/// a process, the one they are called on.
+/// The runtime on which guests go on that take long: it serves nothing else. In tests, which run no command
+/// of a process, the one they are called on.
 pub(crate) fn guest_runtime() -> Handle {
     GUESTS.get().map_or_else(Handle::current, |guests| guests.handle().clone())
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use crate::compiler::Compiler;
 use crate::egress::HttpMode;
 use crate::grants::policy_store::{Environment, PolicyFile};
-use crate::limits::Limits;
+use crate::limits::ToolLimits;
 use crate::mcp::Launcher;
 use crate::observer::Observer;
 
@@ -31,7 +31,7 @@ pub struct Config {
     /// Longest an MCP server may take to list its tools, its start included.
     pub mcp_look_limit: Duration,
     /// What one call may use up.
-    pub limits: Limits,
+    pub limits: ToolLimits,
     /// About how many tokens all tools together may add to every model call:
     /// [`agent_core::agent_loop::most_catalog_tokens`].
     pub catalog_tokens: u64,

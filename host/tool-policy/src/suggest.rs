@@ -38,7 +38,7 @@ pub struct Observed<'a> {
 
 /// What [`learn`] came to.
 #[derive(Debug)]
-pub struct Learned {
+pub struct LearnedEntry {
     /// The least that allows what was observed, and whatever was granted before.
     pub entry: ComponentPolicy,
     /// Requests that no line can allow.
@@ -86,7 +86,7 @@ pub fn learn<'a>(
     component: Identity<'_>,
     base: Option<&ComponentPolicy>,
     observed: impl IntoIterator<Item = Observed<'a>>,
-) -> Learned {
+) -> LearnedEntry {
     let mut entry = begin(component, base);
     let mut refused = BTreeSet::new();
     let mut wanted = BTreeSet::new();
@@ -99,7 +99,7 @@ pub fn learn<'a>(
     let is_new = |rule: &HttpRule| !entry.http.iter().any(|other| other.covers(rule));
     let wanted: BTreeSet<_> = wanted.into_iter().filter(is_new).collect();
     entry.http = reduced(entry.http.into_iter().chain(generalised(wanted)));
-    Learned { entry, refused }
+    LearnedEntry { entry, refused }
 }
 
 /// What either grants. The binding, limits and everything that is one value are the first one's.

@@ -74,7 +74,11 @@ const LISTED: [(&str, usize, &str); 39] = [
     ("model-client/src/http/provider_error.rs", 1, "errors of at most ERROR_LIMIT bytes"),
     ("model-client/src/protocol/openai/stream.rs", 1, "a value that the metered reader made"),
     ("model-client/src/protocol/text_tool_calls.rs", 5, "texts of at most MOST_BYTES"),
-    ("tool-host/src/component/call_interface.rs", 1, "arguments that the metered reader made of a reply or a body"),
+    (
+        "tool-host/src/component/call_interface.rs",
+        1,
+        "arguments that the metered reader made of a reply or a body",
+    ),
     ("tool-host/src/component/definition.rs", 1, "made into no values"),
     ("tool-host/src/mcp/answer.rs", 1, "made into no values"),
     ("tool-host/src/mcp/message.rs", 2, "parts of a message as they are written; a text"),

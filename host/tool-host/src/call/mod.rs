@@ -1,10 +1,11 @@
 //! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
 //!
 //! In the order of a call: `validation.rs` checks the arguments, [`crate::component::bulkhead`] admits it,
-//! [`crate::threads::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a fresh store
-//! (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself, `validation.rs`
-//! checks the output. `retry.rs` says whether it is tried again, `fault.rs` has the words for whatever goes
-//! wrong, `receipt.rs` what is written down of it. `shadow_calls.rs` makes the calls of a version that is tried.
+//! [`crate::threads::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a fresh
+//! store (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself,
+//! `validation.rs` checks the output. `retry.rs` says whether it is tried again, `fault.rs` has the words for
+//! whatever goes wrong, `receipt.rs` what is written down of it. `shadow_calls.rs` makes the calls of a
+//! version that is tried.
 
 mod admitted;
 mod fault;

@@ -4,7 +4,7 @@ use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::capability::state::Caller;
-use crate::mcp::{Answer, McpError, Means, Server, ToolList};
+use crate::mcp::{McpAnswer, McpError, Means, Server, ToolList};
 
 /// The code of the failure of a server that was not reached, of one that answered with an error of the
 /// protocol, and of the tool's own failure.
@@ -32,8 +32,8 @@ impl Admitted {
         let asked = server.call(means, &tool.name, arguments).await;
         caller.progress.ended();
         let value = match asked {
-            Ok(Answer::Value(value)) => value,
-            Ok(Answer::Failure(text)) => return Err(self.refused(failure(FAILED, text))),
+            Ok(McpAnswer::Value(value)) => value,
+            Ok(McpAnswer::Failure(text)) => return Err(self.refused(failure(FAILED, text))),
             Err(error) => return Err(self.not_answered(&error)),
         };
         if value.len() > self.limits.output_bytes {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use agent_core::ports::ToolRequest;
 use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
-use tool_versions::canary_verdict::answer::{Answer, agree};
+use tool_versions::canary_verdict::answer::{ComparedAnswer, agree};
 
 use super::tool::Tool;
 use crate::rollout::{ShadowCall, Side, TrialPart};
@@ -64,6 +64,6 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
     shadow.trial.compared(user, agreed);
 }
 
-fn as_answer(answer: &ToolReturn) -> Answer<'_> {
-    Answer { outcome: answer.receipt.outcome, content: &answer.content }
+fn as_answer(answer: &ToolReturn) -> ComparedAnswer<'_> {
+    ComparedAnswer { outcome: answer.receipt.outcome, content: &answer.content }
 }

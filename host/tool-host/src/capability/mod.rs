@@ -2,8 +2,8 @@
 //!
 //! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the
 //! guest may use of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the
-//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs` is
-//! what the store of a call carries of all of them.
+//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs`
+//! is what the store of a call carries of all of them.
 
 pub(crate) mod clock;
 pub(crate) mod config;

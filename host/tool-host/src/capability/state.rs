@@ -22,7 +22,7 @@ use crate::capability::wasi_http::HttpState;
 use crate::egress;
 use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
-use crate::limits::{Limiter, Limits};
+use crate::limits::{Limiter, ToolLimits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {
@@ -56,7 +56,7 @@ pub(crate) struct Caller {
     pub(crate) deadline: Instant,
     pub(crate) progress: Arc<Progress>,
     pub(crate) log_rate: Arc<LogRate>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ToolLimits,
     pub(crate) granted: Option<Arc<Granted>>,
     /// The requests of the call.
     pub(crate) requests: Option<Arc<egress::Call>>,

@@ -10,7 +10,7 @@ use wasmtime::{
     CacheStore, Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
 };
 
-use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, Limits, MEMORIES, TABLE_ELEMENTS, TABLES};
+use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES, ToolLimits};
 
 /// How often a running guest can be interrupted or made to let others run.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -35,7 +35,7 @@ const WARM_SLOTS: u32 = 16;
 ///
 /// Instances come from a pool where this machine allows one, else they are allocated on demand: the same
 /// code, some thirty microseconds slower.
-pub(crate) fn build(limits: &Limits, metering: bool) -> wasmtime::Result<(Engine, Allocation)> {
+pub(crate) fn build(limits: &ToolLimits, metering: bool) -> wasmtime::Result<(Engine, Allocation)> {
     let (engine, allocation) = match Engine::new(&config(Some(limits), metering)) {
         Ok(engine) => (engine, Allocation::Pool),
         Err(error) => {
@@ -80,7 +80,7 @@ pub(crate) fn fingerprint(engine: &Engine) -> u64 {
     hasher.finish()
 }
 
-fn config(pool: Option<&Limits>, metering: bool) -> Config {
+fn config(pool: Option<&ToolLimits>, metering: bool) -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true);
     config.consume_fuel(metering);
@@ -94,7 +94,7 @@ fn config(pool: Option<&Limits>, metering: bool) -> Config {
     config
 }
 
-fn pooling(limits: &Limits) -> PoolingAllocationConfig {
+fn pooling(limits: &ToolLimits) -> PoolingAllocationConfig {
     // Room for as many calls of the largest component as there are slots, so that no component can use up
     // what another one needs, for those that call tools, and for those that describe themselves. It is
     // address space; only what is touched becomes memory.

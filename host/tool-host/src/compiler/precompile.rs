@@ -126,7 +126,7 @@ impl CacheStore for Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
+    use crate::limits::ToolLimits;
 
     /// A component with two functions, one of which adds this number.
     fn adding(number: u32) -> Vec<u8> {
@@ -144,7 +144,7 @@ mod tests {
         let cache = folder.path().join("cache");
         for metering in [false, true] {
             Precompiler::new(cache.clone(), metering).unwrap().compile(&adding(1)).unwrap();
-            let (engine, _) = engine::build(&Limits::default(), metering).unwrap();
+            let (engine, _) = engine::build(&ToolLimits::default(), metering).unwrap();
             let of_host = CompiledCache::open(Some(cache.clone()), engine::fingerprint(&engine));
             assert!(of_host.find(&engine, &sha256(&adding(1))).is_some(), "{metering}");
             assert!(of_host.find(&engine, &sha256(&adding(2))).is_none());

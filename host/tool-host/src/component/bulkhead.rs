@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::capability::log::LogRate;
-use crate::limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, Limits};
+use crate::limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, ToolLimits};
 use crate::threads::host_work_pool::COMPONENT_PERMITS;
 
 /// What the calls of one component share.
@@ -35,7 +35,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &ToolLimits) -> Self {
         let most = limits.concurrency as usize;
         Self {
             calls: Arc::new(Semaphore::new(most)),
@@ -79,7 +79,7 @@ pub(crate) enum Busy {
 }
 
 impl Bulkhead {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &ToolLimits) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(limits.component_concurrency as usize)),
             calling: Arc::new(Semaphore::new(CALLING_SHARE as usize)),

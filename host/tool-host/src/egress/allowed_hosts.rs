@@ -19,7 +19,7 @@ pub(crate) struct Grant {
     pub(super) digest: Arc<str>,
     pub(super) rules: Arc<dyn Authorize>,
     pub(super) secrets: Vec<Secret>,
-    pub(super) limits: Limits,
+    pub(super) limits: RequestLimits,
     pub(super) scanner: Scanner,
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum SecretError {
 
 /// What one call of a tool may use up, all its requests together, and the longest times of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct RequestLimits {
     /// Requests, refused ones included.
     pub(crate) requests: u32,
     /// Requests under way at once. Others wait, within the call's deadline.
@@ -136,7 +136,7 @@ impl Grant {
         digest: Arc<str>,
         rules: Arc<dyn Authorize>,
         secrets: Vec<Secret>,
-        limits: Limits,
+        limits: RequestLimits,
     ) -> Result<Self, ScanError> {
         let scanner = Scanner::new(secrets.iter().filter_map(Secret::named_value))?;
         Ok(Self { digest, rules, secrets, limits, scanner })
@@ -206,7 +206,7 @@ impl SecretValue {
 
 /// The numbers of the service are the policy's.
 #[cfg(test)]
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self { requests: 10, concurrent_requests: 4, bytes: 1024 * 1024, times: Times::default() }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::allowed_hosts::Limits;
+use super::allowed_hosts::RequestLimits;
 use super::error::EgressError;
 
 /// How often the values of secrets may be met where they are not used, in one call. A guest that sends
@@ -20,7 +20,7 @@ const SECRETS_MET: u32 = 16;
 /// What one call may still use up.
 #[derive(Debug)]
 pub(crate) struct CallBudget {
-    limits: Limits,
+    limits: RequestLimits,
     deadline: Instant,
     requests_left: AtomicU32,
     bytes_left: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct CallBudget {
 }
 
 impl CallBudget {
-    pub(crate) fn new(limits: Limits, deadline: Instant) -> Self {
+    pub(crate) fn new(limits: RequestLimits, deadline: Instant) -> Self {
         let most = usize::try_from(limits.concurrent_requests).unwrap_or(usize::MAX);
         Self {
             limits,

@@ -26,11 +26,11 @@ use super::receipt::Receipt;
 use super::recording::CallName;
 #[cfg(test)]
 use super::secret_scan::Scanner;
-use super::state::{CallState, Shared};
+use super::state::{CallState, EgressShared};
 
 /// The way out of the host for all calls: one for the service.
 #[derive(Debug)]
-pub(crate) struct Egress(Arc<Shared>);
+pub(crate) struct Egress(Arc<EgressShared>);
 
 /// What all calls together may use.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ impl Egress {
     ) -> Self {
         let dialer = Dialer::new(resolver, tls.into(), bounds.lookups, bounds.pool);
         let exchanges = Arc::new(Semaphore::new(bounds.exchanges));
-        Self(Arc::new(Shared { runtime, dialer, exchanges, http }))
+        Self(Arc::new(EgressShared { runtime, dialer, exchanges, http }))
     }
 
     /// The requests of one call, under a grant, until a deadline.

@@ -39,7 +39,7 @@ mod target;
 mod tests;
 
 pub(crate) use allowed_hosts::{
-    Admission, Authorize, Grant, Limits, Placement, RequestLine, Secret, SecretValue, Times,
+    Admission, Authorize, Grant, Placement, RequestLimits, RequestLine, Secret, SecretValue, Times,
 };
 pub use answers::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,

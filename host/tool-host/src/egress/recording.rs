@@ -47,10 +47,10 @@ pub(super) struct Recording {
     request: HttpRequestRecord,
     sent: BoundedBody,
     received: BoundedBody,
-    outcome: Mutex<Option<Outcome>>,
+    outcome: Mutex<Option<RecordedOutcome>>,
 }
 
-enum Outcome {
+enum RecordedOutcome {
     Head(u16, Vec<(String, String)>),
     Failed(ErrorKind),
 }
@@ -102,7 +102,7 @@ impl Recording {
     /// The answer began. `head` is what the guest gets.
     pub(super) fn head(&self, head: &Response<()>) {
         let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
-        *self.outcome.lock() = Some(Outcome::Head(head.status().as_u16(), kept));
+        *self.outcome.lock() = Some(RecordedOutcome::Head(head.status().as_u16(), kept));
     }
 
     /// A part of the answer's body, as the guest gets it.
@@ -117,7 +117,7 @@ impl Recording {
 
     /// The exchange failed. An answer that has begun stays one that is cut.
     pub(super) fn failed(&self, kind: ErrorKind) {
-        self.outcome.lock().get_or_insert(Outcome::Failed(kind));
+        self.outcome.lock().get_or_insert(RecordedOutcome::Failed(kind));
     }
 }
 
@@ -127,11 +127,11 @@ impl Drop for Recording {
         let mut request = self.request.clone();
         (request.body, request.body_cut) = self.sent.take();
         let outcome = match outcome {
-            Some(Outcome::Head(status, headers)) => {
+            Some(RecordedOutcome::Head(status, headers)) => {
                 let (body, cut) = self.received.take();
                 HttpOutcome::Response { status, headers, body, cut }
             }
-            Some(Outcome::Failed(kind)) => HttpOutcome::Failed(kind.to_string()),
+            Some(RecordedOutcome::Failed(kind)) => HttpOutcome::Failed(kind.to_string()),
             // The guest gave it up before there was an answer.
             None => HttpOutcome::Failed(ErrorKind::ConnectionTerminated.to_string()),
         };

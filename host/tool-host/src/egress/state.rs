@@ -1,4 +1,4 @@
-//! What requests share: all of the service ([`Shared`]), and those of one call ([`CallState`]).
+//! What requests share: all of the service ([`EgressShared`]), and those of one call ([`CallState`]).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::recording::CallName;
 
 /// What all calls share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct EgressShared {
     /// Does the I/O.
     pub(super) runtime: Handle,
     pub(super) dialer: Dialer<RequestBody>,
@@ -27,7 +27,7 @@ pub(super) struct Shared {
 /// What the requests of one call share.
 #[derive(Debug)]
 pub(super) struct CallState {
-    pub(super) egress: Arc<Shared>,
+    pub(super) egress: Arc<EgressShared>,
     pub(super) name: Arc<CallName>,
     pub(super) grant: Arc<Grant>,
     pub(super) budget: Arc<CallBudget>,

@@ -12,7 +12,7 @@ use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Tar
 
 use crate::egress::{self, Admission, Authorize};
 use crate::grants::learning::Learning;
-use crate::limits::Limits;
+use crate::limits::ToolLimits;
 
 /// What one component may do in one call.
 #[derive(Debug)]
@@ -54,9 +54,9 @@ pub(super) fn credentials(
 impl Granted {
     /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for
     /// instances does not grow.
-    pub(crate) fn limits(&self, host: &Limits) -> Limits {
+    pub(crate) fn limits(&self, host: &ToolLimits) -> ToolLimits {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Limits {
+        ToolLimits {
             timeout: self.limits.timeout,
             memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
             output_bytes: bytes(self.limits.output_bytes),

@@ -95,7 +95,7 @@ impl Learning {
             };
             (!request.is_granted || private).then_some(Observed { line, private })
         });
-        let suggest::Learned { mut entry, refused } = suggest::learn(component, base, observed);
+        let suggest::LearnedEntry { mut entry, refused } = suggest::learn(component, base, observed);
         let mut comments = String::new();
         for want in wants {
             match want {

@@ -1,8 +1,9 @@
 //! From the policy in force to what one call may do.
 //!
-//! [`Grants`] holds the policy and the way out. [`Grants::of_call`] gives the grants of one component for one
-//! call: what the policy that the run was pinned to allows **and** the one in force allows too. They are made
-//! once for each pair of entries and kept until the policy changes, secrets and what looks for them included.
+//! [`ComponentGrants`] holds the policy and the way out. [`ComponentGrants::of_call`] gives the grants of one
+//! component for one call: what the policy that the run was pinned to allows **and** the one in force allows
+//! too. They are made once for each pair of entries and kept until the policy changes, secrets and what looks
+//! for them included.
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
 //! here: what the file means (`tool-policy`), sending requests (`egress/`), and what a guest sees of either
@@ -45,7 +46,7 @@ use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
 const MOST_KEPT: usize = 1_000;
 
 /// What components are granted.
-pub(crate) struct Grants {
+pub(crate) struct ComponentGrants {
     /// Absent where no file could be named: then nothing is granted.
     store: Option<PolicyStore>,
     /// What is in force without one.
@@ -75,7 +76,7 @@ pub(crate) struct HostMeans {
     pub(crate) learning: Option<Arc<Learning>>,
 }
 
-impl Grants {
+impl ComponentGrants {
     /// Reads the policy. Blocks.
     pub(crate) fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
         let (path, absence) = file.location();
@@ -319,7 +320,7 @@ impl Grants {
             digest.as_str().into(),
             Arc::new(Rules { policy: policy.clone(), learning: self.means.learning.clone() }),
             secrets,
-            egress::Limits {
+            egress::RequestLimits {
                 requests: limits.requests,
                 concurrent_requests: limits.concurrent_requests,
                 bytes: limits.http_bytes,
@@ -377,9 +378,9 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
     pairs(one) == pairs(other)
 }
 
-impl fmt::Debug for Grants {
+impl fmt::Debug for ComponentGrants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grants").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("ComponentGrants").field("store", &self.store).finish_non_exhaustive()
     }
 }
 

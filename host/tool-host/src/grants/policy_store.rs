@@ -22,11 +22,11 @@ use super::bounded_file::{self, FileError};
 pub(crate) struct PolicyStore {
     path: PathBuf,
     current: ArcSwap<Policy>,
-    state: Mutex<State>,
+    state: Mutex<Reading>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Reading {
     absence: Absence,
     fault: Option<Arc<PolicyError>>,
 }
@@ -117,7 +117,7 @@ impl PolicyStore {
             }
             Err(error) => return Err(error),
         };
-        let state = Mutex::new(State { absence, fault: None });
+        let state = Mutex::new(Reading { absence, fault: None });
         Ok(Self { path, current: ArcSwap::from_pointee(policy), state })
     }
 
@@ -156,7 +156,7 @@ impl PolicyStore {
                 return Reload::Kept(error);
             }
         };
-        *state = State { absence: Absence::IsError, fault: None };
+        *state = Reading { absence: Absence::IsError, fault: None };
         let before = self.current.load_full();
         if before.digest() == policy.digest() {
             return Reload::Unchanged;

@@ -1,5 +1,5 @@
-//! What a policy will make of a component and its signature, for whoever installs them. What a signature is of
-//! is said in `tool-policy/src/signature.rs`.
+//! What a policy will make of a component and its signature, for whoever installs them. What a signature is
+//! of is said in `tool-policy/src/signature.rs`.
 
 use tool_policy::signature::{self, Signed};
 use tool_policy::{Identity, Lookup, sha256};

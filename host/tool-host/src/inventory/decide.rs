@@ -1,4 +1,4 @@
-//! Which version of which file serves: a pure function of the [`State`], with no I/O and no clock.
+//! Which version of which file serves: a pure function of the [`FolderState`], with no I/O and no clock.
 //!
 //! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past
 //!   the first by name has it. So the same folder gives the same set on every replica and after every
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::words::prompt_tokens;
 
-use super::event::{Change, Event};
-use super::state::{FileState, State};
+use super::event::{FileChange, FileEvent};
+use super::state::{FileState, FolderState};
 use crate::error::LoadError;
 use crate::folder::memory::FileVersion;
 
@@ -28,11 +28,11 @@ pub(crate) struct Decision {
     /// Why a file's newest version does not serve, though it could.
     pub(crate) refusals: BTreeMap<String, LoadError>,
     /// The files whose last good version is another one now.
-    pub(crate) replaced: Vec<Event>,
+    pub(crate) replaced: Vec<FileEvent>,
 }
 
 /// Decides. The catalog may have `most_tokens`.
-pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
+pub(crate) fn decide(state: &FolderState, most_tokens: u64) -> Decision {
     let candidates: Vec<_> = state.files().map(|(file, state)| Candidate::of(file, state)).collect();
     let (choices, refusals) = choose(&candidates, most_tokens);
     let (mut serves, mut replaced) = (BTreeMap::new(), Vec::new());
@@ -42,7 +42,7 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
         let chosen = candidate.version(choice);
         serves.extend(chosen.map(|version| (file.clone(), version.clone())));
         if chosen != candidate.last_good && is_certain(state, chosen, oldest_load) {
-            replaced.push(Event::new(file, Change::Replaced(chosen.cloned())));
+            replaced.push(FileEvent::new(file, FileChange::Replaced(chosen.cloned())));
         }
     }
     Decision { serves, refusals, replaced }

@@ -11,16 +11,16 @@ use crate::folder::memory::FileVersion;
 
 /// Something that happened to one file.
 #[derive(Debug, Clone)]
-pub(crate) struct Event {
+pub(crate) struct FileEvent {
     /// The file's name.
     pub(crate) file: String,
     /// What happened.
-    pub(crate) change: Change,
+    pub(crate) change: FileChange,
 }
 
 /// What happened to a file.
 #[derive(Debug, Clone)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     /// The memory of an earlier process names this as its last good version.
     Remembered(FileVersion),
     /// A version is being loaded. A load of it that is still under way is given up.
@@ -40,8 +40,8 @@ pub(crate) enum Change {
     Removed,
 }
 
-impl Event {
-    pub(crate) fn new(file: impl Into<String>, change: Change) -> Self {
+impl FileEvent {
+    pub(crate) fn new(file: impl Into<String>, change: FileChange) -> Self {
         Self { file: file.into(), change }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attempts::{Attempts, Load};
-use super::event::Change;
+use super::event::FileChange;
 use super::retry::Retry;
 use super::state::FileState;
 use crate::component::Component;
@@ -94,7 +94,7 @@ impl FileLoads {
     }
 
     /// Takes in what became of the version that is to serve.
-    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> Change {
+    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> FileChange {
         self.newest.end(result.as_ref().err(), now);
         if self.is_outdated {
             // What was loaded under another policy is loaded again when the folder is looked at next.
@@ -104,9 +104,9 @@ impl FileLoads {
             Ok(component) => {
                 let version = FileVersion::of(&component);
                 self.add(component);
-                Change::Loaded(version)
+                FileChange::Loaded(version)
             }
-            Err(error) => Change::Refused(Arc::new(error)),
+            Err(error) => FileChange::Refused(Arc::new(error)),
         }
     }
 

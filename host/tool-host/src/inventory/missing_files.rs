@@ -45,6 +45,7 @@ impl MissingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::watch::FolderId;
 
     fn listing(files: &[&str]) -> Listing {
         let files = files.iter().map(|file| ((*file).to_owned(), None)).collect();

@@ -10,7 +10,7 @@ use futures::future::{AbortHandle, Abortable};
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
-use super::event::Change;
+use super::event::FileChange;
 use super::file_loads::{Ended, Part};
 use crate::component::Component;
 use crate::error::LoadError;
@@ -99,7 +99,7 @@ impl Inventory {
             Part::LastGood(result) if is_last_good => {
                 let Err(error) = loads.finish_last_good(result, now) else { return };
                 tracing::warn!(file, %error, "the last good version of a tool component is lost");
-                Change::Lost
+                FileChange::Lost
             }
             Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
             Part::Proposed(_) | Part::Trial(..) | Part::Written | Part::StillInFolder(_) => return,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{Change, Event};
+use super::event::{FileChange, FileEvent};
 use crate::error::LoadError;
 use crate::folder::memory::FileVersion;
 
 /// The files, by name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct FolderState {
     files: BTreeMap<String, FileState>,
 }
 
@@ -33,21 +33,21 @@ pub(crate) struct Loaded {
     pub(crate) round: u64,
 }
 
-impl State {
+impl FolderState {
     /// Takes an event in. What cannot follow what happened before is ignored, such as the end of a load that
     /// was given up.
-    pub(crate) fn apply(&mut self, event: Event) {
-        let Event { file, change } = event;
+    pub(crate) fn apply(&mut self, event: FileEvent) {
+        let FileEvent { file, change } = event;
         match change {
-            Change::Remembered(version) => self.entry(file).last_good = Some(version),
-            Change::Proposed { round } => self.entry(file).loading = Some(round),
-            Change::Loaded(version) => {
+            FileChange::Remembered(version) => self.entry(file).last_good = Some(version),
+            FileChange::Proposed { round } => self.entry(file).loading = Some(round),
+            FileChange::Loaded(version) => {
                 self.finish(&file, |round| Ok(Loaded { version, round }));
             }
-            Change::Refused(error) => self.finish(&file, |_round| Err(error)),
-            Change::Lost => self.set_last_good(&file, None),
-            Change::Replaced(version) => self.set_last_good(&file, version),
-            Change::Removed => {
+            FileChange::Refused(error) => self.finish(&file, |_round| Err(error)),
+            FileChange::Lost => self.set_last_good(&file, None),
+            FileChange::Replaced(version) => self.set_last_good(&file, version),
+            FileChange::Removed => {
                 self.files.remove(&file);
             }
         }

@@ -1,5 +1,5 @@
-//! What one tool call may use up, and the guard that counts it. `progress.rs` has what a call has used up until
-//! now.
+//! What one tool call may use up, and the guard that counts it. `progress.rs` has what a call has used up
+//! until now.
 
 pub(crate) mod progress;
 
@@ -13,7 +13,7 @@ use progress::Progress;
 
 /// What one tool call may use up.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ToolLimits {
     /// Longest a call may take, host functions included. A tool's `timeout-ms` hint can shorten it.
     pub timeout: Duration,
     /// Most bytes of all linear memories of the component together.
@@ -31,7 +31,7 @@ pub struct Limits {
     pub component_concurrency: u32,
 }
 
-impl Default for Limits {
+impl Default for ToolLimits {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(10),
@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ToolLimits {
     /// What applies where the lines of a policy say nothing.
     pub(crate) fn of_policy(&self) -> HostLimits {
         HostLimits {
@@ -109,7 +109,7 @@ pub(crate) enum Transfer {
 
 impl Transfer {
     /// What a guest may move to the host at once. Typed values take more room on their way than their text.
-    pub(crate) fn most_at_once(self, limits: &Limits) -> usize {
+    pub(crate) fn most_at_once(self, limits: &ToolLimits) -> usize {
         match self {
             Self::Text => limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES),
             Self::Values => VALUE_BYTES,

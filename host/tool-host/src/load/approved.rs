@@ -28,8 +28,8 @@ const MOST_LISTED: usize = 4;
 pub(crate) enum Approved {
     /// As its record says.
     Facts(Box<ComponentFacts>),
-    /// With this digest of its facts, [`facts_digest`](crate::component::component_facts::facts_digest): what is remembered here while the store does not
-    /// answer.
+    /// With this digest of its facts, [`facts_digest`](crate::component::component_facts::facts_digest): what
+    /// is remembered here while the store does not answer.
     Digest(String),
     /// Nobody wrote that down: without a store of versions the policy names bytes, or nobody is asked.
     Unrecorded,
@@ -127,6 +127,7 @@ mod tests {
     use agent_core::words::ToolFacts;
 
     use super::*;
+    use crate::component::component_facts::facts_digest;
 
     fn facts() -> ComponentFacts {
         let tool = |name: &str| ToolFacts {

@@ -2,8 +2,8 @@
 //! described.
 //!
 //! `contract.rs` reads what the bytes import before anything is compiled, `describe.rs` has the component
-//! describe itself, `approved.rs` holds it to what was approved. `inspect.rs` says what a component is without
-//! loading it.
+//! describe itself, `approved.rs` holds it to what was approved. `inspect.rs` says what a component is
+//! without loading it.
 
 pub(crate) mod approved;
 mod contract;

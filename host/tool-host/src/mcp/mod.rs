@@ -35,7 +35,7 @@ mod server;
 mod servers;
 mod tool_list;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::McpAnswer;
 pub(crate) use connection::Means;
 pub(crate) use error::McpError;
 pub use launch::{LaunchError, LaunchJob, Launcher};

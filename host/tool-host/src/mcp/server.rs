@@ -11,14 +11,14 @@ use tool_policy::model::{McpEndpoint, McpTransport};
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::McpAnswer;
 use super::connection::{CALL, Connection, Means};
 use super::error::McpError;
 use super::launch::Launcher;
 use super::tool_list;
 use crate::egress::CallKey;
 use crate::error::LoadError;
-use crate::grants::Grants;
+use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;
 
 /// How often its tools are looked at though it says nothing. A child process is started for it.
@@ -42,7 +42,7 @@ const CHILDREN: u32 = 4;
 /// What the host has for its servers.
 #[derive(Clone)]
 pub(crate) struct Hosting {
-    pub(crate) grants: Arc<Grants>,
+    pub(crate) grants: Arc<ComponentGrants>,
     pub(crate) launcher: Launcher,
     /// Longest a server may take to list its tools, its start included.
     pub(crate) look_limit: Duration,
@@ -266,7 +266,7 @@ impl Server {
         means: Means<'_>,
         tool: &str,
         arguments: &str,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<McpAnswer, McpError> {
         let granted = means.granted;
         if granted.mcp_endpoint().as_ref() != Some(&self.endpoint) {
             return Err(other_endpoint());
@@ -277,7 +277,7 @@ impl Server {
         // The arguments have been checked against the schema; they were JSON before they were text.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let params = json!({ "name": tool, "arguments": arguments });
-        Answer::read(&self.ask(means, CALL, &params).await?)
+        McpAnswer::read(&self.ask(means, CALL, &params).await?)
     }
 
     /// Makes a request on a connection that waits, or on a new one.

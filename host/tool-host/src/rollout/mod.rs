@@ -1,11 +1,11 @@
 //! Which versions of components serve, where that is kept in a store: every replica follows the same records.
 //!
 //! Whoever wants something changed (the folder, the admin API, a trial that has failed) reads the record, has
-//! the crate `tool-versions` decide what becomes of it, and writes it by compare-and-swap ([`Rollout::change`]). Whoever
-//! serves follows the records (`inventory/`). `canary.rs` counts what versions do that are tried,
-//! `first_calls.rs` what a version does that has come to serve, both in a `call_counter.rs`; `counted.rs`
-//! adds that to the store, and judges it. `shadow.rs` makes the calls of a shadow, `overlay.rs` is where
-//! those write values. `recent_users.rs` knows whether there are several users.
+//! the crate `tool-versions` decide what becomes of it, and writes it by compare-and-swap
+//! ([`Rollout::change`]). Whoever serves follows the records (`inventory/`). `canary.rs` counts what versions
+//! do that are tried, `first_calls.rs` what a version does that has come to serve, both in a
+//! `call_counter.rs`; `counted.rs` adds that to the store, and judges it. `shadow.rs` makes the calls of a
+//! shadow, `overlay.rs` is where those write values. `recent_users.rs` knows whether there are several users.
 
 mod call_counter;
 mod canary;

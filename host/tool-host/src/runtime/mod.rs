@@ -23,7 +23,7 @@ use crate::component::bulkhead::Slots;
 use crate::config::Config;
 use crate::egress::HttpMode;
 use crate::folder::content_memory::ContentMemory;
-use crate::grants::Grants;
+use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;
 use crate::mcp::{Hosting, McpServers};
 use crate::observer::Observer;
@@ -53,7 +53,7 @@ pub(crate) struct Runtime {
     /// Where the host works for guests.
     pub(crate) host_work: HostWork,
     /// What components are granted.
-    pub(crate) grants: Arc<Grants>,
+    pub(crate) grants: Arc<ComponentGrants>,
     /// The servers whose tools are served beside those of components.
     pub(crate) mcp: Arc<McpServers>,
     /// Where components keep values.
@@ -86,7 +86,7 @@ pub(crate) struct KeepingCall<'a> {
 }
 
 impl Runtime {
-    pub(crate) fn new(config: Config, grants: Grants) -> wasmtime::Result<Self> {
+    pub(crate) fn new(config: Config, grants: ComponentGrants) -> wasmtime::Result<Self> {
         let (slots, grants) = (Slots::new(&config.limits), Arc::new(grants));
         // Where something else answers than the network, as in tests of one component, no server is asked
         // either.

@@ -10,20 +10,20 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use crate::capability::state::{CallState, Caller};
 use crate::capability::{CapabilitySet, Linkers};
 use crate::compiler::engine::{self, Allocation};
-use crate::limits::{Limits, Transfer};
+use crate::limits::{ToolLimits, Transfer};
 
 /// Makes stores.
 pub(crate) struct Sandbox {
     engine: Engine,
     allocation: Allocation,
-    limits: Limits,
+    limits: ToolLimits,
     /// Whether fuel is counted.
     metering: bool,
     linkers: Linkers,
 }
 
 impl Sandbox {
-    pub(crate) fn new(limits: Limits, metering: bool) -> wasmtime::Result<Self> {
+    pub(crate) fn new(limits: ToolLimits, metering: bool) -> wasmtime::Result<Self> {
         let (engine, allocation) = engine::build(&limits, metering)?;
         Ok(Self { linkers: Linkers::new(&engine), engine, allocation, limits, metering })
     }
@@ -38,7 +38,7 @@ impl Sandbox {
     }
 
     /// What one call may use up.
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &ToolLimits {
         &self.limits
     }
 

@@ -12,7 +12,7 @@ fn observed<'a>(url: &'a str, method: &'a str) -> Observed<'a> {
     Observed { line: RequestLine { scheme, authority, method, path_and_query }, private: false }
 }
 
-fn learned(base: Option<&ComponentPolicy>, urls: &[(&str, &str)]) -> Learned {
+fn learned(base: Option<&ComponentPolicy>, urls: &[(&str, &str)]) -> LearnedEntry {
     learn(unsigned("a", &digest('a')), base, urls.iter().map(|(method, url)| observed(url, method)))
 }
 

@@ -44,7 +44,7 @@ impl Class {
 
 /// What a version made of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
+pub struct ComparedAnswer<'a> {
     pub outcome: ToolOutcome,
     /// What the model is told.
     pub content: &'a str,
@@ -52,7 +52,7 @@ pub struct Answer<'a> {
 
 /// Whether both are the same answer; absent where one of them says nothing of its version, so that it is not
 /// counted. Texts of the host, about a component that broke or arguments that it refused, are not compared.
-pub fn agree(old: Answer<'_>, new: Answer<'_>) -> Option<bool> {
+pub fn agree(old: ComparedAnswer<'_>, new: ComparedAnswer<'_>) -> Option<bool> {
     let (before, after) = (Class::of(old.outcome)?, Class::of(new.outcome)?);
     let is_of_host = matches!(before, Class::Broken | Class::Refused);
     Some(before == after && (is_of_host || is_same_content(old.content, new.content)))

@@ -7,7 +7,7 @@ use agent_core::words::{CallCounts, Thresholds, ToolOutcome, Trial, TrialCounts,
 use proptest::prelude::*;
 
 use super::digest;
-use crate::canary_verdict::answer::{Answer, agree};
+use crate::canary_verdict::answer::{ComparedAnswer, agree};
 use crate::canary_verdict::sample::{is_in, is_shadowed};
 use crate::canary_verdict::{Verdict, check_options, count, count_cancelled, count_comparison, judge};
 
@@ -276,12 +276,12 @@ fn answers_agree_by_what_they_say() {
         ((Ok, ""), (Cancelled, ""), None),
     ];
     for (old, new, expected) in table {
-        let answer = |(outcome, content)| Answer { outcome, content };
+        let answer = |(outcome, content)| ComparedAnswer { outcome, content };
         assert_eq!(agree(answer(old), answer(new)), expected, "{old:?} {new:?}");
     }
     // A value that would take much memory is compared as it is written.
     let (long, spaced) = (format!("[{}1]", "[],".repeat(100_000)), format!("[ {}1]", "[],".repeat(100_000)));
-    let answer = |content| Answer { outcome: Ok, content };
+    let answer = |content| ComparedAnswer { outcome: Ok, content };
     assert_eq!(agree(answer(&long), answer(&long)), Some(true));
     assert_eq!(agree(answer(&long), answer(&spaced)), Some(false));
     // As deep as nobody reads.

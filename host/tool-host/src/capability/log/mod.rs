@@ -1,5 +1,6 @@
-//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`Limits`]) and per component
-//! over time (`rate.rs`), cut to size, and without anything that could forge a line or drive a terminal.
+//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`ToolLimits`]) and per
+//! component over time (`rate.rs`), cut to size, and without anything that could forge a line or drive a
+//! terminal.
 
 mod rate;
 
@@ -13,7 +14,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
 use crate::grants::granted::Granted;
-use crate::limits::Limits;
+use crate::limits::ToolLimits;
 
 pub(crate) use rate::LogRate;
 
@@ -58,7 +59,7 @@ pub(super) fn link<T: 'static>(
 impl LogState {
     /// The state of one call.
     pub(crate) fn new(
-        limits: &Limits,
+        limits: &ToolLimits,
         source: LogSource,
         rate: Arc<LogRate>,
         granted: Option<Arc<Granted>>,

@@ -58,7 +58,7 @@ fn recorded() -> (World, Arc<RecordedExchanges>) {
 #[tokio::test]
 async fn an_answer_comes_without_the_network_and_under_the_rules() {
     let (world, canned) = answered([Ok(response(201, &[("x-own", "1")], b"made", false))]);
-    let call = world.call_with(vec![ascii_secret("key", header("x-key", ""))], Limits::default());
+    let call = world.call_with(vec![ascii_secret("key", header("x-key", ""))], RequestLimits::default());
     let request = Request::post("http://example.test:81/a?b=c").header("X-Mine", "2");
     let (head, body) =
         fetch(&call, request.body(Full::new(Bytes::from_static(b"ping"))).unwrap()).await.unwrap();
@@ -92,7 +92,7 @@ async fn without_an_answer_the_request_is_refused_in_its_words() {
 #[tokio::test]
 async fn rules_and_limits_hold_before_anything_is_asked() {
     let (world, canned) = answered((0..9).map(|_| Ok(response(200, &[], b"0123456789", false))));
-    let few = Limits { requests: 2, ..Limits::default() };
+    let few = RequestLimits { requests: 2, ..RequestLimits::default() };
     let grant = grant(false, vec![ascii_secret("key", header("x-key", ""))], few);
     let call = world.egress.call(grant, Instant::now() + Duration::from_secs(60));
     let private = fetch(&call, get("http://127.0.0.1/")).await.unwrap_err();
@@ -107,7 +107,7 @@ async fn rules_and_limits_hold_before_anything_is_asked() {
     assert_eq!(third, EgressError::TooManyRequests(2));
     assert!(canned.asked.lock().is_empty());
 
-    let small = Limits { bytes: 100, ..Limits::default() };
+    let small = RequestLimits { bytes: 100, ..RequestLimits::default() };
     let (world, _) = answered([Ok(response(200, &[], &[b'a'; 200], false))]);
     let spent = fetch(&world.call_with(vec![], small), get("http://example.test/")).await.unwrap_err();
     assert_eq!(spent, EgressError::BytesSpent(100));
@@ -120,7 +120,7 @@ async fn an_answer_holds_no_secret_and_a_cut_one_ends_in_an_error() {
         Ok(response(200, &[("content-length", "30")], told, false)),
         Ok(response(200, &[("content-length", "30")], b"half", true)),
     ]);
-    let call = world.call_with(vec![ascii_secret("key", header("x-key", ""))], Limits::default());
+    let call = world.call_with(vec![ascii_secret("key", header("x-key", ""))], RequestLimits::default());
     let (head, body) = fetch(&call, get("http://example.test/")).await.unwrap();
     assert_eq!(body, "your key is [secret key]");
     assert!(!head.headers.contains_key("content-length"));
@@ -160,7 +160,7 @@ async fn what_passes_is_recorded_without_credentials() {
             placement: Placement::Query { name: "token".into() },
         },
     ];
-    let call = world.call_with(secrets, Limits::default());
+    let call = world.call_with(secrets, RequestLimits::default());
     let request =
         Request::post(server.url("/a?b=c")).header("authorization", "Basic mine").header("x-mine", "2");
     let request = request.header("content-length", "4").body(Full::new(Bytes::from_static(b"ping"))).unwrap();

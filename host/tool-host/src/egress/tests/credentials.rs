@@ -20,14 +20,14 @@ async fn a_header_a_parameter_and_basic_are_injected() {
     let basic = ascii_secret("login", Placement::Basic { user: "me".into() });
     let query = secret("search-key", Placement::Query { name: "key".into() });
 
-    let call = world.call_with(vec![bearer(), query.clone()], Limits::default());
+    let call = world.call_with(vec![bearer(), query.clone()], RequestLimits::default());
     fetch(&call, get(server.url("/find?q=1"))).await.unwrap();
     let received = server.next().await;
     assert_eq!(received.header("authorization"), Some(format!("Bearer {VALUE}").as_str()));
     assert_eq!(received.line(), "GET /find?q=1&key=s3cr%2Ft%2Bv%22lue%3D42%C3%A9 HTTP/1.1");
     assert_eq!(call.receipt().secrets, ["api-key", "search-key"]);
 
-    let call = world.call_with(vec![basic, query], Limits::default());
+    let call = world.call_with(vec![basic, query], RequestLimits::default());
     fetch(&call, get(server.url(""))).await.unwrap();
     let received = server.next().await;
     let expected = format!("Basic {}", STANDARD.encode(format!("me:{VALUE}")));
@@ -38,7 +38,7 @@ async fn a_header_a_parameter_and_basic_are_injected() {
 #[tokio::test]
 async fn other_hosts_get_no_credential() {
     let mut server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![bearer()], Limits::default());
+    let call = World::new().call_with(vec![bearer()], RequestLimits::default());
     for host in ["other.test", "sub.example.test", "example.test.evil.test", "127.0.0.1"] {
         fetch(&call, get(format!("http://{host}:{}/", server.port()))).await.unwrap();
         assert_eq!(server.next().await.header("authorization"), None, "{host}");
@@ -53,7 +53,8 @@ async fn a_credential_goes_over_plain_http_only_if_the_rule_says_http() {
     let admission =
         Admission { private: true, scheme: Scheme::Https, secrets: vec!["api-key".into()], path: None };
     let admit = move |_: &RequestLine<'_>| Ok(admission.clone());
-    let grant = Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![bearer()], Limits::default());
+    let grant =
+        Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![bearer()], RequestLimits::default());
     let call = world.egress.call(Arc::new(grant.unwrap()), Instant::now() + Duration::from_secs(60));
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     let (name, problem) = ("api-key".into(), "it is sent over https only");
@@ -74,7 +75,7 @@ async fn the_path_that_was_admitted_is_what_is_sent() {
         Ok(Admission { private: true, scheme: line.scheme, secrets: vec!["search-key".into()], path })
     };
     let query = secret("search-key", Placement::Query { name: "key".into() });
-    let grant = Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![query], Limits::default());
+    let grant = Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![query], RequestLimits::default());
     let call = world.egress.call(Arc::new(grant.unwrap()), Instant::now() + Duration::from_secs(60));
     let url = server.url("/%63anonical?q=%63");
     fetch(&call, get(&url)).await.unwrap();
@@ -90,7 +91,8 @@ async fn the_path_that_was_admitted_is_what_is_sent() {
 async fn what_the_guest_set_itself_is_refused() {
     let server = Server::answering(|_| ok("")).await;
     let query = secret("search-key", Placement::Query { name: "api key".into() });
-    let call = World::new().call_with(vec![bearer(), query], Limits { requests: 20, ..Limits::default() });
+    let call = World::new()
+        .call_with(vec![bearer(), query], RequestLimits { requests: 20, ..RequestLimits::default() });
     let own =
         Request::get(server.url("/")).header("Authorization", "Bearer mine").body(Empty::<Bytes>::new());
     let refused = fetch(&call, own.unwrap()).await.unwrap_err();
@@ -110,7 +112,7 @@ async fn what_the_guest_set_itself_is_refused() {
 async fn a_credential_without_a_value_is_an_error_that_names_it() {
     let server = Server::answering(|_| ok("")).await;
     let missing = Secret { value: None, ..bearer() };
-    let call = World::new().call_with(vec![missing], Limits::default());
+    let call = World::new().call_with(vec![missing], RequestLimits::default());
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     let (name, host) = ("api-key".into(), "example.test".into());
     assert_eq!(refused, EgressError::SecretUnresolved { name, host });
@@ -127,7 +129,7 @@ async fn a_credential_without_a_value_is_an_error_that_names_it() {
 async fn a_value_that_no_header_takes_is_an_error() {
     // HTTP allows bytes beyond ASCII in headers; `SecretValue` refuses controls. What is left is the prefix.
     let bad = ascii_secret("api-key", header("x-key", "a\nb"));
-    let call = World::new().call_with(vec![bad], Limits::default());
+    let call = World::new().call_with(vec![bad], RequestLimits::default());
     let refused = fetch(&call, get("http://example.test/")).await.unwrap_err();
     assert!(matches!(refused, EgressError::SecretUnusable { .. }), "{refused:?}");
 }
@@ -136,7 +138,7 @@ async fn a_value_that_no_header_takes_is_an_error() {
 async fn two_secrets_cannot_have_one_place() {
     let server = Server::answering(|_| ok("")).await;
     let basic = ascii_secret("login", Placement::Basic { user: "me".into() });
-    let call = World::new().call_with(vec![bearer(), basic], Limits::default());
+    let call = World::new().call_with(vec![bearer(), basic], RequestLimits::default());
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     let (name, problem) = ("login".into(), "another secret for this host has the same place");
     assert_eq!(refused, EgressError::SecretUnusable { name, problem });
@@ -148,7 +150,8 @@ async fn a_credential_that_the_grant_does_not_have_is_not_left_out_silently() {
         let secrets = vec!["forgotten".to_owned()];
         Ok(Admission { private: true, scheme: line.scheme, secrets, path: None })
     };
-    let grant = Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![], Limits::default()).unwrap();
+    let grant =
+        Grant::new("sha256:x".into(), Arc::new(Rules(admit)), vec![], RequestLimits::default()).unwrap();
     let call = World::new().egress.call(Arc::new(grant), Instant::now() + Duration::from_secs(60));
     let refused = fetch(&call, get("http://example.test/")).await.unwrap_err();
     let (name, host) = ("forgotten".into(), "example.test".into());
@@ -158,7 +161,8 @@ async fn a_credential_that_the_grant_does_not_have_is_not_left_out_silently() {
 #[tokio::test]
 async fn a_guest_that_has_a_secret_in_its_request_is_refused() {
     let server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![bearer()], Limits { requests: 20, ..Limits::default() });
+    let call =
+        World::new().call_with(vec![bearer()], RequestLimits { requests: 20, ..RequestLimits::default() });
     let refusal = |place| EgressError::SecretInRequest { name: "api-key".into(), place };
     let encoded = STANDARD.encode(format!("x{VALUE}"));
     for path in [
@@ -191,7 +195,7 @@ async fn a_secret_split_over_chunks_of_a_body_does_not_leave_the_host() {
         }
     })
     .await;
-    let call = World::new().call_with(vec![bearer()], Limits::default());
+    let call = World::new().call_with(vec![bearer()], RequestLimits::default());
     let chunks = ["before ascii-s3", "cret/", "v+lue after"].map(Ok::<_, io::Error>);
     let chunks =
         chunks.map(|chunk| chunk.map(|chunk| http_body::Frame::data(Bytes::from_static(chunk.as_bytes()))));
@@ -207,7 +211,7 @@ async fn a_secret_split_over_chunks_of_a_body_does_not_leave_the_host() {
 #[tokio::test]
 async fn a_range_is_not_asked_for_with_a_credential() {
     let mut server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![bearer()], Limits::default());
+    let call = World::new().call_with(vec![bearer()], RequestLimits::default());
     let with_range = |host: &str| {
         let url = format!("http://{host}:{}/", server.port());
         Request::get(url).header("range", "bytes=0-3").body(Empty::<Bytes>::new()).unwrap()

@@ -9,7 +9,7 @@ use super::*;
 #[tokio::test]
 async fn requests_beyond_the_limit_are_refused_and_refused_ones_count() {
     let server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![], Limits { requests: 3, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { requests: 3, ..RequestLimits::default() });
     fetch(&call, get(server.url("/"))).await.unwrap();
     fetch(&call, get("http://user@example.test/")).await.unwrap_err();
     fetch(&call, get(server.url("/"))).await.unwrap();
@@ -40,7 +40,7 @@ async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
         }
     })
     .await;
-    let limits = Limits { requests: 100, concurrent_requests: 4, ..Limits::default() };
+    let limits = RequestLimits { requests: 100, concurrent_requests: 4, ..RequestLimits::default() };
     let call = World::new().call_with(vec![], limits);
     let all = futures::future::join_all((0..100).map(|_| fetch(&call, get(server.url("/")))));
     let watch = async {
@@ -67,7 +67,7 @@ async fn waiting_for_a_turn_ends_at_the_deadline() {
     })
     .await;
     let world = World::new();
-    let grant = grant(true, vec![], Limits { concurrent_requests: 1, ..Limits::default() });
+    let grant = grant(true, vec![], RequestLimits { concurrent_requests: 1, ..RequestLimits::default() });
     let call = world.egress.call(grant, Instant::now() + Duration::from_secs(5));
     let open = call.send(get(server.url("/")), call.times()).await.unwrap();
     server.next().await;
@@ -82,7 +82,7 @@ async fn waiting_for_a_turn_ends_at_the_deadline() {
 async fn a_response_larger_than_what_is_left_is_refused_by_its_length() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n";
     let server = Server::answering(move |_| answer.to_owned()).await;
-    let call = World::new().call_with(vec![], Limits { bytes: 10_000, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { bytes: 10_000, ..RequestLimits::default() });
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     assert_eq!(refused, EgressError::BytesSpent(10_000));
     assert_eq!(refused.kind(), ErrorKind::HttpResponseBodySize);
@@ -101,7 +101,7 @@ async fn an_endless_response_ends_when_the_bytes_are_spent() {
         }
     })
     .await;
-    let call = World::new().call_with(vec![], Limits { bytes: 100_000, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { bytes: 100_000, ..RequestLimits::default() });
     let refused = fetch(&call, get(server.url("/"))).await.unwrap_err();
     assert_eq!(refused, EgressError::BytesSpent(100_000));
     server.closed.recv().await.unwrap();
@@ -112,7 +112,7 @@ async fn an_endless_response_ends_when_the_bytes_are_spent() {
 #[tokio::test]
 async fn all_requests_of_a_call_share_its_bytes() {
     let server = Server::answering(|_| ok("x".repeat(1000))).await;
-    let call = World::new().call_with(vec![], Limits { bytes: 3_000, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { bytes: 3_000, ..RequestLimits::default() });
     for _ in 0..2 {
         fetch(&call, get(server.url("/"))).await.unwrap();
     }
@@ -122,7 +122,7 @@ async fn all_requests_of_a_call_share_its_bytes() {
 #[tokio::test]
 async fn a_body_that_is_sent_counts_too() {
     let server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![], Limits { bytes: 2_000, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { bytes: 2_000, ..RequestLimits::default() });
     fetch(&call, post(server.url("/"), "x".repeat(1000))).await.unwrap();
     let refused = fetch(&call, post(server.url("/"), "x".repeat(1000))).await.unwrap_err();
     assert_eq!(refused, EgressError::BytesSpent(2_000));

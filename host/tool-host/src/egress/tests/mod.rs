@@ -112,20 +112,25 @@ impl World {
 
     /// A call that may reach everything, private addresses too.
     pub(super) fn call(&self) -> Call {
-        self.call_with(vec![], Limits::default())
+        self.call_with(vec![], RequestLimits::default())
     }
 
-    pub(super) fn call_with(&self, secrets: Vec<Secret>, limits: Limits) -> Call {
+    pub(super) fn call_with(&self, secrets: Vec<Secret>, limits: RequestLimits) -> Call {
         self.egress.call(grant(true, secrets, limits), Instant::now() + Duration::from_secs(120))
     }
 }
 
 /// Admits everything. All secrets are for `example.test`.
-pub(super) fn grant(private: bool, secrets: Vec<Secret>, limits: Limits) -> Arc<Grant> {
+pub(super) fn grant(private: bool, secrets: Vec<Secret>, limits: RequestLimits) -> Arc<Grant> {
     grant_called("sha256:test", private, secrets, limits)
 }
 
-pub(super) fn grant_called(digest: &str, private: bool, secrets: Vec<Secret>, limits: Limits) -> Arc<Grant> {
+pub(super) fn grant_called(
+    digest: &str,
+    private: bool,
+    secrets: Vec<Secret>,
+    limits: RequestLimits,
+) -> Arc<Grant> {
     let names: Vec<String> = secrets.iter().map(|secret| secret.name.clone()).collect();
     let admit = move |line: &RequestLine<'_>| {
         let secrets = if line.host == "example.test" { names.clone() } else { vec![] };

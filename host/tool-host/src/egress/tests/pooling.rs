@@ -9,7 +9,7 @@ fn bounds(per_key: usize, in_all: usize) -> EgressBounds {
 }
 
 fn call_under(world: &World, digest: &str, private: bool) -> Call {
-    let grant = grant_called(digest, private, vec![], Limits::default());
+    let grant = grant_called(digest, private, vec![], RequestLimits::default());
     world.egress.call(grant, Instant::now() + Duration::from_secs(60))
 }
 

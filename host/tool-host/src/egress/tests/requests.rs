@@ -57,7 +57,7 @@ async fn a_host_header_may_only_say_where_the_request_goes() {
 #[tokio::test]
 async fn headers_of_the_connection_are_refused_or_left_away() {
     let mut server = Server::answering(|_| ok("")).await;
-    let call = World::new().call_with(vec![], Limits { requests: 100, ..Limits::default() });
+    let call = World::new().call_with(vec![], RequestLimits { requests: 100, ..RequestLimits::default() });
     let url = server.url("/");
     let with =
         |name: &str, value: &str| Request::get(&url).header(name, value).body(Empty::<Bytes>::new()).unwrap();
@@ -135,7 +135,8 @@ async fn what_no_rule_admits_is_not_sent_and_is_in_the_receipt() {
     let refuse = |line: &RequestLine<'_>| -> Result<Admission, String> {
         Err(format!("no rule admits {} to {}{}", line.method, line.host, line.path_and_query))
     };
-    let grant = Grant::new("sha256:x".into(), Arc::new(Rules(refuse)), vec![], Limits::default()).unwrap();
+    let grant =
+        Grant::new("sha256:x".into(), Arc::new(Rules(refuse)), vec![], RequestLimits::default()).unwrap();
     let call = world.egress.call(Arc::new(grant), Instant::now() + Duration::from_secs(60));
     let refused = fetch(&call, get("https://Example.test/secret?q=1")).await.unwrap_err();
     assert_eq!(refused, EgressError::Denied("no rule admits GET to example.test/secret?q=1".into()));

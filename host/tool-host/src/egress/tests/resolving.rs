@@ -4,7 +4,7 @@ use super::server::ok;
 use super::*;
 
 fn public_call(world: &World) -> Call {
-    let grant = grant(false, vec![], Limits::default());
+    let grant = grant(false, vec![], RequestLimits::default());
     world.egress.call(grant, Instant::now() + Duration::from_secs(60))
 }
 
@@ -72,9 +72,9 @@ async fn a_name_that_changes_its_address_is_resolved_once() {
     // is that address, and not what the name has become.
     let call = world.call_with(
         vec![],
-        Limits {
+        RequestLimits {
             times: Times { connect: Duration::from_millis(200), ..Times::default() },
-            ..Limits::default()
+            ..RequestLimits::default()
         },
     );
     let failed = fetch(&call, get(server.url("/"))).await.unwrap_err();
@@ -137,7 +137,7 @@ async fn the_system_resolver_knows_this_machine() {
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
     let resolver = Arc::new(SystemResolver);
     let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
-    let grant = grant(true, vec![], Limits::default());
+    let grant = grant(true, vec![], RequestLimits::default());
     let call = egress.call(grant, Instant::now() + Duration::from_secs(60));
     let url = format!("http://localhost:{}/", server.port());
     assert_eq!(fetch(&call, get(url)).await.unwrap().1, "local");
@@ -168,7 +168,7 @@ async fn lookups_that_hang_cost_their_grant_its_slots_and_nobody_else() {
         EgressBounds { lookups: LookupBounds { in_all: 3, per_owner: 2 }, ..EgressBounds::default() };
     let egress = Egress::new(Handle::current(), resolver.clone(), tls, bounds, HttpMode::default());
     let call = |digest: &str| {
-        let grant = grant_called(digest, true, vec![], Limits::default());
+        let grant = grant_called(digest, true, vec![], RequestLimits::default());
         egress.call(grant, Instant::now() + Duration::from_secs(600))
     };
     let (hanging, other) = (call("sha256:hanging"), call("sha256:other"));
@@ -217,7 +217,8 @@ async fn a_resolver_that_fails_for_now_is_worth_another_try() {
     let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
     let resolver = Arc::new(BrokenResolver);
     let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
-    let call = egress.call(grant(false, vec![], Limits::default()), Instant::now() + Duration::from_secs(60));
+    let call =
+        egress.call(grant(false, vec![], RequestLimits::default()), Instant::now() + Duration::from_secs(60));
     let failed = fetch(&call, get("http://example.test/")).await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::DnsError);
     assert!(failed.to_string().contains("cannot be resolved now"), "{failed}");

@@ -10,7 +10,7 @@ const VALUE: &str = "ascii-s3cret/v+lue";
 
 fn call_with_secret(world: &World) -> Call {
     let secrets = vec![ascii_secret("api-key", header("authorization", "Bearer "))];
-    world.call_with(secrets, Limits::default())
+    world.call_with(secrets, RequestLimits::default())
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_call_that_meets_secrets_where_none_were_sent_makes_no_more_requests()
         assert_eq!(refused, EgressError::TooManySecretsMet(16), "{url}");
     }
     let secrets = vec![ascii_secret("api-key", header("authorization", "Bearer "))];
-    let call = world.call_with(secrets, Limits { requests: 20, ..Limits::default() });
+    let call = world.call_with(secrets, RequestLimits { requests: 20, ..RequestLimits::default() });
     for expected in [[true; 16].as_slice(), &[false]].concat() {
         let guess = Request::post(&with_secret).body(Full::new(Bytes::from(VALUE))).unwrap();
         let refused = fetch(&call, guess).await.unwrap_err();
@@ -117,7 +117,8 @@ async fn only_the_secrets_of_a_request_may_be_in_its_answer() {
         vec![own, other]
     };
     for path in ["/other", "/other-head"] {
-        let grant = Grant::new("sha256:test".into(), Arc::new(Rules(admit)), secrets(), Limits::default());
+        let grant =
+            Grant::new("sha256:test".into(), Arc::new(Rules(admit)), secrets(), RequestLimits::default());
         let call = world.egress.call(Arc::new(grant.unwrap()), Instant::now() + Duration::from_secs(120));
         for own in ["/own", "/own-head"] {
             fetch(&call, get(server.url(own))).await.unwrap();

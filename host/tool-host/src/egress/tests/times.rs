@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn limits(times: Times) -> Limits {
-    Limits { times, ..Limits::default() }
+fn limits(times: Times) -> RequestLimits {
+    RequestLimits { times, ..RequestLimits::default() }
 }
 
 /// Reads a request, begins to answer as told, and then drips a byte after each pause.
@@ -66,8 +66,9 @@ async fn a_server_that_drips_is_given_up_in_the_end() {
 async fn the_deadline_of_the_call_is_over_all_times() {
     let server = dripping(HEAD, Duration::from_secs(2)).await;
     let world = World::new();
-    let call =
-        world.egress.call(grant(true, vec![], Limits::default()), Instant::now() + Duration::from_secs(15));
+    let call = world
+        .egress
+        .call(grant(true, vec![], RequestLimits::default()), Instant::now() + Duration::from_secs(15));
     let response = call.send(get(server.url("/")), call.times()).await.unwrap();
     tokio::time::pause();
     let failed = read(response).await.unwrap_err();

@@ -46,7 +46,7 @@ impl Authority {
             Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
         let secrets = vec![ascii_secret("api-key", header("authorization", "Bearer "))];
         let deadline = Instant::now() + Duration::from_secs(60);
-        let call = egress.call(grant(true, secrets, Limits::default()), deadline);
+        let call = egress.call(grant(true, secrets, RequestLimits::default()), deadline);
         (egress, call)
     }
 }

@@ -18,7 +18,7 @@ use tool_versions::diff::{Compared, Granted, diff};
 use tool_versions::record::{Change, is_approved};
 use uuid::Uuid;
 
-use crate::ToolHost;
+use super::ToolHost;
 use crate::component::component_facts::facts_digest;
 use crate::error::LoadError;
 use crate::folder::Content;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agent_core::ports::Versions;
 use agent_core::words::{Principal, Trial, TrialState};
 
-use crate::ToolHost;
+use super::ToolHost;
 use crate::component::Component;
 use crate::load::approved::Approved;
 use crate::load::{self, Source};
