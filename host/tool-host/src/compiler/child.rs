@@ -58,7 +58,7 @@ pub struct CompileJob {
 pub enum CompileError {
     /// The compiler's process could not be limited.
     #[error("the compiler cannot limit itself: {0}")]
-    ToolLimits(#[source] io::Error),
+    Limits(#[source] io::Error),
     /// The component did not arrive.
     #[error("the component cannot be read: {0}")]
     Input(#[source] io::Error),

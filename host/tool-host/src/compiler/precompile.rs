@@ -146,8 +146,8 @@ mod tests {
             Precompiler::new(cache.clone(), metering).unwrap().compile(&adding(1)).unwrap();
             let (engine, _) = engine::build(&ToolLimits::default(), metering).unwrap();
             let of_host = CompiledCache::open(Some(cache.clone()), engine::fingerprint(&engine));
-            assert!(of_host.find(&engine, &sha256(&adding(1))).is_some(), "{metering}");
-            assert!(of_host.find(&engine, &sha256(&adding(2))).is_none());
+            assert!(of_host.find(&engine, &sha256(adding(1))).is_some(), "{metering}");
+            assert!(of_host.find(&engine, &sha256(adding(2))).is_none());
         }
     }
 

@@ -56,7 +56,7 @@ pub struct LaunchJob {
 pub enum LaunchError {
     /// The launching process could not be limited.
     #[error("the process cannot limit itself: {0}")]
-    ToolLimits(#[source] io::Error),
+    Limits(#[source] io::Error),
     /// Whoever asked for the server has ended.
     #[error("the service that asked for it has ended")]
     Orphan,

@@ -30,7 +30,7 @@ pub(crate) struct Problem {
 impl Problems {
     /// Problems that are listed.
     #[cfg(test)]
-    pub fn all(&self) -> &[Problem] {
+    pub(crate) fn all(&self) -> &[Problem] {
         &self.listed
     }
 }

@@ -2,7 +2,7 @@
 
 use agent_core::words::{ComponentRecord, Impact, VersionDiff, VersionSource, VersionStatus};
 
-use super::{NOW, compared, digest, facts, upload, version};
+use super::{NOW, digest, facts, of_version, upload, version};
 use crate::approval::{Circumstances, baseline, review};
 use crate::diff::diff;
 
@@ -20,8 +20,8 @@ fn serving() -> ComponentRecord {
 fn diff_of(record: Option<&ComponentRecord>, description: &str) -> VersionDiff {
     let mut new = facts();
     new.tools.iter_mut().for_each(|tool| tool.description = description.into());
-    let serves = baseline(record).map(|version| compared(&version.digest, &version.facts));
-    diff(serves, compared(&digest("new"), &new), None)
+    let serves = baseline(record).map(|version| of_version(&version.digest, &version.facts));
+    diff(serves, of_version(&digest("new"), &new), None)
 }
 
 fn approver(status: &VersionStatus) -> &str {

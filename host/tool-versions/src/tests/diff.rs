@@ -4,7 +4,7 @@ use agent_core::words::{ComponentFacts, Impact, ToolFacts, VersionDiff};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{compared, digest, facts, lines, places, tool};
+use super::{digest, facts, lines, of_version, places, tool};
 use crate::diff::{Granted, diff};
 
 /// Compares the usual version with one that differs.
@@ -15,7 +15,7 @@ fn changed(change: impl FnOnce(&mut ComponentFacts)) -> VersionDiff {
 }
 
 fn between(old: &ComponentFacts, new: &ComponentFacts) -> VersionDiff {
-    diff(Some(compared(&digest("old"), old)), compared(&digest("new"), new), None)
+    diff(Some(of_version(&digest("old"), old)), of_version(&digest("new"), new), None)
 }
 
 /// The difference in both directions: what it says, and whether it widens and changes what models read.
@@ -142,7 +142,11 @@ fn grants_are_compared_where_they_are_known() {
         let old = ComponentFacts { wants: vec!["http".into(), "key-value".into()], ..facts() };
         let wants = wants.iter().map(|want| (*want).to_owned()).collect();
         let new = ComponentFacts { wants, ..facts() };
-        diff(Some(compared(&digest("old"), &old)), compared(&digest("new"), &new), Some(Granted { from, to }))
+        diff(
+            Some(of_version(&digest("old"), &old)),
+            of_version(&digest("new"), &new),
+            Some(Granted { from, to }),
+        )
     };
     let all = ["http", "key-value"];
     let more = granted(&few, &many, &all);
@@ -256,7 +260,7 @@ fn an_output_schema_that_is_gone_breaks_its_readers() {
 #[test]
 fn of_a_new_component_everything_is_listed() {
     let facts = ComponentFacts { wants: vec!["http".into()], signer: Some("k".into()), ..facts() };
-    let diff = diff(None, compared(&digest("new"), &facts), None);
+    let diff = diff(None, of_version(&digest("new"), &facts), None);
     assert_eq!((diff.from.as_deref(), diff.impact), (None, Impact::Review));
     assert!(diff.widens && diff.changes_what_models_read);
     assert_eq!(

@@ -23,7 +23,7 @@ use crate::diff::Compared;
 const NOW: Millis = 1_000;
 
 /// A version with those facts.
-fn compared<'a>(digest: &'a str, facts: &'a ComponentFacts) -> Compared<'a> {
+fn of_version<'a>(digest: &'a str, facts: &'a ComponentFacts) -> Compared<'a> {
     Compared { digest, facts }
 }
 

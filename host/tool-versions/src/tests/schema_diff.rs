@@ -9,7 +9,7 @@ use json_schema::{Fuel, Schema, SchemaBudget};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{compared, digest, facts, lines, places, tool};
+use super::{digest, facts, lines, of_version, places, tool};
 use crate::diff::diff;
 
 fn of_input(old: &Value, new: &Value) -> VersionDiff {
@@ -26,7 +26,7 @@ fn compared(set: impl Fn(&mut ToolFacts, Value), old: &Value, new: &Value) -> Ve
         set(&mut tool, schema.clone());
         ComponentFacts { tools: vec![tool], ..facts() }
     };
-    diff(Some(compared(&digest("old"), &with(old))), compared(&digest("new"), &with(new)), None)
+    diff(Some(of_version(&digest("old"), &with(old))), of_version(&digest("new"), &with(new)), None)
 }
 
 fn impacts(old: &Value, new: &Value) -> (Impact, Impact) {
