@@ -26,6 +26,9 @@ const OUTBOUND: &str = "outbound";
 /// The crates between agent-core and the tool host: rules about tools, without I/O.
 const TOOL_RULES: [&str; 2] = ["tool-policy", "tool-versions"];
 
+/// The crate beside those: HTTP of guests, over `outbound`.
+const EGRESS: &str = "tool-egress";
+
 /// Longest file of Rust, in lines.
 const MOST_LINES: usize = 500;
 
@@ -72,7 +75,7 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
         let known: BTreeSet<_> = workspace.dependencies(middle).intersection(&ours).copied().collect();
         let mut allowed = BTreeSet::from(["agent-core", READER, OUTBOUND]);
         if middle == "tool-host" {
-            allowed.extend(TOOL_RULES);
+            allowed.extend(TOOL_RULES.into_iter().chain([EGRESS]));
         }
         assert!(known.contains("agent-core") && known.is_subset(&allowed), "{middle}: {known:?}");
     }
@@ -81,6 +84,8 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
         let allowed = BTreeSet::from(["agent-core", READER]);
         assert!(known.contains("agent-core") && known.is_subset(&allowed), "{rules}: {known:?}");
     }
+    let known: BTreeSet<_> = workspace.dependencies(EGRESS).intersection(&ours).copied().collect();
+    assert_eq!(known, BTreeSet::from(["agent-core", OUTBOUND]), "{EGRESS}");
     let known: Vec<_> = workspace.dependencies("agent-core").intersection(&ours).copied().collect();
     assert_eq!(known, [READER], "agent-core");
     for lowest in [READER, OUTBOUND] {
@@ -128,6 +133,7 @@ fn every_crate_has_a_place_in_the_fan() {
     ]);
     known.extend(MIDDLES);
     known.extend(TOOL_RULES);
+    known.insert(EGRESS);
     assert_eq!(Workspace::read().names(), known);
 }
 
@@ -310,6 +316,7 @@ fn service_sources() -> Vec<PathBuf> {
     let crates = [READER, OUTBOUND, "agent-core", "agent-host", "agent-tool", "host-setup"]
         .into_iter()
         .chain(TOOL_RULES)
+        .chain([EGRESS])
         .chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()

@@ -7,9 +7,9 @@ use std::time::Duration;
 use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
+use tool_egress::HttpMode;
 
 use crate::compiler::Compiler;
-use crate::egress::HttpMode;
 use crate::grants::policy_store::{Environment, PolicyFile};
 use crate::limits::ToolLimits;
 use crate::mcp::Launcher;

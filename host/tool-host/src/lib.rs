@@ -1,7 +1,7 @@
 //! Runs tools that are WebAssembly components: sandboxed, measured, and swapped while it serves.
 //!
 //! The only crate that names wasmtime. The rooms stand on each other in this order; none imports from above:
-//! - `limits`, `egress`, `typed`: what a call may use up, HTTP of guests, functions of other types as tools.
+//! - `limits`, `typed`: what a call may use up, functions of other types as tools.
 //! - `compiler`, `threads`: compiling in child processes, and where guests run.
 //! - `grants`, `mcp`: what the policy (crate `tool-policy`) is for one call; servers of the Model Context
 //!   Protocol, whose tools are served like those of components.
@@ -21,7 +21,6 @@ mod capability;
 mod compiler;
 mod component;
 mod config;
-mod egress;
 mod error;
 mod folder;
 mod grants;
@@ -43,9 +42,6 @@ pub use compiler::engine::Allocation;
 pub use compiler::precompile::Precompiler;
 pub use compiler::{CompileError, CompileJob, Compiler};
 pub use config::Config;
-pub use egress::{
-    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
-};
 pub use error::LoadError;
 pub use grants::learning::Learned;
 pub use grants::policy_store::{Environment, PolicyFile};
@@ -55,3 +51,6 @@ pub use limits::{MOST_COMPONENT_BYTES, ToolLimits};
 pub use load::inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
 pub use mcp::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
+pub use tool_egress::{
+    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
+};

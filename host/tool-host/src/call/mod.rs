@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use agent_core::ports::ToolRequest;
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
+use tool_egress::CallKey;
 use tool_policy::Want;
 
 use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::component::bulkhead::CallKind;
-use crate::egress::CallKey;
 use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
 use crate::observer::{CallReport, Cost};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
+use tool_egress::CallKey;
 use tool_policy::Want;
 
 use super::fault::Fault;
 use super::retry;
 use super::tool::Tool;
-use crate::egress::{self, CallKey};
 use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
 use crate::observer::Observer;
@@ -37,7 +37,7 @@ pub(super) struct Attempts {
 /// Requests under the same grants. When they are over, the observer is told of the secrets that were met.
 struct Requests {
     granted: Arc<Granted>,
-    call: Arc<egress::Call>,
+    call: Arc<tool_egress::Call>,
     component: Arc<str>,
     observer: Arc<dyn Observer>,
 }
@@ -100,7 +100,7 @@ impl Attempts {
         runtime: &Runtime,
         component: &Arc<str>,
         call: CallKey<'_>,
-    ) -> Option<Arc<egress::Call>> {
+    ) -> Option<Arc<tool_egress::Call>> {
         let granted = self.granted.as_ref()?;
         if let Some(requests) = &self.requests
             && Arc::ptr_eq(&requests.granted, granted)
@@ -194,31 +194,30 @@ impl Attempts {
             ..ReceiptDetail::default()
         };
         if let Some(requests) = &self.requests {
-            requests.call.receipt().describe(&mut detail);
+            describe(requests.call.receipt(), &mut detail);
         }
         detail
     }
 }
 
-impl egress::Receipt {
-    fn describe(self, detail: &mut ReceiptDetail) {
-        let exchange = |host: egress::HostReceipt| Exchange {
-            scheme: host.scheme.to_owned(),
-            host: host.host,
-            port: host.port,
-            address: host.address.map(|address| address.to_string()),
-            requests: host.requests,
-            failures: host.failures,
-            sent_bytes: host.sent_bytes,
-            received_bytes: host.received_bytes,
-        };
-        detail.exchanges = self.hosts.into_iter().map(exchange).collect();
-        detail.unlisted_requests = self.unlisted_host_requests;
-        detail.refusals = self.refusals.into_iter().map(|refusal| refusal.text).collect();
-        detail.unlisted_refusals = self.unlisted_refusals;
-        detail.secrets = self.secrets;
-        detail.redactions = u32::try_from(self.redactions).unwrap_or(u32::MAX);
-    }
+/// Writes down which requests were made.
+fn describe(receipt: tool_egress::Receipt, detail: &mut ReceiptDetail) {
+    let exchange = |host: tool_egress::HostReceipt| Exchange {
+        scheme: host.scheme.to_owned(),
+        host: host.host,
+        port: host.port,
+        address: host.address.map(|address| address.to_string()),
+        requests: host.requests,
+        failures: host.failures,
+        sent_bytes: host.sent_bytes,
+        received_bytes: host.received_bytes,
+    };
+    detail.exchanges = receipt.hosts.into_iter().map(exchange).collect();
+    detail.unlisted_requests = receipt.unlisted_host_requests;
+    detail.refusals = receipt.refusals.into_iter().map(|refusal| refusal.text).collect();
+    detail.unlisted_refusals = receipt.unlisted_refusals;
+    detail.secrets = receipt.secrets;
+    detail.redactions = u32::try_from(receipt.redactions).unwrap_or(u32::MAX);
 }
 
 /// To the microsecond: finer than that the clock is not worth.

@@ -19,7 +19,6 @@ use crate::capability::secrets::SecretsState;
 use crate::capability::toolbox::ToolboxState;
 use crate::capability::wasi::WasiState;
 use crate::capability::wasi_http::HttpState;
-use crate::egress;
 use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
 use crate::limits::{Limiter, ToolLimits};
@@ -59,7 +58,7 @@ pub(crate) struct Caller {
     pub(crate) limits: ToolLimits,
     pub(crate) granted: Option<Arc<Granted>>,
     /// The requests of the call.
-    pub(crate) requests: Option<Arc<egress::Call>>,
+    pub(crate) requests: Option<Arc<tool_egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
     /// Where its clocks and random numbers come from.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use agent_core::secret::Secret;
 use http::HeaderName;
+use tool_egress::{Admission, Authorize};
 use tool_policy::Want;
 use tool_policy::effective::ResolvedLimits;
 use tool_policy::model::{KeyValueRule, McpEndpoint, Placement, Scope};
 use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Target};
 
-use crate::egress::{self, Admission, Authorize};
 use crate::grants::learning::Learning;
 use crate::limits::ToolLimits;
 
@@ -21,7 +21,7 @@ pub(crate) struct Granted {
     pub(super) limits: ResolvedLimits,
     /// By name, to notice that one was replaced.
     pub(super) secrets: BTreeMap<String, Secret>,
-    pub(super) http: Arc<egress::Grant>,
+    pub(super) http: Arc<tool_egress::Grant>,
     pub(super) learning: Option<Arc<Learning>>,
 }
 
@@ -29,24 +29,24 @@ pub(crate) struct Granted {
 pub(super) fn credentials(
     entry: &ComponentPolicy,
     values: &BTreeMap<String, Secret>,
-) -> Result<Vec<egress::Secret>, String> {
+) -> Result<Vec<tool_egress::Secret>, String> {
     let of = |(name, rule): (&String, &SecretRule)| {
         let wrong =
             |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
-        let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
+        let value = values.get(name).cloned().map(tool_egress::SecretValue::new).transpose();
         let placement = match &rule.placement {
-            Placement::Header { name, prefix } => egress::Placement::Header {
+            Placement::Header { name, prefix } => tool_egress::Placement::Header {
                 name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
                 prefix: prefix.clone(),
             },
-            Placement::Query(name) => egress::Placement::Query { name: name.clone() },
-            Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+            Placement::Query(name) => tool_egress::Placement::Query { name: name.clone() },
+            Placement::Basic { user } => tool_egress::Placement::Basic { user: user.clone() },
             // No request has it, because none is granted beside it. It is here to be found in what comes
             // back.
-            Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
+            Placement::Variable(name) => tool_egress::Placement::Query { name: name.clone() },
         };
         let value = value.map_err(|error| wrong(error.to_string()))?;
-        Ok(egress::Secret { name: name.clone(), value, placement })
+        Ok(tool_egress::Secret { name: name.clone(), value, placement })
     };
     entry.secrets.iter().map(of).collect()
 }
@@ -128,7 +128,7 @@ impl Granted {
     }
 
     /// Finds the values of its secrets in whatever the component says.
-    pub(crate) fn scanner(&self) -> &egress::Scanner {
+    pub(crate) fn scanner(&self) -> &tool_egress::Scanner {
         self.http.scanner()
     }
 }
@@ -141,7 +141,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+    fn decide(&self, request: &tool_egress::RequestLine<'_>) -> Result<Admission, String> {
         let line = RequestLine {
             scheme: request.scheme.as_str(),
             authority: request.authority,
@@ -160,7 +160,7 @@ impl Rules {
 }
 
 impl Authorize for Rules {
-    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+    fn authorize(&self, request: &tool_egress::RequestLine<'_>) -> Result<Admission, String> {
         let decided = self.decide(request);
         if let Some(learning) = &self.learning {
             learning.note_request(&self.policy.current().name, request, decided.is_ok());

@@ -9,8 +9,6 @@ use tool_policy::{ComponentPolicy, Identity, Policy, RequestLine, Want, render};
 
 use outbound::Reach;
 
-use crate::egress;
-
 /// Most requests, keys and names that are noted of one component: a guest may make them up in a loop.
 const MOST_NOTED: usize = 1_000;
 
@@ -51,7 +49,12 @@ struct Request {
 
 impl Learning {
     /// A request that the component made.
-    pub(crate) fn note_request(&self, component: &str, line: &egress::RequestLine<'_>, is_granted: bool) {
+    pub(crate) fn note_request(
+        &self,
+        component: &str,
+        line: &tool_egress::RequestLine<'_>,
+        is_granted: bool,
+    ) {
         let request = Request {
             scheme: line.scheme.as_str(),
             host: line.host.to_owned(),

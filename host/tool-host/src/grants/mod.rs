@@ -6,7 +6,7 @@
 //! for them included.
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
-//! here: what the file means (`tool-policy`), sending requests (`egress/`), and what a guest sees of either
+//! here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what a guest sees of either
 //! (`capability/`).
 
 mod bounded_file;
@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use tool_egress::{CallKey, Egress, EgressBounds, HttpMode};
 use tool_policy::audience::Caller;
 use tool_policy::signature::{self, Signed, VerifiedSigner};
 use tool_policy::{
@@ -35,7 +36,6 @@ use outbound::{SystemResolver, Tls};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode};
 use crate::error::LoadError;
 
 use granted::{Granted, Rules, credentials};
@@ -285,7 +285,7 @@ impl ComponentGrants {
         call: CallKey<'_>,
         granted: &Granted,
         deadline: std::time::Instant,
-    ) -> Option<egress::Call> {
+    ) -> Option<tool_egress::Call> {
         Some(self.egress.get()?.call_of(call, granted.http.clone(), Instant::from_std(deadline)))
     }
 
@@ -316,15 +316,15 @@ impl ComponentGrants {
             );
         }
         let secrets = credentials(policy.current(), &values)?;
-        let http = egress::Grant::new(
+        let http = tool_egress::Grant::new(
             digest.as_str().into(),
             Arc::new(Rules { policy: policy.clone(), learning: self.means.learning.clone() }),
             secrets,
-            egress::RequestLimits {
+            tool_egress::RequestLimits {
                 requests: limits.requests,
                 concurrent_requests: limits.concurrent_requests,
                 bytes: limits.http_bytes,
-                times: egress::Times::default(),
+                times: tool_egress::Times::default(),
             },
         )
         .map_err(|error| error.to_string())?;

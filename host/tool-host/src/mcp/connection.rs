@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use serde_json::Value;
+use tool_egress::Call;
 use tool_policy::model::McpTransport;
 
 use super::child::{ChildProcess, Start};
@@ -12,7 +13,6 @@ use super::http::Session;
 use super::launch::Launcher;
 use super::message::{self, Exchange, VERSIONS};
 use super::progress::Reports;
-use crate::egress::Call;
 use crate::grants::granted::Granted;
 
 /// The method of a call: nothing else is reported on.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tool_egress::CallKey;
 use tool_policy::Want;
 use tool_policy::model::{McpEndpoint, McpTransport};
 
@@ -16,7 +17,6 @@ use super::connection::{CALL, Connection, Means};
 use super::error::McpError;
 use super::launch::Launcher;
 use super::tool_list;
-use crate::egress::CallKey;
 use crate::error::LoadError;
 use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;

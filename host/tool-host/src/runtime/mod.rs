@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
+use tool_egress::HttpMode;
 use tool_policy::model::Scope;
 
 use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
@@ -21,7 +22,6 @@ use crate::compiler::compiled::CompiledCache;
 use crate::compiler::engine;
 use crate::component::bulkhead::Slots;
 use crate::config::Config;
-use crate::egress::HttpMode;
 use crate::folder::content_memory::ContentMemory;
 use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;

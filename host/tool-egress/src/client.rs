@@ -14,36 +14,36 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use super::allowed_hosts::{Grant, Times};
-use super::answered;
-use super::answers::{CallKey, HttpMode};
-use super::body::ResponseBody;
-use super::budget::CallBudget;
-use super::error::EgressError;
-use super::exchange;
-use super::prepare::prepare;
-use super::receipt::Receipt;
-use super::recording::CallName;
+use crate::allowed_hosts::{Grant, Times};
+use crate::answers::recording::CallName;
+use crate::answers::{CallKey, HttpMode};
+use crate::body::ResponseBody;
+use crate::budget::CallBudget;
+use crate::error::EgressError;
+use crate::exchange;
+use crate::exchange::answered;
+use crate::receipt::Receipt;
+use crate::request::prepare;
 #[cfg(test)]
-use super::secret_scan::Scanner;
-use super::state::{CallState, EgressShared};
+use crate::secret_scan::Scanner;
+use crate::state::{CallState, EgressShared};
 
 /// The way out of the host for all calls: one for the service.
 #[derive(Debug)]
-pub(crate) struct Egress(Arc<EgressShared>);
+pub struct Egress(Arc<EgressShared>);
 
 /// What all calls together may use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EgressBounds {
+pub struct EgressBounds {
     /// Requests under way at once. Others wait, within their call's deadline.
-    pub(crate) exchanges: usize,
+    pub exchanges: usize,
     pub(crate) lookups: LookupBounds,
-    pub(crate) pool: PoolBounds,
+    pub pool: PoolBounds,
 }
 
 /// The requests of one call of a tool. Dropping it ends those under way and closes their connections.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub struct Call {
     state: Arc<CallState>,
     /// Never sent to: that it is dropped is the end.
     _running: watch::Sender<()>,
@@ -58,7 +58,7 @@ impl Default for EgressBounds {
 impl Egress {
     /// All network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS
     /// request fails and says so.
-    pub(crate) fn new(
+    pub fn new(
         runtime: Handle,
         resolver: Arc<dyn Resolve>,
         tls: impl Into<Option<Tls>>,
@@ -71,7 +71,7 @@ impl Egress {
     }
 
     /// The requests of one call, under a grant, until a deadline.
-    pub(crate) fn call_of(&self, key: CallKey<'_>, grant: Arc<Grant>, deadline: Instant) -> Call {
+    pub fn call_of(&self, key: CallKey<'_>, grant: Arc<Grant>, deadline: Instant) -> Call {
         let budget = Arc::new(CallBudget::new(grant.limits, deadline));
         let (running, ended) = watch::channel(());
         let name = Arc::new(CallName::new(key));
@@ -81,7 +81,7 @@ impl Egress {
 
     /// The requests of a call that is of no run.
     #[cfg(test)]
-    pub(crate) fn call(&self, grant: Arc<Grant>, deadline: Instant) -> Call {
+    pub fn call(&self, grant: Arc<Grant>, deadline: Instant) -> Call {
         self.call_of(CallKey { run_id: "run", call_id: "call" }, grant, deadline)
     }
 
@@ -103,7 +103,7 @@ impl Call {
     /// dropping it closes the connection, and so does dropping the response's body before its end.
     ///
     /// `times` are at most those of the grant: see [`Call::times`] and [`Times::shortened`].
-    pub(crate) fn send<B>(
+    pub fn send<B>(
         &self,
         request: Request<B>,
         times: Times,
@@ -136,18 +136,18 @@ impl Call {
     }
 
     /// The longest times of a request.
-    pub(crate) fn times(&self) -> Times {
+    pub fn times(&self) -> Times {
         self.state.grant.limits.times
     }
 
     /// What was reached so far.
-    pub(crate) fn receipt(&self) -> Receipt {
+    pub fn receipt(&self) -> Receipt {
         self.state.ledger.receipt()
     }
 
     /// For outputs, errors and log lines of the call.
     #[cfg(test)]
-    pub(crate) fn scanner(&self) -> &Scanner {
+    pub fn scanner(&self) -> &Scanner {
         self.state.grant.scanner()
     }
 }

@@ -6,13 +6,13 @@ use outbound::Dialer;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::allowed_hosts::Grant;
-use super::answers::HttpMode;
-use super::body::RequestBody;
-use super::budget::CallBudget;
-use super::error::EgressError;
-use super::receipt::Ledger;
-use super::recording::CallName;
+use crate::allowed_hosts::Grant;
+use crate::answers::HttpMode;
+use crate::answers::recording::CallName;
+use crate::body::RequestBody;
+use crate::budget::CallBudget;
+use crate::error::EgressError;
+use crate::receipt::Ledger;
 
 /// What all calls share.
 #[derive(Debug)]

@@ -13,23 +13,23 @@ use http::header::{
 };
 use http::{Method, Response};
 
-use super::answers::{CallKey, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES};
-use super::error::ErrorKind;
-use super::target::Target;
+use crate::answers::{CallKey, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES};
+use crate::error::ErrorKind;
+use crate::target::Target;
 
 /// Left away from what is recorded: they are credentials, whoever set them.
 const CREDENTIALS: [HeaderName; 4] = [AUTHORIZATION, COOKIE, SET_COOKIE, PROXY_AUTHORIZATION];
 
 /// The call that requests belong to.
 #[derive(Debug)]
-pub(super) struct CallName {
-    pub(super) run_id: Arc<str>,
-    pub(super) call_id: Arc<str>,
+pub(crate) struct CallName {
+    pub run_id: Arc<str>,
+    pub call_id: Arc<str>,
 }
 
 /// The first bytes of a body.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BoundedBody(Arc<Mutex<CapturedBytes>>);
+pub(crate) struct BoundedBody(Arc<Mutex<CapturedBytes>>);
 
 #[derive(Debug, Default)]
 struct CapturedBytes {
@@ -41,7 +41,7 @@ struct CapturedBytes {
 }
 
 /// The record of one exchange under way.
-pub(super) struct Recording {
+pub struct Recording {
     recorder: Arc<dyn HttpRecorder>,
     call: Arc<CallName>,
     request: HttpRequestRecord,
@@ -56,17 +56,17 @@ enum RecordedOutcome {
 }
 
 impl CallName {
-    pub(super) fn new(key: CallKey<'_>) -> Self {
+    pub fn new(key: CallKey<'_>) -> Self {
         Self { run_id: key.run_id.into(), call_id: key.call_id.into() }
     }
 
-    pub(super) fn key(&self) -> CallKey<'_> {
+    pub fn key(&self) -> CallKey<'_> {
         CallKey { run_id: &self.run_id, call_id: &self.call_id }
     }
 }
 
 impl BoundedBody {
-    pub(super) fn push(&self, chunk: &[u8]) {
+    pub fn push(&self, chunk: &[u8]) {
         let mut taken = self.0.lock();
         let room = MOST_BODY_BYTES.saturating_sub(taken.bytes.len());
         let (kept, beyond) = chunk.split_at(room.min(chunk.len()));
@@ -75,12 +75,12 @@ impl BoundedBody {
     }
 
     /// Nothing comes after what was pushed.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         self.0.lock().has_ended = true;
     }
 
     /// The bytes, and whether any are missing.
-    pub(super) fn take(&self) -> (Vec<u8>, bool) {
+    pub fn take(&self) -> (Vec<u8>, bool) {
         let mut taken = self.0.lock();
         let is_cut = taken.is_cut || !taken.has_ended;
         (std::mem::take(&mut taken.bytes), is_cut)
@@ -89,7 +89,7 @@ impl BoundedBody {
 
 impl Recording {
     /// `sent` is what is sent of the request's body.
-    pub(super) fn new(
+    pub fn new(
         recorder: Arc<dyn HttpRecorder>,
         call: Arc<CallName>,
         mut request: HttpRequestRecord,
@@ -100,23 +100,23 @@ impl Recording {
     }
 
     /// The answer began. `head` is what the guest gets.
-    pub(super) fn head(&self, head: &Response<()>) {
+    pub fn head(&self, head: &Response<()>) {
         let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
         *self.outcome.lock() = Some(RecordedOutcome::Head(head.status().as_u16(), kept));
     }
 
     /// A part of the answer's body, as the guest gets it.
-    pub(super) fn received(&self, chunk: &[u8]) {
+    pub fn received(&self, chunk: &[u8]) {
         self.received.push(chunk);
     }
 
     /// The answer is whole.
-    pub(super) fn ended(&self) {
+    pub fn ended(&self) {
         self.received.end();
     }
 
     /// The exchange failed. An answer that has begun stays one that is cut.
-    pub(super) fn failed(&self, kind: ErrorKind) {
+    pub fn failed(&self, kind: ErrorKind) {
         self.outcome.lock().get_or_insert(RecordedOutcome::Failed(kind));
     }
 }
@@ -140,12 +140,7 @@ impl Drop for Recording {
 }
 
 /// A request before credentials are added to it, without its body.
-pub(super) fn request(
-    method: &Method,
-    target: &Target,
-    path: &str,
-    headers: &HeaderMap,
-) -> HttpRequestRecord {
+pub fn request(method: &Method, target: &Target, path: &str, headers: &HeaderMap) -> HttpRequestRecord {
     HttpRequestRecord {
         method: method.as_str().to_owned(),
         url: format!("{}://{}{path}", target.origin.scheme.as_str(), target.origin.authority()),

@@ -5,6 +5,8 @@
 //! the connection closed. A connection goes back to the pool before the guest sees the end of the body, so
 //! that its next request finds it.
 
+pub mod answered;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +20,15 @@ use outbound::{Connection, Destination, OwnedTask};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::allowed_hosts::Times;
-use super::answers::{HttpMode, HttpRecorder};
-use super::body::{Accounts, BodyWatch, RequestBody, ResponseBody};
-use super::error::EgressError;
-use super::headers;
-use super::prepare::Prepared;
-use super::recording::{BoundedBody, Recording};
-use super::secret_scan::ScanStream;
-use super::state::{CallState, Permits};
+use crate::allowed_hosts::Times;
+use crate::answers::recording::{BoundedBody, Recording};
+use crate::answers::{HttpMode, HttpRecorder};
+use crate::body::{Accounts, BodyWatch, RequestBody, ResponseBody};
+use crate::error::EgressError;
+use crate::request::Prepared;
+use crate::request::headers;
+use crate::secret_scan::ScanStream;
+use crate::state::{CallState, Permits};
 
 /// Chunks of a response that wait for the guest, beside the one that it reads.
 const WAITING_CHUNKS: usize = 1;
@@ -72,7 +74,7 @@ enum Unread {
 }
 
 /// Sends a request that was prepared.
-pub(super) async fn send<B>(
+pub async fn send<B>(
     call: &Arc<CallState>,
     prepared: Prepared<B>,
 ) -> Result<Response<ResponseBody>, EgressError>

@@ -10,7 +10,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
 use outbound::{Host, Origin, Scheme};
 
-use super::error::InvalidUri;
+use crate::error::InvalidUri;
 
 /// Longest URI.
 pub(crate) const MAX_URI_BYTES: usize = 8 * 1024;
@@ -20,13 +20,13 @@ const MAX_NAME_BYTES: usize = 253;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) origin: Origin,
-    pub(crate) path_and_query: PathAndQuery,
+pub struct Target {
+    pub origin: Origin,
+    pub path_and_query: PathAndQuery,
 }
 
 impl Target {
-    pub(crate) fn parse(uri: &Uri) -> Result<Self, InvalidUri> {
+    pub fn parse(uri: &Uri) -> Result<Self, InvalidUri> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(InvalidUri::NotAbsolute);
         };

@@ -8,9 +8,9 @@ use http::header::{
     HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-use super::error::EgressError;
-use super::secret_scan::Scanner;
-use super::target::Target;
+use crate::error::EgressError;
+use crate::secret_scan::Scanner;
+use crate::target::Target;
 
 /// Most headers of a request.
 const MAX_HEADERS: usize = 64;
@@ -63,7 +63,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 
 /// The headers that are sent for those of a guest, credentials not yet among them, and the length of the body
 /// if the guest gave it.
-pub(super) fn for_request(
+pub(crate) fn for_request(
     mut headers: HeaderMap,
     target: &Target,
 ) -> Result<(HeaderMap, Option<u64>), EgressError> {
@@ -92,7 +92,7 @@ pub(super) fn for_request(
 }
 
 /// Refuses a response whose body cannot be scanned.
-pub(super) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -> Result<(), EgressError> {
+pub(crate) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -> Result<(), EgressError> {
     let coding_of = |value: &HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes());
         scanner.scan_text(&text).chars().take(MAX_CODING_CHARS).collect::<String>()
@@ -115,15 +115,15 @@ pub(super) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -
 
 /// How many values of secrets were replaced in what a server answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Replaced {
-    pub(super) all: u64,
+pub struct Replaced {
+    pub all: u64,
     /// Replaced values of secrets that the request did not have.
-    pub(super) unused: u64,
+    pub unused: u64,
 }
 
 /// The headers that a guest gets for those of a response, and what was replaced in them. `used` names the
 /// secrets of the request, `rewritten` says that the body may become longer or shorter.
-pub(super) fn for_response(
+pub(crate) fn for_response(
     headers: &HeaderMap,
     scanner: &Scanner,
     used: &[String],
@@ -151,7 +151,7 @@ pub(super) fn for_response(
 }
 
 /// What headers take in a message, about.
-pub(super) fn bytes_of(headers: &HeaderMap) -> usize {
+pub(crate) fn bytes_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 

@@ -11,11 +11,11 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
 use outbound::{Reach, Scheme};
 
-use super::secret_scan::{ScanError, Scanner};
+use crate::secret_scan::{ScanError, Scanner};
 
 /// What one component was granted.
 #[derive(Debug)]
-pub(crate) struct Grant {
+pub struct Grant {
     pub(super) digest: Arc<str>,
     pub(super) rules: Arc<dyn Authorize>,
     pub(super) secrets: Vec<Secret>,
@@ -24,7 +24,7 @@ pub(crate) struct Grant {
 }
 
 /// Decides whether a request is admitted.
-pub(crate) trait Authorize: fmt::Debug + Send + Sync {
+pub trait Authorize: fmt::Debug + Send + Sync {
     /// Says what the rule that admits the request allows, or why there is none: a sentence for the model,
     /// which may name hosts, methods and paths of the policy.
     fn authorize(&self, request: &RequestLine<'_>) -> Result<Admission, String>;
@@ -35,46 +35,46 @@ pub(crate) trait Authorize: fmt::Debug + Send + Sync {
 
 /// What rules are matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestLine<'a> {
-    pub(crate) scheme: Scheme,
+pub struct RequestLine<'a> {
+    pub scheme: Scheme,
     /// In lower case, without a dot at the end. Addresses in their shortest form, IPv6 without brackets.
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
+    pub host: &'a str,
+    pub port: u16,
     /// Host and port as a URL has them: IPv6 in brackets, the scheme's own port left away.
-    pub(crate) authority: &'a str,
-    pub(crate) method: &'a Method,
+    pub authority: &'a str,
+    pub method: &'a Method,
     /// As the guest wrote it, percent-encoded, beginning with a slash. Not normalised.
-    pub(crate) path_and_query: &'a str,
+    pub path_and_query: &'a str,
 }
 
 /// What the rule says that admits a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Admission {
+pub struct Admission {
     /// Whether the host may have a private or loopback address.
-    pub(crate) private: bool,
+    pub private: bool,
     /// The scheme that the rule names. Credentials are sent over plain HTTP only if that is what it names.
-    pub(crate) scheme: Scheme,
+    pub scheme: Scheme,
     /// Names of the credentials to inject: those of this host.
-    pub(crate) secrets: Vec<String>,
+    pub secrets: Vec<String>,
     /// The path in the form that was compared, without the query. It is sent instead of what the guest wrote,
     /// so that the server cannot read it as another one.
-    pub(crate) path: Option<String>,
+    pub path: Option<String>,
 }
 
 /// A credential that the host injects into requests whose [`Admission`] names it. Guests only learn that it
 /// exists.
 #[derive(Debug, Clone)]
-pub(crate) struct Secret {
+pub struct Secret {
     /// What it is called in messages and in the mark that stands for its value.
-    pub(crate) name: String,
+    pub name: String,
     /// Absent if it is configured and its source has no value.
-    pub(crate) value: Option<SecretValue>,
-    pub(crate) placement: Placement,
+    pub value: Option<SecretValue>,
+    pub placement: Placement,
 }
 
 /// Where a credential is put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Placement {
+pub enum Placement {
     /// A header: prefix, then value.
     Header { name: HeaderName, prefix: String },
     /// A parameter of the query, URL-encoded.
@@ -85,7 +85,7 @@ pub(crate) enum Placement {
 
 /// A value that can be sent, and told from other texts when it comes back. It cannot be printed.
 #[derive(Debug, Clone)]
-pub(crate) struct SecretValue(agent_core::secret::Secret);
+pub struct SecretValue(agent_core::secret::Secret);
 
 /// A value that cannot be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -104,35 +104,35 @@ pub(crate) enum SecretError {
 
 /// What one call of a tool may use up, all its requests together, and the longest times of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestLimits {
+pub struct RequestLimits {
     /// Requests, refused ones included.
-    pub(crate) requests: u32,
+    pub requests: u32,
     /// Requests under way at once. Others wait, within the call's deadline.
-    pub(crate) concurrent_requests: u32,
+    pub concurrent_requests: u32,
     /// Bytes sent and received together, heads and bodies, as they are before TLS.
-    pub(crate) bytes: u64,
-    pub(crate) times: Times,
+    pub bytes: u64,
+    pub times: Times,
 }
 
 /// Longest times of one request. The call's deadline ends all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
+pub struct Times {
     /// To resolve the host's name.
-    pub(crate) resolve: Duration,
+    pub resolve: Duration,
     /// To connect, over all addresses, TLS included.
-    pub(crate) connect: Duration,
+    pub connect: Duration,
     /// From the end of the request to the head of the response.
     pub(crate) first_byte: Duration,
     /// Between two pieces of the response's body. Not counted while nobody reads.
     pub(crate) between_bytes: Duration,
     /// From the connection to the last byte.
-    pub(crate) total: Duration,
+    pub total: Duration,
 }
 
 impl Grant {
     /// `digest` is that of the component and of everything the grant says. Connections are shared by calls
     /// under the same digest only, so a grant that was narrowed uses none that an earlier one opened.
-    pub(crate) fn new(
+    pub fn new(
         digest: Arc<str>,
         rules: Arc<dyn Authorize>,
         secrets: Vec<Secret>,
@@ -143,7 +143,7 @@ impl Grant {
     }
 
     /// For what else the component says: outputs, errors, log lines.
-    pub(crate) fn scanner(&self) -> &Scanner {
+    pub fn scanner(&self) -> &Scanner {
         &self.scanner
     }
 }
@@ -186,7 +186,7 @@ impl SecretValue {
     /// Longest value: more than any header takes. It bounds the automaton that looks for it.
     pub(crate) const MAX_BYTES: usize = 8 * 1024;
 
-    pub(crate) fn new(secret: agent_core::secret::Secret) -> Result<Self, SecretError> {
+    pub fn new(secret: agent_core::secret::Secret) -> Result<Self, SecretError> {
         let value = secret.expose();
         if value.len() < Self::MIN_BYTES {
             Err(SecretError::TooShort(value.len()))
@@ -226,7 +226,7 @@ impl Default for Times {
 
 impl Times {
     /// The times, or the guest's where those are shorter.
-    pub(crate) fn shortened(
+    pub fn shortened(
         self,
         connect: Option<Duration>,
         first_byte: Option<Duration>,

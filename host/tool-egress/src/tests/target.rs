@@ -1,7 +1,7 @@
 //! URIs that have one meaning, and those that are refused.
 
-use super::super::error::InvalidUri;
-use super::super::target::Target;
+use crate::error::InvalidUri;
+use crate::target::Target;
 
 fn parse(url: &str) -> Result<Target, InvalidUri> {
     Target::parse(&url.parse().unwrap())

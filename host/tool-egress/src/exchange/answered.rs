@@ -15,16 +15,16 @@ use outbound::ConnectError;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::answers::{HttpAnswers, HttpOutcome};
-use super::body::{Accounts, RequestBody, ResponseBody};
-use super::error::{EgressError, ErrorKind};
-use super::headers;
-use super::prepare::Prepared;
-use super::recording::BoundedBody;
-use super::state::CallState;
+use crate::answers::recording::BoundedBody;
+use crate::answers::{HttpAnswers, HttpOutcome};
+use crate::body::{Accounts, RequestBody, ResponseBody};
+use crate::error::{EgressError, ErrorKind};
+use crate::request::Prepared;
+use crate::request::headers;
+use crate::state::CallState;
 
 /// Answers a request that was prepared.
-pub(super) async fn send<B>(
+pub async fn send<B>(
     call: &Arc<CallState>,
     answers: &dyn HttpAnswers,
     prepared: Prepared<B>,

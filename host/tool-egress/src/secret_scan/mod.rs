@@ -26,7 +26,7 @@ const SEARCHES_OF_A_BYTE: usize = 8;
 
 /// Looks for the secrets of one grant.
 #[derive(Clone, Default)]
-pub(crate) struct Scanner(Option<Arc<Automaton>>);
+pub struct Scanner(Option<Arc<Automaton>>);
 
 /// The values are too long or too many to look for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ struct Automaton {
 
 impl Scanner {
     /// Looks for values, given with the names of their secrets.
-    pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, ScanError> {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, ScanError> {
         let (mut patterns, mut owners, mut names) = (vec![], vec![], vec![]);
         for (name, value) in secrets {
             for form in forms::of(value) {
@@ -84,19 +84,19 @@ impl Scanner {
     }
 
     /// Whether there is nothing to look for.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
     /// The name of a secret whose value is in it.
-    pub(crate) fn find(&self, haystack: &[u8]) -> Option<&str> {
+    pub fn find(&self, haystack: &[u8]) -> Option<&str> {
         let automaton = self.0.as_ref()?;
         let found = automaton.search.find(haystack)?;
         Some(automaton.name(found.pattern().as_usize()))
     }
 
     /// The text with marks for values.
-    pub(crate) fn scan_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn scan_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.scan_bytes(text.as_bytes()) {
             (Cow::Borrowed(_), _) => Cow::Borrowed(text),
             // Values are text, so what is left between them is text, too.
@@ -105,7 +105,7 @@ impl Scanner {
     }
 
     /// The bytes with marks for values, and how many there were.
-    pub(crate) fn scan_bytes<'a>(&self, bytes: &'a [u8]) -> (Cow<'a, [u8]>, u64) {
+    pub fn scan_bytes<'a>(&self, bytes: &'a [u8]) -> (Cow<'a, [u8]>, u64) {
         let (scanned, found) = self.scan_whole(bytes);
         (scanned, found.map_or(0, |stream| stream.matches()))
     }
@@ -121,7 +121,7 @@ impl Scanner {
         (Cow::Owned(scanned), Some(stream))
     }
 
-    pub(crate) fn stream(&self) -> ScanStream {
+    pub fn stream(&self) -> ScanStream {
         ScanStream { scanner: self.clone(), held: Vec::new(), searched: 0, matches: Vec::new(), first: None }
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn forms_of(value: &str) -> impl IntoIterator<Item = Vec<u8>> {
 
 impl ScanStream {
     /// Takes the next chunk, and gives what can be handed on.
-    pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
+    pub fn push(&mut self, chunk: Bytes) -> Bytes {
         let Some(automaton) = self.scanner.0.clone() else { return chunk };
         let buffer = if self.held.is_empty() {
             chunk
@@ -155,7 +155,7 @@ impl ScanStream {
     }
 
     /// Gives what was held back.
-    pub(crate) fn finish(&mut self) -> Bytes {
+    pub fn finish(&mut self) -> Bytes {
         let held = Bytes::from(std::mem::take(&mut self.held));
         let Some(automaton) = self.scanner.0.clone() else { return held };
         self.scan(&automaton, &held, true).0
@@ -167,7 +167,7 @@ impl ScanStream {
     }
 
     /// How many values were replaced so far.
-    pub(crate) fn matches(&self) -> u64 {
+    pub fn matches(&self) -> u64 {
         self.matches_beside(&[])
     }
 

@@ -4,38 +4,39 @@
 //! credentials. Nothing leaves the host before all of it is done, but for the body: that is scanned as it is
 //! sent.
 
+pub mod headers;
+pub mod inject;
+
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;
 use outbound::Reach;
 
-use super::allowed_hosts::{Admission, RequestLine, Times};
-use super::answers::{HttpMode, HttpRequestRecord};
-use super::error::EgressError;
-use super::headers;
-use super::inject;
-use super::recording;
-use super::state::CallState;
-use super::target::Target;
+use crate::allowed_hosts::{Admission, RequestLine, Times};
+use crate::answers::recording;
+use crate::answers::{HttpMode, HttpRequestRecord};
+use crate::error::EgressError;
+use crate::state::CallState;
+use crate::target::Target;
 
 /// A request that may be sent. It cannot be printed: credentials are in it.
-pub(super) struct Prepared<B> {
-    pub(super) target: Target,
-    pub(super) reach: Reach,
-    pub(super) method: Method,
-    pub(super) uri: Uri,
-    pub(super) headers: HeaderMap,
+pub struct Prepared<B> {
+    pub target: Target,
+    pub reach: Reach,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
     /// The length of the body, if the guest gave it.
-    pub(super) length: Option<u64>,
-    pub(super) body: B,
-    pub(super) times: Times,
+    pub length: Option<u64>,
+    pub body: B,
+    pub times: Times,
     /// Names of the secrets in it.
-    pub(super) secrets: Vec<String>,
+    pub secrets: Vec<String>,
     /// What the guest asked for, if somebody wants to know: no credential is in it.
-    pub(super) record: Option<HttpRequestRecord>,
+    pub record: Option<HttpRequestRecord>,
 }
 
 /// Makes a request ready, or refuses it. Nothing has left the host then.
-pub(super) fn prepare<B: Body>(
+pub fn prepare<B: Body>(
     call: &CallState,
     request: Request<B>,
     times: Times,

@@ -32,10 +32,10 @@ use rustls::RootCertStore;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::body::ResponseBody;
-use super::error::{InvalidUri, Place};
-use super::receipt::Refusal;
 use super::*;
+use crate::body::ResponseBody;
+use crate::error::{InvalidUri, Place};
+use crate::receipt::Refusal;
 
 use server::Server;
 

@@ -15,11 +15,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use outbound::OwnedTask;
 use tokio::sync::{mpsc, oneshot};
 
-use super::budget::CallBudget;
-use super::error::{EgressError, Place};
-use super::receipt::{HostRow, Ledger};
-use super::recording::BoundedBody;
-use super::secret_scan::ScanStream;
+use crate::answers::recording::BoundedBody;
+use crate::budget::CallBudget;
+use crate::error::{EgressError, Place};
+use crate::receipt::{HostRow, Ledger};
+use crate::secret_scan::ScanStream;
 
 /// What a guest sends. Its trailers are not sent.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(super) struct Accounts {
 
 /// What a guest receives. Dropping it before its end closes the connection.
 #[derive(Debug)]
-pub(crate) struct ResponseBody {
+pub struct ResponseBody {
     chunks: mpsc::Receiver<Result<Bytes, EgressError>>,
     whole: Arc<AtomicBool>,
     ended: bool,

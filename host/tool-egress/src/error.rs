@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a request gave no response, or a response no body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EgressError {
+pub enum EgressError {
     // What the request is.
     #[error("the request was not sent: {0}")]
     InvalidUri(InvalidUri),
@@ -113,7 +113,7 @@ pub(crate) enum EgressError {
 
 /// Where in a request something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     Url,
     Headers,
     Body,
@@ -149,7 +149,7 @@ pub(crate) enum InvalidUri {
 /// The `error-code` of `wasi:http/types` that an error is, by its name there, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ErrorKind {
+pub enum ErrorKind {
     DnsTimeout,
     DnsError,
     DestinationIpProhibited,
@@ -181,7 +181,7 @@ pub(crate) enum ErrorKind {
 
 impl EgressError {
     /// Which `error-code` of `wasi:http` it is.
-    pub(crate) fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidUri(InvalidUri::TooLong(_)) => ErrorKind::HttpRequestUriTooLong,
             Self::InvalidUri(_) => ErrorKind::HttpRequestUriInvalid,
@@ -226,7 +226,7 @@ impl EgressError {
     }
 
     /// What the log says, for whoever runs the service.
-    pub(crate) fn log_text(&self) -> String {
+    pub fn log_text(&self) -> String {
         match self {
             Self::Unreachable { host, why: ConnectError::Forbidden(addresses) } => forbidden(host, addresses),
             Self::SecretUnresolved { name, host } => format!(
@@ -245,7 +245,7 @@ impl EgressError {
     }
 
     /// Whether the request was refused before anything of it left the host.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::InvalidUri(_)
@@ -296,7 +296,7 @@ fn forbidden(host: &str, addresses: &[ForbiddenAddr]) -> String {
 
 impl ErrorKind {
     /// The kind of that name.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, NoSuchName> = name.into_deserializer();
         Self::deserialize(name).ok()
     }

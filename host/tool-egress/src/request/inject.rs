@@ -13,24 +13,24 @@ use http::{Request, Uri};
 use outbound::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::allowed_hosts::{Admission, Placement, Secret, SecretValue};
-use super::error::{EgressError, InvalidUri, Place};
-use super::secret_scan::Scanner;
-use super::target::{MAX_URI_BYTES, Target};
+use crate::allowed_hosts::{Admission, Placement, Secret, SecretValue};
+use crate::error::{EgressError, InvalidUri, Place};
+use crate::secret_scan::Scanner;
+use crate::target::{MAX_URI_BYTES, Target};
 
 /// What RFC 3986 calls unreserved stays.
 const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// What is asked for with its credentials, and the names of those. It cannot be printed: the query may hold
 /// one.
-pub(super) struct Injected {
-    pub(super) path_and_query: PathAndQuery,
-    pub(super) secrets: Vec<String>,
+pub(crate) struct Injected {
+    pub path_and_query: PathAndQuery,
+    pub secrets: Vec<String>,
 }
 
 /// Refuses a request whose URL, method or headers hold the value of a secret. Its body is scanned as it is
 /// sent.
-pub(super) fn refuse_secrets<B>(request: &Request<B>, scanner: &Scanner) -> Result<(), EgressError> {
+pub(crate) fn refuse_secrets<B>(request: &Request<B>, scanner: &Scanner) -> Result<(), EgressError> {
     let refusal = |name: &str, place| EgressError::SecretInRequest { name: name.to_owned(), place };
     if let Some(name) = find_in_uri(request.uri(), scanner) {
         return Err(refusal(name, Place::Url));
@@ -48,7 +48,7 @@ pub(super) fn refuse_secrets<B>(request: &Request<B>, scanner: &Scanner) -> Resu
 }
 
 /// Adds the credentials that the admission names, to the headers and to what is asked for.
-pub(super) fn inject(
+pub fn inject(
     secrets: &[Secret],
     admission: &Admission,
     target: &Target,
@@ -103,7 +103,7 @@ impl Secret {
 }
 
 /// The path that was admitted, with the query that the guest wrote.
-pub(super) fn admitted_path(admission: &Admission, target: &Target) -> Result<PathAndQuery, EgressError> {
+pub(crate) fn admitted_path(admission: &Admission, target: &Target) -> Result<PathAndQuery, EgressError> {
     let Some(path) = &admission.path else { return Ok(target.path_and_query.clone()) };
     let admitted = match target.path_and_query.query() {
         None => path.clone(),

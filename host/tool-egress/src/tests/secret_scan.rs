@@ -7,9 +7,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::super::allowed_hosts::{SecretError, SecretValue};
-use super::super::secret_scan::{Scanner, forms_of};
 use super::SECRET;
+use crate::allowed_hosts::{SecretError, SecretValue};
+use crate::secret_scan::{Scanner, forms_of};
 
 fn scanner_for(values: &[(&str, &str)]) -> Scanner {
     Scanner::new(values.iter().copied()).unwrap()

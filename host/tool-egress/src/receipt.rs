@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use outbound::Origin;
 use serde::Serialize;
 
-use super::error::{EgressError, ErrorKind};
+use crate::error::{EgressError, ErrorKind};
 
 /// Most hosts, and most refusals, that are listed.
 const MOST_LISTED: usize = 32;
@@ -19,44 +19,44 @@ const MAX_TEXT_CHARS: usize = 400;
 
 /// What a call reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Receipt {
+pub struct Receipt {
     /// Requests that the guest made, refused ones included.
-    pub(crate) requests: u32,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) hosts: Vec<HostReceipt>,
+    pub requests: u32,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+    pub hosts: Vec<HostReceipt>,
     /// Requests to hosts that are not listed.
-    pub(crate) unlisted_host_requests: u32,
+    pub unlisted_host_requests: u32,
     /// Names of the secrets that were injected.
-    pub(crate) secrets: Vec<String>,
+    pub secrets: Vec<String>,
     /// How many values of secrets were found in answers and replaced.
-    pub(crate) redactions: u64,
+    pub redactions: u64,
     /// How many values of secrets the guest wrote itself, or were in answers to requests without that secret.
-    pub(crate) secrets_met: u64,
-    pub(crate) refusals: Vec<Refusal>,
-    pub(crate) unlisted_refusals: u32,
+    pub secrets_met: u64,
+    pub refusals: Vec<Refusal>,
+    pub unlisted_refusals: u32,
 }
 
 /// What a call sent to one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct HostReceipt {
-    pub(crate) scheme: &'static str,
-    pub(crate) host: String,
-    pub(crate) port: u16,
+pub struct HostReceipt {
+    pub scheme: &'static str,
+    pub host: String,
+    pub port: u16,
     /// Where the last connection went.
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) requests: u32,
+    pub address: Option<IpAddr>,
+    pub requests: u32,
     /// Requests that ended without a whole answer.
-    pub(crate) failures: u32,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
+    pub failures: u32,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
 }
 
 /// A request that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
-    pub(crate) kind: ErrorKind,
-    pub(crate) text: String,
+pub struct Refusal {
+    pub kind: ErrorKind,
+    pub text: String,
 }
 
 /// A receipt that is being written.
