@@ -26,6 +26,12 @@ const READER: &str = "json-schema";
 /// The crate beside it: connections to others are made by it.
 const OUTBOUND: &str = "outbound";
 
+/// The crates between agent-core and the tool host: rules about tools, without I/O.
+const TOOL_RULES: [&str; 2] = ["tool-policy", "tool-versions"];
+
+/// The crate beside those: HTTP of guests, over `outbound`.
+const EGRESS: &str = "tool-egress";
+
 /// Longest file of Rust, in lines.
 const MOST_LINES: usize = 500;
 
@@ -74,8 +80,18 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
         if middle == "http-edge" {
             allowed.insert(SERVICE);
         }
+        if middle == "tool-host" {
+            allowed.extend(TOOL_RULES.into_iter().chain([EGRESS]));
+        }
         assert!(known.contains("agent-core") && known.is_subset(&allowed), "{middle}: {known:?}");
     }
+    for rules in TOOL_RULES {
+        let known: BTreeSet<_> = workspace.dependencies(rules).intersection(&ours).copied().collect();
+        let allowed = BTreeSet::from(["agent-core", READER]);
+        assert!(known.contains("agent-core") && known.is_subset(&allowed), "{rules}: {known:?}");
+    }
+    let known: BTreeSet<_> = workspace.dependencies(EGRESS).intersection(&ours).copied().collect();
+    assert_eq!(known, BTreeSet::from(["agent-core", OUTBOUND]), "{EGRESS}");
     for (above, below) in [("agent-core", vec![READER]), (SERVICE, vec!["agent-core", READER])] {
         let known: Vec<_> = workspace.dependencies(above).intersection(&ours).copied().collect();
         assert_eq!(known, below, "{above}");
@@ -99,7 +115,10 @@ fn each_program_is_made_of_what_it_needs() {
     for (program, expected) in [
         ("host-setup", shared.clone()),
         ("agent-host", with(&["host-setup", "http-edge", "model-client", SERVICE, OUTBOUND])),
-        ("agent-tool", &with(&["host-setup", "tool-build", "tool-kit"]) - &BTreeSet::from(["backends"])),
+        (
+            "agent-tool",
+            &with(&["host-setup", "tool-build", "tool-kit", "tool-policy"]) - &BTreeSet::from(["backends"]),
+        ),
     ] {
         let known: BTreeSet<_> = workspace.dependencies(program).intersection(&ours).copied().collect();
         assert_eq!(known, expected, "{program}");
@@ -128,6 +147,8 @@ fn every_crate_has_a_place_in_the_fan() {
         "xtask",
     ]);
     known.extend(MIDDLES);
+    known.extend(TOOL_RULES);
+    known.insert(EGRESS);
     assert_eq!(Workspace::read().names(), known);
 }
 
@@ -157,7 +178,11 @@ fn the_core_names_no_driver() {
             "{known:?}"
         );
     }
-    assert!(!workspace.dependencies(READER).contains("tokio"), "{READER} waits for nothing");
+    for waits_for_nothing in [READER, "tool-policy", "tool-versions"] {
+        let known = workspace.dependencies(waits_for_nothing);
+        let impure = DRIVERS.iter().chain(&["tokio"]).find(|driver| known.contains(*driver));
+        assert_eq!(impure, None, "{waits_for_nothing}");
+    }
 }
 
 #[test]
@@ -212,7 +237,7 @@ fn unsafe_code_stands_in_one_place() {
         })
         .map(|file| shown(&file))
         .collect();
-    assert_eq!(files, BTreeSet::from(["host/tool-host/src/compiled.rs".to_owned()]));
+    assert_eq!(files, BTreeSet::from(["host/tool-host/src/compiler/compiled.rs".to_owned()]));
 }
 
 #[test]
@@ -337,6 +362,8 @@ fn nothing_is_called_after_what_it_is_not() {
 fn service_sources() -> Vec<PathBuf> {
     let crates = [READER, OUTBOUND, "agent-core", SERVICE, "agent-host", "agent-tool", "host-setup"]
         .into_iter()
+        .chain(TOOL_RULES)
+        .chain([EGRESS])
         .chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()

@@ -20,6 +20,7 @@ mod reply;
 mod result;
 mod task;
 mod tool;
+mod tool_name;
 mod tool_version;
 mod trial_counts;
 mod usage;
@@ -52,6 +53,7 @@ pub use task::{
     MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, RunLimits, Task,
 };
 pub use tool::ToolOutcome;
+pub use tool_name::{TOOL_NAME_BYTES, is_tool_name};
 pub use tool_version::{
     AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Finding, FoundDescription, Impact, Millis,
     Thresholds, ToolFacts, Trial, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,

@@ -9,7 +9,6 @@ use host_setup::program::install_tls;
 use http_edge::{Hosts, Latch};
 use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +26,7 @@ use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
-pub(crate) async fn run(
-    vars: &impl EnvVars,
-    guest_runtime: Handle,
-    introduce: impl FnOnce(SocketAddr),
-) -> anyhow::Result<Exit> {
+pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr)) -> anyhow::Result<Exit> {
     let config = Config::from_vars(vars).map_err(|problems| refused(vars, problems))?;
     let is_function = config.service.lambda_runtime_api.is_some();
     let destination = if is_function { Destination::Function } else { Destination::Service };
@@ -49,7 +44,7 @@ pub(crate) async fn run(
 
     let latch = Latch::default();
     if is_function {
-        return run_as_function(&config, guest_runtime, latch, signals, exporter).await;
+        return run_as_function(&config, latch, signals, exporter).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -64,7 +59,7 @@ pub(crate) async fn run(
     let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = composition::build(&config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
+        built = composition::build(&config, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -163,7 +158,6 @@ async fn run_as_function(
 #[cfg(feature = "lambda")]
 async fn run_as_function(
     config: &Config,
-    guest_runtime: Handle,
     latch: Latch,
     mut signals: impl Stream<Item = Signal> + Unpin,
     exporter: Option<Exporter>,
@@ -171,7 +165,7 @@ async fn run_as_function(
     let shutdown = Shutdown::default();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = tokio::select! {
-        built = composition::build(config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
+        built = composition::build(config, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, recording, writes, .. } = built;

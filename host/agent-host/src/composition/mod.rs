@@ -86,19 +86,17 @@ pub struct Identity {
     pub hosts: Hosts,
 }
 
-/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `shutdown`
-/// say when the service is going away.
+/// Puts a service together. `readiness` and `shutdown` say when the service is going away.
 #[expect(clippy::too_many_lines, reason = "the composition of the service, read from top to bottom")]
 pub async fn build(
     config: &Config,
-    guest_runtime: Handle,
     Identity { worker, hosts }: Identity,
     readiness: Readiness,
     shutdown: &Shutdown,
 ) -> Result<Service, WireError> {
     let (metrics, models) = connect_models(config)?;
     let (stores, store_checks) = open_checked(config).await?;
-    let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
+    let (tools, http_recordings) = start_tools(config, &stores, &metrics).await?;
     let (runs, sweeper) = (Tasks::new(), sweep(config, &stores, &worker, &metrics)?);
     let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
     let (schema, migration) = prepare(stores.database.as_ref()).await?;
@@ -188,7 +186,6 @@ async fn open_checked(config: &Config) -> Result<(stores::Opened, StoreChecks), 
 /// The tools, and what writes down what they are answered over HTTP.
 async fn start_tools(
     config: &Config,
-    guest_runtime: Handle,
     stores: &stores::Opened,
     metrics: &Metrics,
 ) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
@@ -202,7 +199,7 @@ async fn start_tools(
         user_names_key: config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone()),
         http,
         remembers: true,
-        ..tool_host_config(&config.tools, config.agent.token_budget, guest_runtime)
+        ..tool_host_config(&config.tools, config.agent.token_budget)
     };
     Ok((Arc::new(ToolHost::start(host).await.map_err(WireError::Tools)?), drain))
 }

@@ -178,7 +178,7 @@ mod tests {
     use agent_core::testing::TestProgress;
 
     use super::*;
-    use crate::egress::Scanner;
+    use tool_egress::Scanner;
 
     fn taken(exchange: &mut Exchange<'_>, message: &Value) -> Result<Next, McpError> {
         exchange.take_in(message.to_string().as_bytes())

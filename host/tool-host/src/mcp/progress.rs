@@ -8,7 +8,7 @@ use agent_core::words::ToolProgress;
 use json_schema::untrusted_text::printable;
 use serde_json::Value;
 
-use crate::egress::Scanner;
+use tool_egress::Scanner;
 
 /// Where the reports of one call go, and what may not be in them.
 #[derive(Debug, Clone, Copy)]

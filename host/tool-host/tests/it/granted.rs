@@ -14,7 +14,7 @@ use agent_core::words::{ToolOutcome, ToolReturn};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
-use tool_host::{Limits, PolicyFile, StartError, ToolHost};
+use tool_host::{PolicyFile, StartError, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, built, call_on, config, limits, ok, put};
 
@@ -112,8 +112,8 @@ impl Granted {
     }
 }
 
-fn generous() -> Limits {
-    Limits { timeout: Duration::from_secs(20), ..limits() }
+fn generous() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
 }
 
 fn text(returned: &ToolReturn) -> String {

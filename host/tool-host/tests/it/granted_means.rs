@@ -11,7 +11,8 @@ use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
-use tool_host::{PolicyFile, signing};
+use tool_host::PolicyFile;
+use tool_policy::signature::{Signed, SigningKey};
 
 use crate::harness::{Host, Seen, built, config, limits, misbehaving, ok, put};
 
@@ -217,8 +218,10 @@ async fn another_build_than_the_policy_means_serves_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_stands_for_digests() {
+    let signature =
+        |key: &SigningKey, name: &str, component: &[u8]| key.sign(&Signed { name, component, manifest: &[] });
     let keeper = keeper();
-    let (own, foreign) = (signing::Key::generate().unwrap().0, signing::Key::generate().unwrap().0);
+    let (own, foreign) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
     let policy = format!(
         "[[component]]\nname = \"keeps-values\"\nsigner = \"{}\"\nkey-value = {{ scope = \"component\" }}\n",
         own.public()
@@ -230,18 +233,18 @@ async fn a_signature_stands_for_digests() {
         granted.host.host.reload().await;
         granted.host.names().len()
     };
-    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 0, "by somebody else");
-    assert_eq!(sign(&own.sign("other", &keeper)).await, 0, "for another name");
-    assert_eq!(sign(&own.sign("keeps-values", b"other bytes")).await, 0, "of other bytes");
+    assert_eq!(sign(&signature(&foreign, "keeps-values", &keeper)).await, 0, "by somebody else");
+    assert_eq!(sign(&signature(&own, "other", &keeper)).await, 0, "for another name");
+    assert_eq!(sign(&signature(&own, "keeps-values", b"other bytes")).await, 0, "of other bytes");
     assert_eq!(sign(b"short").await, 0);
-    assert_eq!(sign(&own.sign("keeps-values", &keeper)).await, 6);
+    assert_eq!(sign(&signature(&own, "keeps-values", &keeper)).await, 6);
     // A key that is trusted no more grants nothing from the next call on.
     let set = granted.host.host.current_for(Principal::nobody());
-    granted.change(&policy.replace(own.public(), foreign.public())).await;
+    granted.change(&policy.replace(&own.public().to_string(), &foreign.public().to_string())).await;
     let denied = call_as(&*set, Principal::nobody(), "keep", json!({"key": "k"})).await;
     assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
     // The right signature of the key that is trusted now.
-    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 6);
+    assert_eq!(sign(&signature(&foreign, "keeps-values", &keeper)).await, 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

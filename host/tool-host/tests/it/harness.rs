@@ -12,7 +12,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tool_host::{
-    CallReport, Compiler, Config, Cost, HttpMode, Launcher, Limits, Observer, PolicyFile, SetReport, ToolHost,
+    CallReport, Compiler, Config, Cost, HttpMode, Launcher, Observer, PolicyFile, SetReport, ToolHost,
+    ToolLimits,
 };
 
 /// A host, its folder, and what it told its observer.
@@ -57,11 +58,11 @@ impl Observer for Seen {
 }
 
 /// Limits that keep tests short.
-pub(crate) fn limits() -> Limits {
-    Limits { timeout: Duration::from_millis(400), concurrency: 16, ..Limits::default() }
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_millis(400), concurrency: 16, ..ToolLimits::default() }
 }
 
-pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Config {
+pub(crate) fn config(folder: &Path, limits: ToolLimits, observer: Arc<Seen>) -> Config {
     Config {
         folder: folder.to_owned(),
         folder_may_be_absent: false,
@@ -107,13 +108,13 @@ fn cache() -> PathBuf {
 
 impl Host {
     /// A host over these files.
-    pub(crate) async fn start(files: &[(&str, &[u8])], limits: Limits) -> Self {
+    pub(crate) async fn start(files: &[(&str, &[u8])], limits: ToolLimits) -> Self {
         Self::start_with(files, limits, |_| {}).await
     }
 
     pub(crate) async fn start_with(
         files: &[(&str, &[u8])],
-        limits: Limits,
+        limits: ToolLimits,
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let tools = tempfile::tempdir().unwrap();
