@@ -142,7 +142,6 @@ async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
 #[expect(clippy::unused_async, reason = "as the one that serves")]
 async fn run_as_function(
     _: &Config,
-    _: Handle,
     _: Latch,
     _: impl Stream<Item = Signal>,
     _: Option<Exporter>,
