@@ -55,7 +55,8 @@ pub struct DirectCall<'a> {
     pub name: &'a str,
     /// Arguments of the call.
     pub arguments: &'a Map<String, Value>,
-    /// Where the tool's progress goes: at most a report in [`latest_progress::PAUSE`](crate::latest_progress::PAUSE).
+    /// Where the tool's progress goes: at most a report in
+    /// [`latest_progress::PAUSE`](crate::latest_progress::PAUSE).
     /// Absent where nobody reads it.
     pub progress: Option<&'a dyn ProgressSink>,
 }

@@ -20,13 +20,13 @@ mod single_flight;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::chosen_tools::UnknownTools;
+use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 use async_trait::async_trait;
 use uuid::Uuid;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
-use agent_core::chosen_tools::UnknownTools;
-use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 pub use cached::{Answerer, Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use circuit_breaker::Breaker;
 pub use conversed::Conversed;

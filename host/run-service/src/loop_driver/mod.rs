@@ -16,14 +16,14 @@ mod run_control;
 mod tests;
 mod tool_calls;
 
-use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
-use uuid::Uuid;
-
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
 use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
 use agent_core::words::{AgentResult, Event, Task};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use uuid::Uuid;
+
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
 pub use run_claim::RunClaim;

@@ -28,12 +28,12 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use agent_core::ports::Spawn;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use agent_core::ports::Spawn;
 pub use handle::RunHandle;
 pub use timeline::{moment, timeline};
 pub use timeline_tail::TimelineTail;

@@ -29,6 +29,7 @@ use std::time::Duration;
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
 
