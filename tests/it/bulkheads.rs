@@ -1,5 +1,4 @@
-//! The circuit breaker and the places for agents, which all variants share. What is Variant B's alone stands
-//! in `variant_b/failures.rs`.
+//! The circuit breaker and the places for agents, which all variants share.
 
 use acceptance::{Model, Play, Service, Task, Token, says};
 

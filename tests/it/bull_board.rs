@@ -1,6 +1,5 @@
 //! What an operator does to the queue by the buttons of Bull Board: the requests of its page, sent to Bull
-//! Board itself while the service works on the queue. More cases of the same, done with BullMQ, are in
-//! `bullmq_operators.rs`.
+//! Board itself while the service works on the queue.
 
 use acceptance::{Answer, Model, Peer, PeerServer, Redis, Service, Task, Token, User, eventually, says};
 use reqwest::Method;

@@ -180,14 +180,3 @@ async fn what_others_put_into_the_queue_does_no_harm() {
     assert_eq!(peer.wait(&good).await["returnvalue"]["output"], "done");
     assert_eq!(service.user(token()).ended_job(&empty).await["status"], "failed");
 }
-
-#[tokio::test]
-async fn a_job_of_somebody_else_on_node_is_unknown_to_others_here() {
-    let (redis, model) = (Redis::start().await, Model::openai().await);
-    model.says("private");
-    let peer = Peer::on(&redis);
-    let service = Service::variant_b().redis(&redis).model(&model).start().await;
-    let id = peer.add("work", "owner", 1).await.remove(0);
-    assert_eq!(service.user(Token::of("owner")).ended_job(&id).await["status"], "completed");
-    assert_eq!(service.user(token()).job(&id).await.status, 404);
-}

@@ -100,21 +100,6 @@ async fn the_demo_model_keeps_its_promises() {
 }
 
 #[tokio::test]
-async fn the_demo_model_calls_any_tool_whose_call_is_written_out() {
-    let service = dev().await;
-    let result = service.result_of(r#"call add_to_date {"date": "2026-01-31", "duration": "1 month"}"#).await;
-    assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{result:#}");
-    assert!(result["output"].as_str().unwrap().contains("2026-02-28"), "{result:#}");
-}
-
-#[tokio::test]
-async fn the_dev_command_says_which_folder_its_tools_are_from() {
-    let service = dev().await;
-    let folder = service.tools_folder();
-    service.log().line_with(&["Tools are served from", folder.to_str().unwrap()]).await;
-}
-
-#[tokio::test]
 async fn the_dev_command_uses_the_model_that_is_set() {
     let model = Model::openai().await;
     model.says("no demo");

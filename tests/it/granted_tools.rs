@@ -100,27 +100,6 @@ async fn a_run_is_shown_with_what_its_tools_reached_and_without_its_secrets() {
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
 }
 
-#[tokio::test]
-async fn a_caller_chooses_tools_by_name() {
-    let model = Model::openai().await;
-    model.says("one").says("two");
-    let service = Service::variant_a().model(&model).tools(["calculator", "text-stats"]).start().await;
-    let ask = async |tools: Value| {
-        let body = json!({ "input": "hello", "options": { "tools": tools } });
-        let request = service.request(reqwest::Method::POST, "/agent/invoke").json(&body);
-        service.send(request).await
-    };
-    for chosen in ["calculate", "text_stats"] {
-        let answer = ask(json!([chosen])).await;
-        assert_eq!(answer.status, 200, "{answer}");
-        assert_eq!(model.calls().last().unwrap().tools(), [chosen]);
-    }
-    for refused in [json!(["calculate", "nope"]), json!("calculate"), json!([1])] {
-        let answer = ask(refused).await;
-        assert_eq!(answer.status, 400, "{answer}");
-    }
-}
-
 /// The lines that a refusal has in the log, and those that `tools learn` prints, are a policy.
 #[tokio::test]
 async fn what_is_missing_is_printed_as_lines_that_let_it_in() {

@@ -1,8 +1,6 @@
 //! The log: one line per request with its id, and nothing that is nobody's business.
 
-use std::collections::BTreeSet;
-
-use acceptance::{Component, Model, Play, Service, Task, asks_for, eventually, order, says};
+use acceptance::{Component, Model, Play, Service, asks_for, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -15,53 +13,6 @@ async fn request_lines(service: &Service, count: usize) -> Vec<Value> {
         (lines.len() >= count).then_some(lines)
     })
     .await
-}
-
-#[tokio::test]
-async fn every_request_is_one_line_with_its_id() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
-    let service = Service::variant_a().model(&model).env("LOG_LEVEL", "debug").start().await;
-    let requests = [
-        (Method::POST, "/agent/invoke", r#"{"input":"hi"}"#, 200),
-        (Method::POST, "/agent/invoke", "{", 400),
-        (Method::GET, "/agent/invoke", "", 405),
-        (Method::GET, "/nowhere", "", 404),
-        (Method::GET, "/health/live", "", 200),
-        (Method::GET, "/health/ready", "", 200),
-        (Method::GET, "/metrics", "", 200),
-    ];
-    for (n, (method, path, body, status)) in requests.iter().enumerate() {
-        let id = format!("request-{n}");
-        let request = service.request(method.clone(), path).header("x-request-id", &id).body(*body);
-        let answer = service.send(request).await;
-        assert_eq!((answer.status, answer.header("x-request-id")), (*status, id.as_str()));
-        let line =
-            service.log().entry(&id, |entry| entry["request_id"] == id && entry["status"].is_u64()).await;
-        assert_eq!(line["method"], method.as_str(), "{line}");
-        assert_eq!((&line["path"], &line["status"]), (&json!(path), &json!(status)), "{line}");
-        assert!(line["duration_ms"].is_number(), "{line}");
-        assert_eq!(line["client"], "127.0.0.1", "{line}");
-    }
-    assert_eq!(request_lines(&service, requests.len()).await.len(), requests.len());
-}
-
-#[tokio::test]
-async fn an_id_is_made_when_there_is_none_or_none_that_is_fit() {
-    let model = Model::openai().await;
-    let service = Service::variant_a().model(&model).start().await;
-    let mut ids = BTreeSet::new();
-    let unfit = ["", "a b", "a\"b", "{}", "../x", &"x".repeat(129)];
-    for theirs in [None].into_iter().chain(unfit.into_iter().map(Some)) {
-        let request = service.request(Method::GET, "/nowhere");
-        let request = theirs.into_iter().fold(request, |request, id| request.header("x-request-id", id));
-        let answer = service.send(request).await;
-        let id = answer.header("x-request-id").to_owned();
-        assert!(id.len() >= 16 && theirs != Some(id.as_str()), "{theirs:?}: {id}");
-        service.log().entry("the line of the request", |entry| entry["request_id"] == id).await;
-        ids.insert(id);
-    }
-    assert_eq!(ids.len(), 7, "every id is another: {ids:?}");
 }
 
 #[tokio::test]
@@ -153,50 +104,6 @@ async fn nobody_can_forge_a_line_of_the_log() {
             assert!(service.log().entries().iter().all(|entry| entry.get("forged").is_none()));
         }
     }
-}
-
-#[tokio::test]
-async fn probes_and_scrapes_that_go_well_are_not_worth_a_line() {
-    let model = Model::openai().await;
-    let service = Service::variant_a().model(&model).start().await;
-    for _ in 0..3 {
-        service.live().await;
-        service.ready().await;
-        service.get("/metrics").await;
-    }
-    service.get("/nowhere").await;
-    service.log().entry("the one line", |entry| entry["path"] == "/nowhere").await;
-    assert_eq!(request_lines(&service, 1).await.len(), 1, "{}", service.log());
-}
-
-#[tokio::test]
-async fn many_requests_at_once_have_each_their_own_line() {
-    let model = Model::openai().await;
-    model.obeys();
-    let service = Service::variant_a().model(&model).env("LOG_LEVEL", "debug").start().await;
-    let tasks: Vec<_> = (0..20)
-        .map(|n| {
-            let caller = service.caller();
-            Task::begin(async move {
-                let body = json!({ "input": order("calculate", &json!({ "expression": "1 / 0" })) });
-                let request =
-                    caller.request(Method::POST, "/agent/invoke").header("x-request-id", format!("r-{n}"));
-                caller.send(request.body(body.to_string())).await.status
-            })
-        })
-        .collect();
-    for task in tasks {
-        assert_eq!(task.ended().await, 200);
-    }
-    let ids = |lines: Vec<Value>| -> BTreeSet<String> {
-        lines.iter().map(|line| line["request_id"].as_str().unwrap_or_default().to_owned()).collect()
-    };
-    let expected: BTreeSet<_> = (0..20).map(|n| format!("r-{n}")).collect();
-    let lines = request_lines(&service, 20).await;
-    assert_eq!(lines.len(), 20);
-    assert_eq!(ids(lines), expected);
-    let of_tools = service.log().entries().into_iter().filter(|entry| entry["tool"] == "calculate");
-    assert_eq!(ids(of_tools.collect()), expected);
 }
 
 #[tokio::test]

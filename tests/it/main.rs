@@ -12,7 +12,6 @@ mod bulkheads;
 mod bull_board;
 mod bullmq;
 mod bullmq_features;
-mod bullmq_operators;
 mod chat;
 mod code_mode;
 mod command_line;

@@ -1,6 +1,7 @@
-//! Tools that loop, trap, devour and lie: each is an answer to the model, and nobody else notices.
+//! Tools that loop, trap, devour and lie: each is an answer to the model, and nobody else notices. What the
+//! sandbox does about each is tested in `host/tool-host`.
 
-use acceptance::{Component, Model, Service, Task, asks_for_all, order};
+use acceptance::{Component, Model, Service, Task, order};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -57,17 +58,6 @@ fn check(result: &Value, (tool, arguments, outcome, told): &Behaviour) {
 }
 
 #[tokio::test]
-async fn every_misbehaviour_is_an_answer_to_the_model() {
-    let model = Model::openai().await;
-    let service = start(&model).await;
-    for behaviour in behaviours() {
-        let result = service.result_of(&order(behaviour.0, &behaviour.1)).await;
-        check(&result, &behaviour);
-    }
-    assert_eq!(service.result_of(&order("count_calls", &json!({}))).await["output"], r#"{"calls":1}"#);
-}
-
-#[tokio::test]
 async fn a_tool_that_watches_for_its_cancellation_ends_by_its_deadline() {
     let model = Model::openai().await;
     let service = start(&model).await;
@@ -102,36 +92,13 @@ async fn check_health(service: &Service, n: u64) {
 }
 
 #[tokio::test]
-async fn ten_tools_that_loop_at_once_keep_nobody_from_being_served() {
-    let model = Model::openai().await;
-    let service = start(&model).await;
-    let mut hogs: Vec<_> = (0..10)
-        .map(|_| {
-            let caller = service.caller();
-            Task::begin(async move { caller.result_of(&order("loop_forever", &json!({}))).await })
-        })
-        .collect();
-    model.was_asked(10).await;
-    let mut answered = 0;
-    while !hogs.iter_mut().all(Task::has_ended) {
-        assert_eq!(service.live().await.status, 200);
-        check_health(&service, answered).await;
-        answered += 1;
-    }
-    assert!(answered > 0);
-    for hog in hogs {
-        assert_eq!(hog.ended().await["toolCalls"][0]["outcome"], "timed_out");
-    }
-}
-
-#[tokio::test]
 async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
     let model = Model::openai().await;
     model.obeys();
     let service = Service::variant_a()
         .model(&model)
         .tool(Component::misbehaving("misbehaving"))
-        .env("TOOL_TIMEOUT_MS", "5000")
+        .env("TOOL_TIMEOUT_MS", "2000")
         .env("TOOL_COMPONENT_CONCURRENCY", "1")
         .start()
         .await;
@@ -146,53 +113,6 @@ async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
         check_health(&service, n).await;
     }
     assert_eq!(hog.ended().await["toolCalls"][0]["outcome"], "timed_out");
-}
-
-#[tokio::test]
-async fn good_and_bad_calls_in_one_reply_are_answered_each_for_itself() {
-    let model = Model::anthropic().await;
-    model.plays(asks_for_all([
-        ("trap", json!({})),
-        ("calculate", json!({ "expression": "6 * 7" })),
-        ("loop_past_its_timeout", json!({})),
-        ("echo", json!({ "value": null })),
-    ]));
-    model.says("done");
-    let service =
-        Service::variant_a().model(&model).tool(Component::misbehaving("misbehaving")).start().await;
-    let result = service.result_of("all at once").await;
-    let outcomes: Vec<_> =
-        result["toolCalls"].as_array().unwrap().iter().map(|call| call["outcome"].clone()).collect();
-    assert_eq!(outcomes, ["trapped", "ok", "timed_out", "ok"]);
-}
-
-#[tokio::test]
-async fn a_tool_learns_the_id_of_its_request_and_how_long_it_may_take() {
-    let model = Model::openai().await;
-    let service = start(&model).await;
-    let body = json!({ "input": order("look_around", &json!({})) }).to_string();
-    let request = service.request(reqwest::Method::POST, "/agent/invoke").header("x-request-id", "req-7");
-    let result = service.send(request.body(body)).await.json()["result"].take();
-    let around: Value = serde_json::from_str(result["output"].as_str().unwrap()).unwrap();
-    assert_eq!((&around["request_id"], &around["cancelled"]), (&json!("req-7"), &json!(false)));
-    assert!((1..=1000).contains(&around["remaining_ms"].as_u64().unwrap()), "{around}");
-    let line = service.log().entry("the tool's own line", |entry| entry["message"] == "looked around").await;
-    assert_eq!(line["request_id"], "req-7", "{line}");
-}
-
-#[tokio::test]
-async fn a_tool_that_floods_the_log_is_cut_off() {
-    let model = Model::openai().await;
-    let service = start(&model).await;
-    let flood = json!({ "lines": 500, "bytes": 5000 });
-    assert_eq!(service.result_of(&order("flood_log", &flood)).await["toolCalls"][0]["outcome"], "ok");
-    // Behind the lines of its tool.
-    service.log().entry("the line of the request", |entry| entry["path"] == "/agent/invoke").await;
-    let entries = service.log().entries();
-    let flood = entries.iter().filter(|entry| entry.to_string().contains("flood flood"));
-    let lengths: Vec<_> = flood.map(|entry| entry.to_string().len()).collect();
-    assert_eq!(lengths.len(), 100);
-    assert!(lengths.iter().all(|length| *length < 2000), "{lengths:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acceptance::{Builder, Ended, Model, Postgres, Redis, Service, Token, eventually, says};
+use acceptance::{Builder, Ended, Model, Postgres, Service, Token, eventually, says};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -92,58 +92,6 @@ async fn old_ended_jobs_and_runs_go_once_unended_ones_stay_and_the_dropped_are_a
         assert!(value(service, "agent_retention_failed_sweeps_total", "runs").await < 0.5);
         assert!(value(service, "agent_retention_last_sweep_timestamp_seconds", "runs").await > 1.5e9);
     }
-}
-
-#[tokio::test]
-async fn a_job_that_redis_has_dropped_is_answered_from_its_run_to_its_owner_alone() {
-    let (redis, model) = (Redis::start().await, Model::openai().await);
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42").says("another");
-    let builder = Service::variant_b().model(&model).redis(&redis).env("RATE_LIMIT_IP", "100000");
-    let service = builder.start().await;
-    // Premium users may ask more often.
-    let user = |id: &str| service.user(Token::of(id).premium());
-    let (owner, stranger) = (user("owner"), user("stranger"));
-    let id = owner.job_for("six times seven").await;
-    let before = owner.ended_job(&id).await;
-    // The record is written behind the end.
-    let client = redis::Client::open(redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
-    let job = eventually("the job to be answered from its run", async || {
-        let answer = owner.job(&id).await;
-        (answer.status == 200).then(|| answer.json())
-    })
-    .await;
-    assert_eq!((&job["jobId"], &job["status"]), (&before["jobId"], &before["status"]), "{job:#}");
-    assert_eq!(job["result"], before["result"], "the result is the same");
-    assert_eq!(stranger.job(&id).await.status, 404);
-    assert_eq!(owner.job("no-such-job").await.status, 404);
-    assert_eq!((owner.cancel(&id).await.status, stranger.cancel(&id).await.status), (409, 404));
-    // Redis counts its ids from 1 again: each owner sees their own.
-    let again = stranger.job_for("something else").await;
-    assert_eq!(again, id);
-    assert_eq!(stranger.ended_job(&again).await["result"]["output"], "another");
-    assert_eq!(owner.job(&id).await.json()["result"], before["result"]);
-}
-
-#[tokio::test]
-async fn a_database_that_is_dead_is_a_failed_sweep_and_nothing_worse() {
-    let mut postgres = Postgres::start().await;
-    let model = Model::openai().await;
-    postgres.pause().await;
-    let service = Service::variant_b().model(&model).postgres(&postgres).before_tools().start().await;
-    for what in ["jobs", "runs", "conversations", "tool_audit"] {
-        eventually("a failed sweep to be counted", async || {
-            (value(&service, "agent_retention_failed_sweeps_total", what).await > 0.5).then_some(())
-        })
-        .await;
-    }
-    let entry = service.log().line_with(&["a sweep failed", "\"what\":\"runs\""]).await;
-    assert!(entry.contains("warn") || entry.contains("WARN"), "{entry}");
-    assert!(!entry.contains("hunter2"), "{entry}");
-    postgres.resume().await;
-    let is_ready = async || (service.readiness().await.status == 200).then_some(());
-    eventually("the service that was never restarted to be ready", is_ready).await;
 }
 
 /// A folder with the database of a service that has answered two users.

@@ -1,10 +1,9 @@
 //! How the service stops: nothing that was begun is lost, and nothing new is begun.
 
 use acceptance::{
-    Caller, Component, Model, ReservedPort, Service, Signal, Socket, Task, asks_for, eventually, order, says,
+    Caller, Component, Model, ReservedPort, Service, Signal, Socket, Task, asks_for, eventually, says,
 };
 use serde_json::json;
-use tokio::net::TcpStream;
 
 /// A request that waits for its model.
 fn begin(service: &Service, input: &'static str) -> Task<(u16, String)> {
@@ -13,14 +12,6 @@ fn begin(service: &Service, input: &'static str) -> Task<(u16, String)> {
         let answer = caller.invoke(input).await;
         (answer.status, answer.json()["result"]["output"].as_str().unwrap_or_default().to_owned())
     })
-}
-
-/// Waits until nobody accepts connections any more.
-async fn wait_until_refused(service: &Service) {
-    eventually("connections to be refused", async || {
-        TcpStream::connect(service.address()).await.is_err().then_some(())
-    })
-    .await;
 }
 
 async fn check_graceful_stop(signal: Signal) {
@@ -36,7 +27,7 @@ async fn check_graceful_stop(signal: Signal) {
     model.was_asked(2).await;
 
     service.signal(signal);
-    wait_until_refused(&service).await;
+    service.refuses_connections().await;
     gate.open();
     assert_eq!(one.ended().await, (200, "the first".to_owned()));
     second.open();
@@ -71,21 +62,8 @@ async fn while_it_drains_the_service_is_live_but_not_ready_and_still_serves() {
     assert_eq!(newcomer.live().await.body, r#"{"status":"ok"}"#);
     assert_eq!(newcomer.result_of("hi").await["output"], "hello");
     assert_eq!(newcomer.ready().await.status, 503);
-    wait_until_refused(&service).await;
+    service.refuses_connections().await;
     assert_eq!(service.ended().await.code, Some(0));
-}
-
-#[tokio::test]
-async fn connections_that_are_idle_do_not_hold_the_stop_up() {
-    let model = Model::openai().await;
-    let mut service = Service::variant_a().model(&model).start().await;
-    // One that is kept alive by its client, and one that has never said anything.
-    service.live().await;
-    let silent = Socket::connect(service.address()).await;
-    service.live().await;
-    service.signal(Signal::TERM);
-    assert_eq!(service.ended().await.code, Some(0));
-    drop(silent);
 }
 
 #[tokio::test]
@@ -101,25 +79,6 @@ async fn a_body_that_does_not_come_holds_the_stop_up_no_longer_than_its_time_lim
     assert_eq!(service.ended().await.code, Some(0));
 }
 
-#[tokio::test]
-async fn a_connection_with_a_request_in_flight_is_closed_after_its_answer() {
-    let model = Model::openai().await;
-    let gate = model.holds(says("hello"));
-    let mut service = Service::variant_a().model(&model).start().await;
-    let mut socket = Socket::connect(service.address()).await;
-    let body = r#"{"input":"hi"}"#;
-    let head =
-        format!("POST /agent/invoke HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
-    socket.send(format!("{head}{body}")).await;
-    model.was_asked(1).await;
-    service.signal(Signal::TERM);
-    wait_until_refused(&service).await;
-    gate.open();
-    let answer = socket.read_to_end().await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("connection: close"), "{answer}");
-    assert_eq!(service.ended().await.code, Some(0));
-}
-
 async fn check_second_signal(first: Signal, second: Signal) {
     let model = Model::openai().await;
     model.hangs();
@@ -131,7 +90,7 @@ async fn check_second_signal(first: Signal, second: Signal) {
     });
     model.was_asked(1).await;
     service.signal(first);
-    wait_until_refused(&service).await;
+    service.refuses_connections().await;
     service.signal(second);
     assert_eq!(service.ended().await.code, Some(1));
     assert!(request.ended().await.is_err(), "the request was cut off");
@@ -157,25 +116,6 @@ async fn a_signal_while_the_tools_are_loaded_ends_it() {
 }
 
 #[tokio::test]
-async fn a_tool_that_loops_holds_the_stop_up_no_longer_than_its_time_limit() {
-    let model = Model::openai().await;
-    model.obeys();
-    let mut service = Service::variant_a()
-        .model(&model)
-        .tools([Component::misbehaving("misbehaving")])
-        .env("TOOL_TIMEOUT_MS", "1000")
-        .start()
-        .await;
-    let caller = service.caller();
-    let call = order("loop_forever", &json!({}));
-    let run = Task::begin(async move { caller.result_of(&call).await });
-    model.was_asked(1).await;
-    service.signal(Signal::TERM);
-    assert_eq!(run.ended().await["toolCalls"][0]["outcome"], "timed_out");
-    assert_eq!(service.ended().await.code, Some(0));
-}
-
-#[tokio::test]
 async fn the_stores_are_closed_when_the_service_stops() {
     let model = Model::openai().await;
     let builder = Service::variant_a().model(&model);
@@ -187,16 +127,4 @@ async fn the_stores_are_closed_when_the_service_stops() {
     assert_eq!(service.ended().await.code, Some(0));
     // SQLite folds its write-ahead log into the file and removes it when the last connection is closed.
     assert!(file.is_file() && !home.path().join("agent.db-wal").exists());
-}
-
-#[tokio::test]
-async fn a_service_that_was_killed_starts_again() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
-    let mut service = Service::variant_a().model(&model).start().await;
-    service.signal(Signal::KILL);
-    assert_eq!(service.ended().await.code, None);
-    let port = service.address().port().to_string();
-    let again = Service::variant_a().model(&model).env("PORT", port).start().await;
-    assert_eq!(again.result_of("hi").await["output"], "hello");
 }

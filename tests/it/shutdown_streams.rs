@@ -4,7 +4,6 @@
 use acceptance::{Model, Service, Signal, Token, User, asks_for, eventually, says};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::json;
-use tokio::net::TcpStream;
 
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
@@ -26,13 +25,6 @@ async fn read_until(stream: &mut Response, text: &str) -> String {
     read
 }
 
-async fn wait_until_refused(service: &Service) {
-    eventually("connections to be refused", async || {
-        TcpStream::connect(service.address()).await.is_err().then_some(())
-    })
-    .await;
-}
-
 async fn wait_until_stopping(service: &Service) {
     eventually("readiness to be denied", async || (service.get("/ready").await.status == 503).then_some(()))
         .await;
@@ -49,7 +41,7 @@ async fn streams_of_openais_clients_go_on_to_their_end() {
         let mut stream = streamed(&user, path).send().await.unwrap();
         model.was_asked(1).await;
         service.signal(Signal::TERM);
-        wait_until_refused(&service).await;
+        service.refuses_connections().await;
         gate.open();
         let rest = read_until(&mut stream, "[DONE]").await;
         assert!(rest.contains("It is 42.") && !rest.contains("stopping"), "{path}: {rest}");
@@ -67,7 +59,7 @@ async fn a_stream_of_variant_a_without_a_store_goes_on_to_its_end() {
     stream.next_named("run.started").await;
     model.was_asked(1).await;
     service.signal(Signal::TERM);
-    wait_until_refused(&service).await;
+    service.refuses_connections().await;
     gate.open();
     assert_eq!(stream.next_named("run.ended").await.data["result"]["output"], "forty two");
     assert_eq!(service.ended().await.code, Some(0));

@@ -57,45 +57,6 @@ async fn a_stream_of_variant_a_is_the_run_and_ends_with_the_plain_answer() {
 }
 
 #[tokio::test]
-async fn a_plain_answer_is_what_it_was_and_asks_the_model_without_a_stream() {
-    let model = Model::openai().await;
-    model.says("hello").says("hello");
-    let service = Service::variant_a().model(&model).start().await;
-    service.result_of("hi").await;
-    let any = service.request(Method::POST, "/agent/invoke").header("accept", "*/*");
-    let answer = service.send(any.body(r#"{"input":"hi"}"#)).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json; charset=utf-8"));
-    assert!(model.calls().iter().all(|call| call.body.get("stream").is_none()));
-}
-
-#[tokio::test]
-async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
-    let model = Model::openai().await;
-    let gate = model.holds(says("done"));
-    let service = Service::both_variants()
-        .model(&model)
-        .env("MAX_CONCURRENT_AGENTS", "1")
-        .env("ADMISSION_WAIT_MS", "50")
-        .start()
-        .await;
-    let user = service.user(Token::of("u"));
-    let first = user.stream("hi").await;
-    model.was_asked(1).await;
-    let streamed = |body: &'static str| {
-        user.request(Method::POST, "/api/agent").header("accept", "text/event-stream").body(body)
-    };
-    let busy = user.send(streamed(r#"{"query":"another"}"#)).await;
-    assert_eq!((busy.status, busy.body.as_str()), (503, r#"{"error":"Service temporarily unavailable"}"#));
-    assert_eq!(user.send(streamed(r#"{"query":""}"#)).await.status, 400);
-    let request = service.request(Method::POST, "/agent/invoke").header("accept", "text/event-stream");
-    let answer = service.send(request.body(r#"{"input":"hi"}"#)).await;
-    assert_eq!((answer.status, answer.body.as_str()), (500, r#"{"error":"Internal server error"}"#));
-    gate.open();
-    let mut first = first;
-    assert_eq!(first.next_named("run.ended").await.data["output"], "done");
-}
-
-#[tokio::test]
 async fn a_stream_of_variant_b_is_its_users_and_the_result_is_kept() {
     let model = Model::openai().await;
     calculates(&model);
@@ -149,22 +110,6 @@ async fn a_job_is_followed_from_before_it_begins() {
     let by_run = user.follow(&format!("runs/{}", ended["result"]["id"].as_str().unwrap()), None).await;
     let mut by_run = by_run;
     assert_eq!(by_run.rest().await.last(), rest.last());
-}
-
-#[tokio::test]
-async fn a_failure_after_the_first_event_is_the_last_event() {
-    let model = Model::openai().await;
-    model.answers(401, &[], r#"{"error":{"message":"no key"}}"#);
-    let service = Service::variant_b().model(&model).start().await;
-    let user = service.user(Token::of("u"));
-    let events = user.stream("hi").await.rest().await;
-    assert_eq!(names(&events), ["0 run.started", "1 run.failed"]);
-    let expected = json!({ "status": 500, "body": { "error": "Internal server error" } });
-    assert_eq!(events[1].data, expected);
-    let run = format!("runs/{}", events[0].data["runId"].as_str().unwrap());
-    let again = user.follow(&run, None).await.rest().await;
-    assert_eq!(again, events, "the record says the same");
-    assert_eq!(user.send(user.following(&run, Some("1"))).await.status, 204, "nothing follows");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use acceptance::{Component, Ended, Model, Service};
@@ -192,63 +192,4 @@ async fn a_second_start_compiles_nothing() {
     let digest = Component::shipped("calculator").digest().replace(':', "-");
     assert!(first.len() == 1 && first.keys().all(|file| file.starts_with(&digest)), "{first:?}");
     assert_eq!(list().await, first);
-}
-
-#[tokio::test]
-async fn a_compiled_tool_that_is_damaged_is_compiled_again() {
-    let home = tempfile::tempdir().unwrap();
-    let cache = home.path().join("cache");
-    let list = async || {
-        let builder = Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", &cache);
-        builder.run().await
-    };
-    assert_eq!(list().await.code, Some(0));
-    let file = cache.join(files(&cache).keys().next().unwrap());
-    let whole = fs::read(&file).unwrap();
-    let mut damaged = whole.clone();
-    damaged[whole.len() / 2] ^= 1;
-    for content in [&whole[..whole.len() / 2], &damaged, b""] {
-        fs::write(&file, content).unwrap();
-        let ended = list().await;
-        assert!(ended.code == Some(0) && ended.stdout.starts_with("calculate\n"), "{ended:?}");
-        assert_eq!(fs::read(&file).unwrap(), whole);
-    }
-}
-
-#[tokio::test]
-async fn a_compile_cache_that_cannot_be_used_is_said_and_done_without() {
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("file");
-    fs::write(&file, "").unwrap();
-    // Below a file not even root can make a folder.
-    let builder =
-        Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", file.join("below"));
-    let ended = builder.run().await;
-    assert!(ended.code == Some(0) && ended.stdout.starts_with("calculate\n"), "{ended:?}");
-    assert!(ended.stderr.contains("TOOLS_CACHE_DIR"), "{}", ended.stderr);
-}
-
-#[tokio::test]
-async fn a_compile_cache_that_others_can_write_is_not_used() {
-    let cache = tempfile::tempdir().unwrap();
-    fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let ended =
-        Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", cache.path()).run().await;
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("others can write it"), "{}", ended.stderr);
-    assert_eq!(files(cache.path()).len(), 0);
-}
-
-#[tokio::test]
-async fn without_a_variable_compiled_tools_go_where_the_platform_keeps_caches() {
-    let home = tempfile::tempdir().unwrap();
-    let list = async |variable: &str, folder: &Path| {
-        let builder = Service::command(&["tools"]).tools(["calculator"]).without_env("TOOLS_CACHE_DIR");
-        let ended = builder.env(variable, folder).run().await;
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-    };
-    list("XDG_CACHE_HOME", &home.path().join("xdg")).await;
-    assert_eq!(files(&home.path().join("xdg/agent-host")).len(), 1);
-    list("HOME", &home.path().join("home")).await;
-    assert_eq!(files(&home.path().join("home/.cache/agent-host")).len(), 1);
 }

@@ -1,5 +1,6 @@
 //! The tools folder while the service runs: what is in it serves, what cannot serve is named, and what is
-//! replaced is replaced for good without a request that fails.
+//! replaced is replaced for good without a request that fails. Which file is refused why, and who has a name
+//! that two files claim, is tested in `host/tool-host`.
 
 use std::fs;
 
@@ -57,61 +58,6 @@ async fn files_that_are_no_tools_are_named_everywhere_and_the_others_serve() {
     assert_eq!(metrics.values_of("agent_tool_component_faults", "file").len(), broken().len());
 }
 
-#[tokio::test]
-async fn what_is_no_file_at_all_is_named_and_holds_nobody_up() {
-    let model = Model::openai().await;
-    let builder = Service::variant_a().model(&model);
-    let folder = builder.home().join("tools");
-    fs::create_dir(folder.join("folder.wasm")).unwrap();
-    std::os::unix::fs::symlink("nowhere", folder.join("dangling.wasm")).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.wasm")).status();
-    assert!(made.unwrap().success());
-    let service = builder.start().await;
-    let failed = service.ready().await.json()["tools"]["failed"].take();
-    let files: Vec<_> = failed.as_array().unwrap().iter().map(|fault| fault["file"].clone()).collect();
-    assert_eq!(files, ["dangling.wasm", "folder.wasm", "pipe.wasm"], "{failed:#}");
-    let metrics = service.metrics().await;
-    let loaded = [("tool", "calculate"), ("component", "calculator")];
-    assert_eq!(metrics.value("agent_tool_loaded_info", &loaded), Some(1.0));
-}
-
-#[tokio::test]
-async fn a_tool_that_is_described_but_not_there_is_an_answer_to_the_model() {
-    let model = Model::openai().await;
-    model.obeys();
-    let lies = Component::misbehaving("describe-lies");
-    let service = Service::variant_a().model(&model).tools([lies]).start().await;
-    let result = service.result_of(&order("promise", &json!({}))).await;
-    assert_eq!(result["toolCalls"][0]["outcome"], "failed", "{result:#}");
-}
-
-#[tokio::test]
-async fn of_two_files_with_one_tool_name_the_first_serves_and_the_error_names_both() {
-    let model = Model::openai().await;
-    model.obeys();
-    let copy = Component::shipped("calculator").named("abacus");
-    let service = Service::variant_a().model(&model).tool(copy).tool("text-stats").start().await;
-    let failed = service.ready().await.json()["tools"]["failed"].take();
-    let clash = |file: &str, other: &str| {
-        let error = format!(
-            r#"offers the tool "calculate", and so does {other}.wasm: rename the tool in one of the two or remove one"#
-        );
-        json!({ "file": format!("{file}.wasm"), "error": error })
-    };
-    assert_eq!(failed, json!([clash("calculator", "abacus")]));
-    service.result_of(&order("text_stats", &json!({ "text": "hi" }))).await;
-    assert_eq!(model.calls()[0].tools(), ["calculate", "text_stats"]);
-    assert!(serving(&service).await.starts_with("abacus@"));
-    // As soon as one of them is gone the other serves.
-    fs::remove_file(service.tools_folder().join("abacus.wasm")).unwrap();
-    eventually("the clash to be over", async || {
-        service.ready().await.json().get("tools").is_none().then_some(())
-    })
-    .await;
-    let result = service.result_of(&order("calculate", &json!({ "expression": "1 + 1" }))).await;
-    assert_eq!(result["toolCalls"][0]["outcome"], "ok");
-}
-
 /// Which component answers now.
 async fn serving(service: &Service) -> String {
     let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
@@ -144,29 +90,6 @@ async fn a_tool_put_in_replaced_and_removed_takes_effect_while_the_service_runs(
 
     fs::remove_file(service.tools_folder().join(next.file())).unwrap();
     eventually("the tool to be gone", async || (outcome().await == "unknown_tool").then_some(())).await;
-}
-
-#[tokio::test]
-async fn a_replacement_that_is_broken_leaves_the_running_version_alone() {
-    let model = Model::openai().await;
-    model.obeys();
-    let service = Service::variant_a().model(&model).start().await;
-    let calculator = Component::shipped("calculator");
-    for (broken, reason) in broken() {
-        service.put(&broken.named("calculator"));
-        let named = async || {
-            let report = service.ready().await.json();
-            let error = report["tools"]["failed"][0]["error"].as_str().unwrap_or_default().to_owned();
-            error.contains(reason).then_some(())
-        };
-        eventually(&format!("the fault {reason:?}"), named).await;
-        assert_eq!(serving(&service).await, calculator.id());
-    }
-    let next = calculator.revision(1);
-    service.put(&next);
-    wait_until_serving(&service, &next).await;
-    let report = service.ready().await;
-    assert_eq!(report.json().get("tools"), None, "{report}");
 }
 
 #[tokio::test]
@@ -321,20 +244,4 @@ async fn a_tool_behind_a_symbolic_link_is_replaced_with_the_link() {
     assert_eq!(serving(&service).await, first.id());
     release("..second", &second);
     wait_until_serving(&service, &second).await;
-}
-
-#[tokio::test]
-async fn a_tools_folder_that_goes_away_takes_no_tool_with_it() {
-    let model = Model::openai().await;
-    model.obeys();
-    let service = Service::variant_a().model(&model).start().await;
-    let folder = service.tools_folder();
-    let aside = folder.with_file_name("aside");
-    fs::rename(&folder, &aside).unwrap();
-    eventually("the fault", async || service.ready().await.json().get("tools").map(|_| ())).await;
-    assert_eq!(serving(&service).await, Component::shipped("calculator").id());
-    fs::rename(&aside, &folder).unwrap();
-    let next = Component::shipped("calculator").revision(1);
-    service.put(&next);
-    wait_until_serving(&service, &next).await;
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Once;
 
-use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -93,12 +92,6 @@ impl Caller {
     pub async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
         self.send(request.body(body)).await
-    }
-
-    /// A `POST` request whose length is not announced.
-    pub async fn post_chunked(&self, path: &str, chunks: Vec<Bytes>) -> Answer {
-        let chunks = futures::stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>));
-        self.post(path, reqwest::Body::wrap_stream(chunks)).await
     }
 
     /// Any request, to be completed and [sent](Self::send).

@@ -83,7 +83,7 @@ impl Component {
     /// A component of many functions that do nothing sensible and take a while to compile. It is no tool: it
     /// is refused when it has been compiled.
     pub fn slow_to_compile(name: &str) -> Self {
-        const FUNCTIONS: u32 = 400;
+        const FUNCTIONS: u32 = 150;
         let mut body = vec![0]; // no locals
         body.extend([0x20, 0]); // local.get 0
         for n in 0..2_000_u32 {

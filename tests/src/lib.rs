@@ -51,7 +51,7 @@ pub use component::Component;
 pub use events::{Events, Sent};
 pub use exposition::Exposition;
 pub use log::Log;
-pub use model::{Gate, Model, Play, Protocol, Request, asks_for, asks_for_all, order, says};
+pub use model::{Gate, Model, Play, Request, asks_for, asks_for_all, order, says};
 pub use peer::{Peer, PeerServer, PeerWorker};
 pub use process::{Ended, Process, Signal};
 pub use random::Random;

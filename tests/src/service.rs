@@ -137,6 +137,12 @@ impl Service {
         self.process.signal(signal);
     }
 
+    /// Waits until nobody accepts connections at its address any more.
+    pub async fn refuses_connections(&self) {
+        let refused = async || TcpStream::connect(self.address).await.is_err().then_some(());
+        eventually("connections to be refused", refused).await;
+    }
+
     /// Waits until it has ended.
     pub async fn ended(&mut self) -> Ended {
         self.process.ended().await

@@ -5,7 +5,6 @@
 //! - [`ports`]: one trait and its error per file: what a run and its service need from the outside.
 //! - [`journal_format`]: the stored form of an event, with its version.
 //! - [`chosen_tools`]: the tools that a caller chose, as a tool set of its own.
-//! - [`progress`]: the reports of one tool call on their way to whoever watches it.
 //! - [`circuit_breaker`]: a circuit breaker as a value, and one that many calls pass through.
 //! - [`backoff`]: the pauses between tries, for the whole workspace.
 //! - [`event_stream`]: server-sent events, read.
@@ -26,7 +25,6 @@ pub mod event_stream;
 pub mod journal_format;
 pub mod nearest_word;
 pub mod ports;
-pub mod progress;
 pub mod secret;
 pub mod terminal_text;
 #[cfg(any(test, feature = "testing"))]

@@ -10,6 +10,11 @@
 //!
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
 
+#![cfg_attr(
+    not(all(feature = "lambda", feature = "mcp")),
+    allow(dead_code, unused_imports, reason = "used by what this binary is built without")
+)]
+
 pub mod cli;
 pub mod composition;
 pub mod config;

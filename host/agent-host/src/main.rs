@@ -31,7 +31,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let _flushed = FlushLog;
     match cli::run_alone(arguments) {
         Ok(exit) => Ok(exit),
-        Err(arguments) => program::run("agent-host", |guests| cli::run(arguments, guests)),
+        Err(arguments) => program::run("agent-host", cli::run(arguments)),
     }
 }
 

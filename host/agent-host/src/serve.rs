@@ -19,6 +19,7 @@ mod connection;
 mod connection_errors;
 mod connections;
 mod http2;
+#[cfg(feature = "lambda")]
 pub mod lambda;
 mod termination_signal;
 #[cfg(test)]

@@ -8,7 +8,6 @@ use clap::Args;
 use host_setup::output::{plain, print};
 use host_setup::program::Exit;
 use serde_json::{Map, Value, json};
-use tokio::runtime::Handle;
 use tool_host::{Inspection, Need, PolicyFile, ToolListing};
 use tool_kit::expectation;
 use tool_kit::finding::{self, Finding, Weight};
@@ -37,8 +36,8 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let setup = Setup::new(guest_runtime)?;
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
+    let setup = Setup::new()?;
     let file = ComponentFile::find(&arguments.component, &setup.config.folder)?;
     let policy = arguments.policy.clone().map_or(PolicyFile::None, PolicyFile::At);
     let inspection = file.inspect(&policy);

@@ -15,7 +15,8 @@ use host_setup::settings::{ProcessEnv, Tools};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tool_build::{Built, Placed, Progress as _, Project};
-use tool_host::{Precompiler, signing};
+use tool_host::Precompiler;
+use tool_policy::signature::SigningKey;
 
 use crate::build::{Terminal, as_json, size, surroundings};
 use crate::sign;
@@ -84,7 +85,7 @@ enum Begun {
 /// Where components go.
 struct Swap<'a> {
     into: &'a Path,
-    key: Option<&'a signing::Key>,
+    key: Option<&'a SigningKey>,
     /// Compiles into the cache that the host beside this reads; absent where there is none.
     precompiler: Option<&'a Precompiler>,
     /// Whether a program reads what became of each build.

@@ -8,7 +8,6 @@ use clap::Args;
 use host_setup::output::{describe_tool, plain, print};
 use host_setup::program::Exit;
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 use tool_host::{ComponentKind, Inspection, Need, PolicyFile, ToolListing};
 
 use crate::isolated::{ComponentFile, Grants, Isolated, Setup, granting, policy_file};
@@ -34,8 +33,8 @@ struct Looked {
     tools: Vec<ToolListing>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let setup = Setup::new(guest_runtime)?;
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
+    let setup = Setup::new()?;
     let file = ComponentFile::find(&arguments.component, &setup.config.folder)?;
     let policy = policy_file(&setup, arguments.policy.as_ref());
     let looked = look(&setup, file, policy).await?;

@@ -24,7 +24,6 @@ use clap_complete::Shell;
 use host_setup::children::Child;
 use host_setup::output::{completions, print};
 use host_setup::program::{self, Exit, VERSION};
-use tokio::runtime::Handle;
 
 /// Makes, builds, tests, signs and publishes tools for agent-host, in Rust, Python and JavaScript.
 #[derive(Debug, Parser)]
@@ -109,23 +108,23 @@ fn main() -> ExitCode {
     let exit = match command {
         // Alone in its process.
         Command::Child(child) => Ok(child.run()),
-        command => program::run("agent-tool", |guests| run(command, json, guests)),
+        command => program::run("agent-tool", run(command, json)),
     };
     program::exit_code("agent-tool", json, exit)
 }
 
-async fn run(command: Command, json: bool, guests: Handle) -> anyhow::Result<Exit> {
+async fn run(command: Command, json: bool) -> anyhow::Result<Exit> {
     match command {
         Command::New(arguments) => new::run(&arguments, json),
         Command::Build(arguments) => build::run(&arguments, json),
         Command::Dev(arguments) => dev::run(&arguments, json),
-        Command::Test(arguments) => test::run(&arguments, json, guests).await,
-        Command::Check(arguments) => check::run(&arguments, json, guests).await,
-        Command::Inspect(arguments) => inspect::run(&arguments, json, guests).await,
+        Command::Test(arguments) => test::run(&arguments, json).await,
+        Command::Check(arguments) => check::run(&arguments, json).await,
+        Command::Inspect(arguments) => inspect::run(&arguments, json).await,
         Command::Key(arguments) => sign::make_key(&arguments, json),
         Command::Sign(arguments) => sign::run(&arguments, json),
         Command::Publish(arguments) => publish::run(&arguments, json).await,
-        Command::Replay(arguments) => replay::run(&arguments, json, guests).await,
+        Command::Replay(arguments) => replay::run(&arguments, json).await,
         Command::Completions { shell } => {
             print(&completions(Arguments::command(), shell)?)?;
             Ok(Exit::Success)

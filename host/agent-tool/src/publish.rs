@@ -97,8 +97,8 @@ fn signature(
     if let Some(file) = &arguments.key {
         let key = sign::read(file)?;
         let name = reference.last_part().to_owned();
-        let signature = key.sign(&name, component).into();
-        return Ok(Some(Signed { name, signature, by: Some(key.public().to_owned()) }));
+        let signature = sign::signature(&key, &name, component).into();
+        return Ok(Some(Signed { name, signature, by: Some(key.public().to_string()) }));
     }
     let Some(name) = stem(&arguments.file) else { return Ok(None) };
     let beside = read_signature_beside(&arguments.file)?;

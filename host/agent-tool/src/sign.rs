@@ -10,7 +10,7 @@ use clap::Args;
 use host_setup::output::{json_line, print};
 use host_setup::program::Exit;
 use serde_json::json;
-use tool_host::signing;
+use tool_policy::signature::{Signed, SigningKey};
 
 /// What to sign.
 #[derive(Debug, Args)]
@@ -45,9 +45,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
 }
 
 /// What a policy names a key by.
-pub(crate) fn describe(key: &signing::Key, json: bool) -> String {
+pub(crate) fn describe(key: &SigningKey, json: bool) -> String {
     if json {
-        json_line(&json!({ "signer": key.public() }))
+        json_line(&json!({ "signer": key.public().to_string() }))
     } else {
         format!("signer = \"{}\"\n", key.public())
     }
@@ -60,7 +60,7 @@ pub(crate) fn make_key(arguments: &KeyArguments, json: bool) -> anyhow::Result<E
 }
 
 /// Signs a component and says where the signature is.
-fn sign(key: &signing::Key, component: &Path) -> anyhow::Result<PathBuf> {
+fn sign(key: &SigningKey, component: &Path) -> anyhow::Result<PathBuf> {
     let name = component.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(name) = name.strip_suffix(".wasm") else {
         bail!("{} is no file of the name NAME.wasm", component.display());
@@ -69,15 +69,20 @@ fn sign(key: &signing::Key, component: &Path) -> anyhow::Result<PathBuf> {
     write(key, component.parent().unwrap_or(Path::new("")), name, &bytes)
 }
 
+/// What belongs into `<name>.wasm.sig`, beside the component of that name.
+pub(crate) fn signature(key: &SigningKey, name: &str, component: &[u8]) -> Vec<u8> {
+    key.sign(&Signed { name, component, manifest: &[] })
+}
+
 /// Writes the signature of the component of that name into a folder.
 pub(crate) fn write(
-    key: &signing::Key,
+    key: &SigningKey,
     folder: &Path,
     name: &str,
     component: &[u8],
 ) -> anyhow::Result<PathBuf> {
     let signature = folder.join(format!("{name}.wasm.sig"));
-    let content = key.sign(name, component);
+    let content = self::signature(key, name, component);
     if fs::read(&signature).is_ok_and(|there| there == content) {
         return Ok(signature);
     }
@@ -89,21 +94,21 @@ pub(crate) fn write(
 }
 
 /// The key in a file.
-pub(crate) fn read(file: &Path) -> anyhow::Result<signing::Key> {
+pub(crate) fn read(file: &Path) -> anyhow::Result<SigningKey> {
     let pem = fs::read_to_string(file)
         .with_context(|| format!("reading the key {}: `agent-tool key FILE` makes one", file.display()))?;
-    signing::Key::from_pem(&pem).with_context(|| format!("reading the key {}", file.display()))
+    SigningKey::from_pem(&pem).with_context(|| format!("reading the key {}", file.display()))
 }
 
 /// The key in a file, or a new one that is written there for its owner alone.
-pub(crate) fn read_or_make(file: &Path) -> anyhow::Result<signing::Key> {
+pub(crate) fn read_or_make(file: &Path) -> anyhow::Result<SigningKey> {
     let mut options = fs::OpenOptions::new();
     let created = options.write(true).create_new(true).mode(0o600).open(file);
     let mut created = match created {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return read(file),
         created => created.with_context(|| format!("writing the key {}", file.display()))?,
     };
-    let (key, pem) = signing::Key::generate()?;
+    let (key, pem) = SigningKey::generate()?;
     created
         .write_all(pem.expose().as_bytes())
         .with_context(|| format!("writing the key {}", file.display()))?;

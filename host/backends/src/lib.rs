@@ -2,16 +2,16 @@
 //!
 //! | port | embedded | real |
 //! |---|---|---|
-//! | `Journal`, `RunStore` | SQLite: [`sql::SqlRuns`]; [`memory::MemoryJournal`] | PostgreSQL: [`sql::SqlRuns`]; MongoDB: [`mongo::MongoRuns`] |
+//! | `Journal`, `RunStore` | SQLite: [`sql::SqlRuns`]; [`memory::MemoryJournal`] | PostgreSQL: [`sql::SqlRuns`]; MongoDB: [`mongo::MongoStore`] |
 //! | `JobQueue` | SQLite: [`sql::SqlQueue`] | PostgreSQL: [`sql::SqlQueue`]; Redis: [`bullmq::BullQueue`] |
-//! | `ConversationStore` | SQLite: [`sql::SqlConversations`] | PostgreSQL: [`sql::SqlConversations`]; MongoDB: [`mongo::MongoConversations`] |
+//! | `ConversationStore` | SQLite: [`sql::SqlConversations`] | PostgreSQL: [`sql::SqlConversations`]; MongoDB: [`mongo::MongoStore`] |
 //! | `ResultCache` | [`memory::MemoryCache`] | [`redis::RedisCache`] |
 //! | `RateWindows` | [`memory::MemoryWindows`] | [`redis::RedisWindows`] |
 //! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; [`redis::RedisKeyValues`] |
 //! | `IdempotencyStore` | SQLite: [`sql::SqlIdempotency`]; [`memory::MemoryIdempotency`] | PostgreSQL: [`sql::SqlIdempotency`]; [`redis::RedisIdempotency`] |
 //! | `ToolVersions` | SQLite: [`sql::SqlToolVersions`] | PostgreSQL: [`sql::SqlToolVersions`] |
 //! | `HttpRecordings` | SQLite: [`sql::SqlHttpRecordings`] | PostgreSQL: [`sql::SqlHttpRecordings`] |
-//! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoRetention`]; Redis: [`bullmq::BullRetention`] |
+//! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoStore`]; Redis: [`bullmq::BullRetention`] |
 //! | `Probe` "database" | SQLite: [`sql::SqlProbe`] | PostgreSQL: [`sql::SqlProbe`] |
 //! | `Probe` "redis" | – | [`redis::RedisProbe`] |
 //!
@@ -22,6 +22,10 @@ use futures::future::BoxFuture;
 pub mod bullmq;
 mod group_commit;
 pub mod memory;
+#[cfg(feature = "mongodb")]
+pub mod mongo;
+#[cfg(not(feature = "mongodb"))]
+#[path = "mongo/not_built_in.rs"]
 pub mod mongo;
 pub mod redis;
 pub mod sql;

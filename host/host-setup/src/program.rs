@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -29,19 +30,25 @@ pub enum Exit {
     Forced,
 }
 
-/// Carries a command out on a runtime of its own, beside another one on which guests go on that take long.
-pub fn run<F>(name: &str, command: impl FnOnce(Handle) -> F) -> anyhow::Result<Exit>
-where
-    F: Future<Output = anyhow::Result<Exit>>,
-{
+/// Where guests go on that take long. Never dropped: those that still run at the end are interrupted with
+/// their threads, not waited for.
+static GUESTS: OnceLock<Runtime> = OnceLock::new();
+
+/// Carries the command of this process out on a runtime of its own, beside the [`guest_runtime`].
+pub fn run(name: &str, command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let guests = runtime("guests", Some(processors.max(LEAST_GUEST_THREADS)))?;
+    GUESTS.get_or_init(|| guests);
     let main = runtime(name, None)?;
-    let exit = main.block_on(command(guests.handle().clone()));
-    // Guests that still run are interrupted with their threads, not waited for.
-    guests.shutdown_background();
+    let exit = main.block_on(command);
     main.shutdown_background();
     exit
+}
+
+/// The runtime on which guests go on that take long: it serves nothing else. In tests, which run no command
+/// of a process, the one they are called on.
+pub(crate) fn guest_runtime() -> Handle {
+    GUESTS.get().map_or_else(Handle::current, |guests| guests.handle().clone())
 }
 
 /// The exit code of what a command came to; what went wrong is said on the standard error.

@@ -64,7 +64,7 @@ pub async fn open(config: &Stores) -> Result<Opened, StoreError> {
     let runs = match (&mongo, &database) {
         (Some(mongo), _) => {
             let (store, writer) = mongo.runs();
-            Some(Runs { store: Arc::new(store), writer })
+            Some(Runs { store, writer })
         }
         (None, Some(database)) => {
             let (store, writer) = SqlRuns::new(database.clone());

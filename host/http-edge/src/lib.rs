@@ -21,14 +21,21 @@
 //! - `server_sent_events/`: runs as server-sent events.
 //! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
 //!   change.
+//! - Cargo features: `console`, `mcp` and `openai` leave out the folders of these names.
 //! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
 //!   share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
 //! store), listening on a socket, reading the environment, spawning tasks.
 
+#![cfg_attr(
+    not(all(feature = "console", feature = "mcp", feature = "openai")),
+    allow(dead_code, unused_imports, reason = "used by what this binary is built without")
+)]
+
 mod answer;
 mod body;
+#[cfg(feature = "console")]
 mod console;
 mod dependencies;
 mod docs;
@@ -37,6 +44,7 @@ mod health_log;
 mod history;
 mod index;
 mod json;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
 mod middleware;
@@ -60,6 +68,7 @@ pub use dependencies::{
     Settings, VariantA, VariantB,
 };
 pub use docs::{Page as DocumentPage, pages as document_pages};
+#[cfg(feature = "mcp")]
 pub use mcp::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};

@@ -9,10 +9,10 @@ use axum::Router;
 use crate::dependencies::{Edge, RouteState};
 use crate::index;
 use crate::middleware::refusals::Rules;
-use crate::openapi::{self, Routes};
+use crate::openapi::{self, Described, Routes};
 use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
-use crate::{console, docs, fallback, metrics, variant_a, variant_b};
+use crate::{docs, fallback, metrics, variant_a, variant_b};
 
 /// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under*
 /// `/api/` (host/docs/interface/errors-and-limits.md#limits), and `/api` alone is an unknown path like any
@@ -43,21 +43,30 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_own);
     }
     let rules = Rules { origins: origins.clone(), hosts, checks_reads: false };
-    let (mut nested, mut mcp) = (vec![], None);
+    let mut nested = vec![];
+    let mut merged: Vec<(Router, Vec<Described>)> = vec![];
     if let Some(variant) = b {
         let streams = StreamPermits::default();
         let state = RouteState { variant, readiness, settings, idempotency, began, streams };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
+        #[cfg(feature = "openai")]
         nested.extend(state.variant.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
         nested.push((ADMIN, variant_b::admin(&state, rules.clone())));
-        let (router, of_mcp) = variant_b::mcp(&state, rules.clone());
-        mcp = Some(router);
-        described.extend(of_mcp);
+        #[cfg(feature = "mcp")]
+        merged.push(variant_b::mcp(&state, rules.clone()));
         let (own, of_own) = variant_b::routes().split();
-        let (page, of_page) = console::routes().split();
-        routes = routes.merge(own.with_state(state)).merge(page);
-        described.extend(of_own.into_iter().chain(of_page));
+        routes = routes.merge(own.with_state(state));
+        described.extend(of_own);
+        #[cfg(feature = "console")]
+        {
+            let (page, of_page) = crate::console::routes().split();
+            routes = routes.merge(page);
+            described.extend(of_page);
+        }
+    }
+    for (_, of_merged) in &mut merged {
+        described.append(of_merged);
     }
     for (prefix, (_, of_api)) in &mut nested {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
@@ -75,8 +84,8 @@ pub fn router(edge: Edge) -> Router {
     for (prefix, (api, _)) in nested {
         router = router.nest(prefix, api);
     }
-    if let Some(mcp) = mcp {
-        router = router.merge(mcp);
+    for (beside, _) in merged {
+        router = router.merge(beside);
     }
     stack::surround(router, Surroundings { trusted_proxies: settings.trusted_proxies, observe, origins })
 }

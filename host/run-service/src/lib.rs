@@ -9,6 +9,7 @@
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`live`], [`streams`]: runs under way as this process watches them, and as a client reads them.
 //! - [`conversations`]: what was said in earlier runs of a user, put in front of the next one.
+//! - [`latest_progress`]: the reports of one tool call on their way to whoever watches it.
 //! - [`direct_calls`]: calls of tools that belong to no run.
 //! - [`waits`]: what runs wait for, shown and decided.
 //! - [`webhooks`]: clients told of their jobs' ends.
@@ -28,6 +29,7 @@ pub mod direct_calls;
 pub mod health;
 pub mod jobs;
 pub mod journal;
+pub mod latest_progress;
 pub mod layers;
 pub mod live;
 pub mod loop_driver;

@@ -1,6 +1,5 @@
 //! What a tool host is made of.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +7,13 @@ use std::time::Duration;
 use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
 use tokio::runtime::Handle;
+use tool_egress::HttpMode;
 
-use crate::call_limits::Limits;
 use crate::compiler::Compiler;
-use crate::egress::HttpMode;
+use crate::grants::policy_store::{Environment, PolicyFile};
+use crate::limits::ToolLimits;
 use crate::mcp::Launcher;
 use crate::observer::Observer;
-use crate::policy::Absence;
-use crate::policy::model::{SecretRule, SecretSource};
-use crate::policy::store::{PolicyStore, default_path};
 
 /// What a tool host is made of.
 pub struct Config {
@@ -34,7 +31,7 @@ pub struct Config {
     /// Longest an MCP server may take to list its tools, its start included.
     pub mcp_look_limit: Duration,
     /// What one call may use up.
-    pub limits: Limits,
+    pub limits: ToolLimits,
     /// About how many tokens all tools together may add to every model call:
     /// [`agent_core::agent_loop::most_catalog_tokens`].
     pub catalog_tokens: u64,
@@ -71,47 +68,6 @@ pub struct Config {
     pub remembers: bool,
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
-}
-
-/// The value of an environment variable, if it is set and text.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// Where the policy is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PolicyFile {
-    /// In this file, which must be there.
-    At(PathBuf),
-    /// In `<folder>.policy.toml`, beside this folder of tools; without such a file nothing is granted.
-    Beside(PathBuf),
-    /// Nowhere: nothing is granted.
-    None,
-}
-
-impl PolicyFile {
-    /// The environment variables that it reads secrets from. None where it cannot be read, which ends a
-    /// start. Blocks.
-    pub fn variables(&self) -> BTreeSet<String> {
-        let (path, absence) = self.location();
-        let Some(Ok(store)) = path.map(|path| PolicyStore::open(path, absence)) else {
-            return BTreeSet::new();
-        };
-        let policy = store.current();
-        let sources = policy.entries().iter().flat_map(|entry| entry.secrets.values());
-        let variable = |rule: &SecretRule| match &rule.source {
-            SecretSource::Env(name) => Some(name.clone()),
-            SecretSource::File(_) => None,
-        };
-        sources.filter_map(variable).collect()
-    }
-
-    /// The file, if one can be named, and what it means that it is not there.
-    pub(crate) fn location(&self) -> (Option<PathBuf>, Absence) {
-        match self {
-            Self::At(path) => (Some(path.clone()), Absence::IsError),
-            Self::Beside(folder) => (default_path(folder), Absence::GrantsNothing),
-            Self::None => (None, Absence::GrantsNothing),
-        }
-    }
 }
 
 impl std::fmt::Debug for Config {

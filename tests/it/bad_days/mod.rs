@@ -17,7 +17,7 @@ mod poison;
 mod replicas;
 mod sentinel;
 mod stopped;
-mod stores;
+pub(crate) mod stores;
 mod streams;
 mod succession;
 mod takeover;

@@ -8,87 +8,78 @@ use test_servers::Proxy;
 use tokio::time::{Instant, sleep};
 
 use super::crowd::Crowd;
-use super::load::{Load, OUTAGE, is_ready, never_restarted, prepare};
+use super::load::{Answers, Load, OUTAGE, is_ready, never_restarted, prepare};
 use super::stores::Stores;
 
-#[tokio::test]
-async fn redis_may_go_away_and_come_back() {
-    let (mut stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
+/// What clients were answered before, while and after a store was away, and how many runs were not recorded.
+async fn outage(
+    mut stores: Stores,
+    pause: impl AsyncFnOnce(&mut Stores),
+    resume: impl AsyncFnOnce(&mut Stores),
+) -> (Answers, Option<f64>) {
+    let model = Model::openai().await;
     prepare(&model);
     let service = stores.service(&model).start().await;
     let began = Instant::now();
     let load = Load::begin(service.caller()).await;
-    stores.redis_server().pause().await;
+    pause(&mut stores).await;
     is_ready(&service, 503).await;
     sleep(OUTAGE).await;
-    stores.redis_server().resume().await;
+    resume(&mut stores).await;
     is_ready(&service, 200).await;
     load.goes_on().await;
     let answers = load.end().await;
-    // Cache and windows are lived without; the queue is not.
     answers.all_good();
-    answers.some_were_refused();
+    let lost = service.metrics().await.value("agent_records_lost_total", &[]);
     never_restarted(&service, began).await;
+    (answers, lost)
 }
 
+/// Cache and windows are lived without; the queue is not.
+#[tokio::test]
+async fn redis_may_go_away_and_come_back() {
+    let (answers, _lost) = outage(
+        Stores::redis_and_postgres().await,
+        async |stores| stores.redis_server().pause().await,
+        async |stores| stores.redis_server().resume().await,
+    )
+    .await;
+    answers.some_were_refused();
+}
+
+/// Requests are recorded behind their answers, and jobs wait for their journal.
 #[tokio::test]
 async fn postgres_may_go_away_and_come_back_while_jobs_are_on_redis() {
-    let (mut stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
-    prepare(&model);
-    let service = stores.service(&model).start().await;
-    let began = Instant::now();
-    let load = Load::begin(service.caller()).await;
-    stores.postgres_server().pause().await;
-    is_ready(&service, 503).await;
-    sleep(OUTAGE).await;
-    stores.postgres_server().resume().await;
-    is_ready(&service, 200).await;
-    load.goes_on().await;
-    let answers = load.end().await;
-    // Requests are recorded behind their answers, and jobs wait for their journal.
-    answers.all_good();
+    let (answers, lost) = outage(
+        Stores::redis_and_postgres().await,
+        async |stores| stores.postgres_server().pause().await,
+        async |stores| stores.postgres_server().resume().await,
+    )
+    .await;
     answers.none_were_refused();
-    let lost = service.metrics().await.value("agent_records_lost_total", &[]);
     assert!(lost.is_some_and(|lost| lost < 0.5), "{lost:?} runs are not recorded");
-    never_restarted(&service, began).await;
 }
 
 #[tokio::test]
 async fn postgres_may_go_away_and_come_back_with_the_jobs_in_it() {
-    let (mut stores, model) = (Stores::postgres().await, Model::openai().await);
-    prepare(&model);
-    let service = stores.service(&model).start().await;
-    let began = Instant::now();
-    let load = Load::begin(service.caller()).await;
-    stores.postgres_server().pause().await;
-    is_ready(&service, 503).await;
-    sleep(OUTAGE).await;
-    stores.postgres_server().resume().await;
-    is_ready(&service, 200).await;
-    load.goes_on().await;
-    let answers = load.end().await;
-    answers.all_good();
+    let (answers, _lost) = outage(
+        Stores::postgres().await,
+        async |stores| stores.postgres_server().pause().await,
+        async |stores| stores.postgres_server().resume().await,
+    )
+    .await;
     answers.some_were_refused();
-    never_restarted(&service, began).await;
 }
 
 #[tokio::test]
 async fn the_document_store_may_go_away_and_come_back() {
-    let (mut stores, model) = (Stores::redis_and_mongo().await, Model::openai().await);
-    prepare(&model);
-    let service = stores.service(&model).start().await;
-    let began = Instant::now();
-    let load = Load::begin(service.caller()).await;
-    stores.mongo_server().pause().await;
-    is_ready(&service, 503).await;
-    sleep(OUTAGE).await;
-    stores.mongo_server().resume().await;
-    is_ready(&service, 200).await;
-    load.goes_on().await;
-    let answers = load.end().await;
-    answers.all_good();
+    let (answers, _lost) = outage(
+        Stores::redis_and_mongo().await,
+        async |stores| stores.mongo_server().pause().await,
+        async |stores| stores.mongo_server().resume().await,
+    )
+    .await;
     answers.none_were_refused();
-    never_restarted(&service, began).await;
 }
 
 /// The provider is behind a proxy, because the one of the tests cannot be stopped. Readiness does not speak
@@ -127,8 +118,9 @@ const JOBS: usize = 20;
 
 /// Jobs are queued while the provider is away, and none of them pays for that. Ten minutes of it are tested
 /// by a clock that stands still, beside the worker.
-async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
-    let model = Model::openai().await;
+#[tokio::test]
+async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
+    let (stores, model) = (Stores::redis().await, Model::openai().await);
     model.always(|request| says(&format!("did {}", request.user_text())));
     let address = model.base_url().trim_start_matches("http://").parse().unwrap();
     let mut proxy = Proxy::before(address).await;
@@ -154,14 +146,4 @@ async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
         assert_eq!((&job["status"], &job["attemptsMade"]), (&json!("completed"), &json!(1)), "{job:#}");
         assert_eq!(job["result"]["output"], format!("did job {n}"), "{job:#}");
     }
-}
-
-#[tokio::test]
-async fn jobs_in_the_database_outlive_an_outage_of_the_provider() {
-    check_jobs_outlive_an_outage_of_the_provider(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
-    check_jobs_outlive_an_outage_of_the_provider(Stores::redis().await).await;
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use acceptance::{Model, Signal, Task, Token, eventually, says};
-use tokio::net::TcpStream;
+use acceptance::{Model, Signal, Task, Token, says};
+
 use tokio::time::{Instant, sleep_until};
 
 use super::stores::Stores;
@@ -21,8 +21,7 @@ async fn check_an_overlap(stores: Stores) {
     model.was_asked(1).await;
     // `one` takes no connections from now on, and its worker finishes the step it is at.
     one.signal(Signal::TERM);
-    eventually("the address to be free", async || TcpStream::connect(address).await.is_err().then_some(()))
-        .await;
+    one.refuses_connections().await;
     let other = stores.service(&model).env("PORT", address.port().to_string()).start().await;
     sleep_until(Instant::now() + LONG_ENOUGH).await;
     assert_eq!(model.calls().len(), 1, "the successor took a job from a worker that lives");

@@ -107,7 +107,7 @@ async fn every_command() {
 
 #[test]
 fn every_key_of_the_policy() {
-    let example = fs::read_to_string(repository().join("host/tool-host/src/policy/example.toml")).unwrap();
+    let example = fs::read_to_string(repository().join("host/tool-policy/src/file/example.toml")).unwrap();
     holds(
         "host/docs/reference/policy.md",
         &format!(

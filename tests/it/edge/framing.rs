@@ -238,20 +238,3 @@ async fn heads_with_bare_line_feeds_do_not_desynchronise() {
         assert!(closed || count == 2, "{head:?}: {answers}");
     }
 }
-
-#[tokio::test]
-async fn a_request_that_names_no_host_is_a_400() {
-    let model = Model::openai().await;
-    let service = Service::variant_a().model(&model).start().await;
-    for (head, status) in [
-        ("GET /health/live HTTP/1.1\r\n", "400"),
-        ("GET /health/live HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", "400"),
-        ("GET /health/live HTTP/1.0\r\n", "200"),
-        ("GET /health/live HTTP/1.1\r\nHost: localhost\r\n", "200"),
-    ] {
-        let mut socket = Socket::connect(service.address()).await;
-        socket.send(format!("{head}Connection: close\r\n\r\n")).await;
-        let answer = socket.read_to_end().await;
-        assert_eq!(answer.get(9..12), Some(status), "{head:?}: {answer}");
-    }
-}

@@ -1,25 +1,19 @@
-//! Variant B as its users see it: who may ask, how often, what is a question, and what becomes of it.
-//! How it compares with the Node deployment stands in `node_peer/`, how it shares a queue in `bullmq.rs`.
+//! Variant B as its users see it, where only a process with its settings, stores and signals shows it. The
+//! tables of tokens, bodies, windows and errors are tested in `host/http-edge`, and beside the Node
+//! deployment in `node_peer/`; how a queue is shared with Node stands in `bullmq.rs`, what kills cost in
+//! `bad_days/`.
 
 mod cache;
 mod cache_commands;
 mod cache_stores;
-mod failures;
 mod gateway;
-mod health;
-mod idempotency;
 mod job_commands;
-mod job_list;
 mod jobs;
 mod lambda;
 mod limits;
-mod limits_redis;
-mod serverless;
 mod single_flight;
-mod startup;
 mod store_settings;
 mod token_command;
 mod tokens;
-mod validation;
 mod variants;
 mod webhooks;

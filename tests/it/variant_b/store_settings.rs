@@ -43,25 +43,6 @@ async fn a_redis_that_may_lose_the_last_second_is_warned_of_in_the_log_and_in_th
 }
 
 #[tokio::test]
-async fn a_redis_that_was_away_is_checked_when_it_comes() {
-    let mut redis = Redis::start_with(&["--maxmemory-policy", "volatile-lru"]).await;
-    redis.pause().await;
-    let service = complete().redis(&redis).start().await;
-    assert_eq!(reported(&service).await, (503, vec![]));
-    redis.resume().await;
-    let line = line_with(&service, "set maxmemory-policy to noeviction").await;
-    assert_eq!(line["level"], json!("ERROR"));
-    assert_eq!(reported(&service).await.0, 503, "it is there, and must not be used");
-}
-
-#[tokio::test]
-async fn stores_that_keep_everything_are_not_mentioned() {
-    let (redis, postgres) = tokio::join!(Redis::start(), Postgres::start());
-    let service = complete().redis(&redis).postgres(&postgres).start().await;
-    assert_eq!(reported(&service).await, (200, vec![]));
-}
-
-#[tokio::test]
 async fn a_database_that_was_away_is_checked_when_it_comes() {
     let mut postgres = Postgres::start_with(&["synchronous_commit=off"]).await;
     postgres.pause().await;

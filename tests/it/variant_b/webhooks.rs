@@ -8,7 +8,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
-use super::jobs::Queue;
+use crate::bad_days::stores::Stores;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -34,10 +34,10 @@ async fn webhook_of(user: &User, job_id: &str, state: &str) -> Value {
 
 #[tokio::test]
 async fn the_end_of_a_job_is_sent_signed_and_can_be_replayed() {
-    for queue in Queue::every().await {
+    for stores in Stores::of_each_queue().await {
         let (model, receiver) = (Model::openai().await, Upstream::answering(204, "text/plain", "").await);
         model.says("done");
-        let builder = queue.service(&model).env("WEBHOOK_SECRET", SECRET);
+        let builder = stores.service(&model).env("WEBHOOK_SECRET", SECRET);
         let service = builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1").start().await;
         let user = service.user(Token::of("u"));
         let accepted = submit(&user, &receiver.url("/hook?x=1")).await;
@@ -71,11 +71,11 @@ async fn the_end_of_a_job_is_sent_signed_and_can_be_replayed() {
 
 #[tokio::test]
 async fn a_webhook_whose_process_was_killed_is_sent_by_another_one() {
-    let [_, queue] = Queue::every().await;
+    let stores = Stores::redis().await;
     let (model, receiver) = (Model::openai().await, Upstream::answering(200, "text/plain", "").await);
     let gate = model.holds(says("done"));
     let builder = || {
-        let builder = queue.service(&model).env("WEBHOOK_SECRET", SECRET);
+        let builder = stores.service(&model).env("WEBHOOK_SECRET", SECRET);
         builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1")
     };
     let mut killed = builder().start().await;
@@ -94,12 +94,12 @@ async fn a_webhook_whose_process_was_killed_is_sent_by_another_one() {
 /// Dropped in its middle, it would be sent once more when its lease ends.
 #[tokio::test]
 async fn a_delivery_under_way_at_the_signal_is_finished_and_not_made_again() {
-    for queue in Queue::every().await {
+    for stores in Stores::of_each_queue().await {
         let receiver = Upstream::answering_after(Duration::from_secs(1), 200, "text/plain", "").await;
         let model = Model::openai().await;
         model.says("done");
         let builder = || {
-            let builder = queue.service(&model).env("WEBHOOK_SECRET", SECRET);
+            let builder = stores.service(&model).env("WEBHOOK_SECRET", SECRET);
             builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1")
         };
         let stopped = builder().start().await;

@@ -9,7 +9,7 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::time::{Instant, sleep};
 
 use super::counters::{Counters, Figures, divided};
-use super::units::{Unit, prepare};
+use super::units::Unit;
 use super::{Order, Queue};
 
 /// Jobs that a process works on at once (host/docs/interface/errors-and-limits.md#limits).
@@ -38,7 +38,7 @@ impl Bench {
     pub(super) async fn start(queue: Queue, replicas: usize, order: Order) -> Self {
         let (redis, postgres) = start_stores().await;
         let model = Model::openai().await;
-        prepare(&model);
+        model.adds_or_hears();
         let mut services = Vec::new();
         for _ in 0..replicas {
             let service = unlimited(Service::variant_b().model(&model).postgres(&postgres));

@@ -1,7 +1,6 @@
 //! What is asked of the service: one request or job of each kind.
 
-use acceptance::{Model, Service, Token, asks_for, says};
-use serde_json::json;
+use acceptance::{Service, Token};
 
 use super::Queue;
 
@@ -59,16 +58,4 @@ impl Unit {
             }
         }
     }
-}
-
-/// Answers at once: what it is told to add with the calculator's answer, and all else with what it heard.
-pub(super) fn prepare(model: &Model) {
-    model.always(|request| {
-        let query = request.user_text();
-        match (query.strip_prefix("add one to "), request.tool_results().last()) {
-            (Some(_), Some(result)) => says(result),
-            (Some(number), None) => asks_for("calculate", json!({ "expression": format!("{number} + 1") })),
-            (None, _) => says(&format!("heard {query}")),
-        }
-    });
 }

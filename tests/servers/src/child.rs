@@ -14,12 +14,12 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// A process that is ended with that signal when its guard is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct Process {
     child: Child,
     last_word: Signal,
 }
 
-impl Server {
+impl Process {
     pub(crate) fn new(child: Child, last_word: Signal) -> Self {
         Self { child, last_word }
     }
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for Process {
     fn drop(&mut self) {
         signal(self.child.id(), self.last_word);
         // One that was frozen has to be thawed to hear it.

@@ -2,7 +2,8 @@
 //! temporary folder, gone when its guard is dropped. One that is not installed is a failure that says what to
 //! install; `cargo xtask test` installs what is missing.
 //!
-//! - [`Postgres`], [`Redis`], [`Mongo`]: they can be stopped and brought back with their data, and frozen.
+//! - [`Postgres`], [`Redis`], [`Mongo`]: each a [`Server`], which can be stopped and brought back with its
+//!   data, and frozen.
 //! - [`Sentinels`], [`RedisCluster`]: more than one Redis.
 //! - [`Monitor`]: which commands clients send to Redis, and what scripts do there.
 //! - [`PgBouncer`]: before a PostgreSQL server.
@@ -30,6 +31,7 @@ mod proxy;
 mod redis;
 mod registry;
 mod sentinels;
+mod server;
 mod waiting;
 
 pub use cluster::RedisCluster;
@@ -41,4 +43,5 @@ pub use proxy::Proxy;
 pub use redis::Redis;
 pub use registry::{REGISTRY_LOGIN, Registry};
 pub use sentinels::Sentinels;
+pub use server::Server;
 pub use waiting::{PATIENCE, Task, eventually, within};

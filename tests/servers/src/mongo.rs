@@ -3,17 +3,13 @@
 //! server would.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tempfile::TempDir;
-use tokio::net::TcpStream;
 
-use crate::address::free_address;
-use crate::child::Server;
-use crate::waiting::eventually;
+use crate::server::Server;
 
 /// The Python that has the server's package, in the virtual environment that `cargo xtask test` makes.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers/secantusdb/bin/python3");
@@ -21,18 +17,16 @@ const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-ser
 /// A server, running or stopped. Dropping it stops it for good.
 #[derive(Debug)]
 pub struct Mongo {
-    home: TempDir,
-    address: SocketAddr,
-    server: Option<Server>,
+    server: Server,
 }
 
 impl Mongo {
     /// Serves an empty store that flushes every write.
     pub async fn start() -> Self {
-        let home = tempfile::tempdir().expect("a folder for the server");
+        let server = Server::new("SecantusDB", "listening on");
         // Without a file of ours it would take the settings of whichever it finds on the machine.
-        fs::write(home.path().join("secantusd.toml"), "").expect("a file for the server's settings");
-        let mut this = Self { home, address: free_address(), server: None };
+        fs::write(server.home().join("secantusd.toml"), "").expect("a file for the server's settings");
+        let mut this = Self { server };
         this.resume().await;
         this
     }
@@ -40,61 +34,38 @@ impl Mongo {
     /// For `MONGODB_URL`. The driver talks to this address only, so another one put in its place, such as a
     /// proxy's, is not left for the one that the server names.
     pub fn url(&self) -> String {
-        format!("mongodb://{}/?directConnection=true", self.address)
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Kills the server. Its data stays.
-    pub async fn pause(&mut self) {
-        self.server = None;
-        eventually("SecantusDB to be gone", async || {
-            TcpStream::connect(self.address).await.is_err().then_some(())
-        })
-        .await;
+        format!("mongodb://{}/?directConnection=true", self.address())
     }
 
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
-        let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
         let child = Command::new(find_python())
             .args(["-m", "secantus", "--config"])
-            .arg(self.home.path().join("secantusd.toml"))
-            .args(["--host", "127.0.0.1", "--port", &self.address.port().to_string()])
+            .arg(self.home().join("secantusd.toml"))
+            .args(["--host", "127.0.0.1", "--port", &self.address().port().to_string()])
             .arg("--storage-path")
-            .arg(self.home.path().join("data"))
+            .arg(self.home().join("data"))
             .args(["--sync-on-commit", "--cache-size", "64M"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(self.new_log())
             .spawn()
             .expect("SecantusDB can be started");
-        self.server = Some(Server::new(child, Signal::KILL));
-        eventually("SecantusDB to be ready", async || self.is_ready().then_some(())).await;
+        self.is_now(child, Signal::KILL).await;
     }
+}
 
-    /// Lets it hold its connections and answer nothing, until [`Self::thaw`].
-    pub fn freeze(&self) {
-        if let Some(server) = &self.server {
-            server.freeze();
-        }
+impl Deref for Mongo {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
+}
 
-    /// Lets it go on after [`Self::freeze`].
-    pub fn thaw(&self) {
-        if let Some(server) = &self.server {
-            server.thaw();
-        }
-    }
-
-    fn is_ready(&mut self) -> bool {
-        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-        let ended = self.server.as_mut().is_none_or(Server::has_ended);
-        assert!(!ended, "SecantusDB did not start:\n{log}");
-        log.contains("listening on")
+impl DerefMut for Mongo {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
     }
 }
 

@@ -3,25 +3,19 @@
 
 use std::fs;
 use std::iter;
-use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tempfile::TempDir;
 
-use crate::address::free_address;
-use crate::child::Server;
 use crate::postgres::{Postgres, other_user};
-use crate::waiting::eventually;
+use crate::server::Server;
 
 /// A pooler. Dropping it stops it for good.
 #[derive(Debug)]
 pub struct PgBouncer {
-    home: TempDir,
-    address: SocketAddr,
     server: Server,
 }
 
@@ -66,8 +60,8 @@ impl PgBouncerProgram {
 impl PgBouncer {
     /// Serves all databases of that server in transaction mode, with further lines of configuration.
     pub async fn start(program: &PgBouncerProgram, postgres: &Postgres, settings: &[&str]) -> Self {
-        let home = tempfile::tempdir().expect("a folder for the pooler");
-        let address = free_address();
+        let mut server = Server::new("PgBouncer", "process up");
+        let (home, address) = (server.home(), server.address());
         let lines = [
             "[databases]".to_owned(),
             format!("* = host=127.0.0.1 port={}", postgres.address().port()),
@@ -76,35 +70,27 @@ impl PgBouncer {
             format!("listen_port = {}", address.port()),
             "unix_socket_dir =".to_owned(),
             "auth_type = trust".to_owned(),
-            format!("auth_file = {}", home.path().join("users").display()),
+            format!("auth_file = {}", home.join("users").display()),
             "pool_mode = transaction".to_owned(),
         ];
         let settings = settings.iter().map(|setting| (*setting).to_owned());
         let text = lines.into_iter().chain(settings).collect::<Vec<_>>().join("\n");
-        fs::write(home.path().join("pgbouncer.ini"), text + "\n").expect("a file for its settings");
-        fs::write(home.path().join("users"), "\"postgres\" \"hunter2\"\n").expect("a file for its users");
-        let log = fs::File::create(home.path().join("log")).expect("a file for its log");
+        fs::write(home.join("pgbouncer.ini"), text + "\n").expect("a file for its settings");
+        fs::write(home.join("users"), "\"postgres\" \"hunter2\"\n").expect("a file for its users");
         let mut command = Command::new(program.path);
-        command.arg(home.path().join("pgbouncer.ini")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.arg(home.join("pgbouncer.ini")).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(server.new_log());
         if let Some(user) = other_user() {
-            chown(home.path(), Some(user), Some(user)).expect("root may give its folders away");
+            chown(home, Some(user), Some(user)).expect("root may give its folders away");
             command.uid(user).gid(user);
         }
-        let server = Server::new(command.spawn().expect(INSTALL), Signal::KILL);
-        let mut this = Self { home, address, server };
-        eventually("PgBouncer to be ready", async || this.is_ready().then_some(())).await;
-        this
+        server.is_now(command.spawn().expect(INSTALL), Signal::KILL).await;
+        Self { server }
     }
 
     /// For `DATABASE_URL`.
     pub fn url(&self) -> String {
-        format!("postgres://postgres:hunter2@{}/postgres", self.address)
-    }
-
-    fn is_ready(&mut self) -> bool {
-        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-        assert!(!self.server.has_ended(), "PgBouncer did not start:\n{log}");
-        log.contains("process up")
+        format!("postgres://postgres:hunter2@{}/postgres", self.server.address())
     }
 }
 

@@ -1,19 +1,15 @@
 //! A PostgreSQL server of our own: in a temporary folder, on a free port, without a word to any other.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, geteuid};
-use tempfile::TempDir;
-use tokio::net::TcpStream;
 
-use crate::address::free_address;
-use crate::child::Server;
-use crate::waiting::eventually;
+use crate::server::Server;
 
 /// Where the files of empty databases lie that tests copy.
 const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers");
@@ -22,10 +18,8 @@ const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
-    home: TempDir,
-    address: SocketAddr,
     options: Vec<String>,
-    server: Option<Server>,
+    server: Server,
 }
 
 impl Postgres {
@@ -37,73 +31,50 @@ impl Postgres {
     /// Starts the server with other settings, `name=value`.
     pub async fn start_with(settings: &[&str]) -> Self {
         let programs = find_programs();
-        let home = tempfile::tempdir().expect("a folder for the server");
+        let server = Server::new("PostgreSQL", "database system is ready to accept connections");
         if let Some(user) = other_user() {
-            chown(home.path(), Some(user), Some(user)).expect("root may give its folders away");
+            chown(server.home(), Some(user), Some(user)).expect("root may give its folders away");
         }
-        new_data(&programs, &home.path().join("data"));
+        new_data(&programs, &server.home().join("data"));
         let options = settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]).collect();
-        let mut this = Self { programs, home, address: free_address(), options, server: None };
+        let mut this = Self { programs, options, server };
         this.resume().await;
         this
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// For `DATABASE_URL`.
     pub fn url(&self) -> String {
-        format!("postgres://postgres:hunter2@{}/postgres", self.address)
-    }
-
-    /// Stops the server. Its data stays.
-    pub async fn pause(&mut self) {
-        self.server = None;
-        eventually("the server to be gone", async || {
-            TcpStream::connect(self.address).await.is_err().then_some(())
-        })
-        .await;
+        format!("postgres://postgres:hunter2@{}/postgres", self.address())
     }
 
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
-        let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
-        let server = command(&self.programs, "postgres")
+        let child = command(&self.programs, "postgres")
             .arg("-D")
-            .arg(self.home.path().join("data"))
-            .args(["-p", &self.address.port().to_string()])
+            .arg(self.home().join("data"))
+            .args(["-p", &self.address().port().to_string()])
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"])
             .args(&self.options)
-            .stderr(log)
+            .stderr(self.new_log())
             .stdout(Stdio::null())
             .spawn()
             .expect("postgres can be started");
         // The quickest way out that takes the server's own children along.
-        self.server = Some(Server::new(server, Signal::QUIT));
-        eventually("PostgreSQL to be ready", async || self.is_ready().then_some(())).await;
+        self.is_now(child, Signal::QUIT).await;
     }
+}
 
-    /// Lets it hold its connections, their processes frozen too, and answer nothing, until [`Self::thaw`].
-    pub fn freeze(&self) {
-        if let Some(server) = &self.server {
-            server.freeze();
-        }
+impl Deref for Postgres {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
+}
 
-    /// Lets it go on after [`Self::freeze`].
-    pub fn thaw(&self) {
-        if let Some(server) = &self.server {
-            server.thaw();
-        }
-    }
-
-    fn is_ready(&mut self) -> bool {
-        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-        let ended = self.server.as_mut().is_none_or(Server::has_ended);
-        assert!(!ended, "PostgreSQL did not start:\n{log}");
-        log.contains("database system is ready to accept connections")
+impl DerefMut for Postgres {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
     }
 }
 

@@ -2,18 +2,14 @@
 //! test that wants Redis gets a Valkey.
 
 use std::env;
-use std::fs;
-use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tempfile::TempDir;
-use tokio::net::TcpStream;
 
-use crate::address::free_address;
-use crate::child::Server;
 use crate::command::ask;
 use crate::monitor::Monitor;
+use crate::server::Server;
 use crate::waiting::eventually;
 
 /// The program that serves as Redis.
@@ -26,10 +22,8 @@ pub(crate) fn redis_program() -> String {
 #[derive(Debug)]
 pub struct Redis {
     program: String,
-    home: TempDir,
-    address: SocketAddr,
     options: Vec<String>,
-    server: Option<Server>,
+    server: Server,
 }
 
 impl Redis {
@@ -47,12 +41,12 @@ impl Redis {
 
     /// A replica of another one, when it has all that the other has.
     pub async fn start_replica_of(master: &Self) -> Self {
-        let port = master.address.port().to_string();
+        let port = master.address().port().to_string();
         // The master would wait for more replicas.
-        ask(master.address, &["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
+        ask(master.address(), &["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await;
         let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port]).await;
         eventually("a replica to be in step", async || {
-            let info = ask(replica.address, &["INFO", "replication"]).await;
+            let info = ask(replica.address(), &["INFO", "replication"]).await;
             info.contains("master_link_status:up").then_some(())
         })
         .await;
@@ -70,54 +64,38 @@ impl Redis {
     }
 
     async fn start_program(program: String, options: &[&str]) -> Self {
-        let home = tempfile::tempdir().expect("a folder for the server");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let mut this = Self { program, home, address: free_address(), options, server: None };
+        let mut this = Self { program, options, server: Server::new("Redis", "Ready to accept connections") };
         this.resume().await;
         this
     }
 
     /// For `REDIS_URL`.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.address)
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+        format!("redis://{}", self.address())
     }
 
     /// The answer to a command: a status, a number, a text; an error begins with `-`.
     pub async fn ask(&self, words: &[&str]) -> String {
-        ask(self.address, words).await
+        ask(self.address(), words).await
     }
 
     /// Listens to what clients ask of it from now on.
     pub async fn monitor(&self) -> Monitor {
-        Monitor::of(self.address).await
-    }
-
-    /// Stops the server. Its data stays.
-    pub async fn pause(&mut self) {
-        self.server = None;
-        eventually("Redis to be gone", async || {
-            TcpStream::connect(self.address).await.is_err().then_some(())
-        })
-        .await;
+        Monitor::of(self.address()).await
     }
 
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
-        let log = fs::File::create(self.home.path().join("log")).expect("a file for the server's log");
         let child = Command::new(&self.program)
-            .args(["--bind", "127.0.0.1", "--port", &self.address.port().to_string()])
+            .args(["--bind", "127.0.0.1", "--port", &self.address().port().to_string()])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"])
             .arg("--dir")
-            .arg(self.home.path())
+            .arg(self.home())
             // What is named twice is what it was named last.
             .args(&self.options)
             .stdin(Stdio::null())
-            .stdout(log)
+            .stdout(self.new_log())
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| {
@@ -126,28 +104,20 @@ impl Redis {
                     self.program
                 )
             });
-        self.server = Some(Server::new(child, Signal::KILL));
-        eventually("Redis to be ready", async || self.is_ready().then_some(())).await;
+        self.is_now(child, Signal::KILL).await;
     }
+}
 
-    /// Lets it hold its connections and answer nothing, until [`Self::thaw`].
-    pub fn freeze(&self) {
-        if let Some(server) = &self.server {
-            server.freeze();
-        }
+impl Deref for Redis {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
+}
 
-    /// Lets it go on after [`Self::freeze`].
-    pub fn thaw(&self) {
-        if let Some(server) = &self.server {
-            server.thaw();
-        }
-    }
-
-    fn is_ready(&mut self) -> bool {
-        let log = fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-        let ended = self.server.as_mut().is_none_or(Server::has_ended);
-        assert!(!ended, "Redis did not start:\n{log}");
-        log.contains("Ready to accept connections")
+impl DerefMut for Redis {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::address::free_address;
-use crate::child::Server;
+use crate::child::Process;
 use crate::command::ask;
 use crate::redis::{Redis, redis_program};
 use crate::waiting::eventually;
@@ -24,7 +24,7 @@ const NUMBER: usize = 3;
 pub struct Sentinels {
     addresses: Vec<SocketAddr>,
     _homes: Vec<TempDir>,
-    _servers: Vec<Server>,
+    _servers: Vec<Process>,
 }
 
 impl Sentinels {
@@ -86,7 +86,7 @@ fn prepare(address: SocketAddr, master: SocketAddr) -> TempDir {
     home
 }
 
-fn start(home: &TempDir) -> Server {
+fn start(home: &TempDir) -> Process {
     let child = Command::new(redis_program())
         .arg(home.path().join("sentinel.conf"))
         .arg("--sentinel")
@@ -95,5 +95,5 @@ fn start(home: &TempDir) -> Server {
         .stderr(Stdio::null())
         .spawn()
         .expect("redis-server can be started: install it (apt-get install redis-server)");
-    Server::new(child, Signal::KILL)
+    Process::new(child, Signal::KILL)
 }

@@ -13,9 +13,9 @@ mod trouble;
 
 use std::time::Duration;
 
-use acceptance::{Builder, Component, Model, Postgres, Redis, Service, asks_for, says};
+use acceptance::{Builder, Component, Model, Postgres, Redis, Service};
 use futures::future::join_all;
-use serde_json::json;
+
 use test_servers::Proxy;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ pub(crate) async fn endure(order: Order) -> Outcome {
     let (mut redis_proxy, mut postgres_proxy) =
         tokio::join!(Proxy::before(redis.address()), Proxy::before(postgres.address()));
     let model = Model::openai().await;
-    prepare(&model);
+    model.adds_or_hears();
     let service = || {
         let database = format!("postgres://postgres:hunter2@{}/postgres", postgres_proxy.address());
         let service = Service::variant_b().model(&model).env("DATABASE_URL", database);
@@ -74,18 +74,6 @@ pub(crate) async fn endure(order: Order) -> Outcome {
     }
     let outages = findings.outages(began);
     Outcome { findings, series, outages, swaps }
-}
-
-/// Answers at once: questions with a word, and those that name a tool with what that returns.
-fn prepare(model: &Model) {
-    model.always(|request| {
-        let query = request.user_text();
-        match (query.strip_prefix("add one to "), request.tool_results().last()) {
-            (Some(_), Some(result)) => says(result),
-            (Some(number), None) => asks_for("calculate", json!({ "expression": format!("{number} + 1") })),
-            (None, _) => says(&format!("heard {query}")),
-        }
-    });
 }
 
 fn unlimited(service: Builder) -> Builder {

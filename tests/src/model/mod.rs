@@ -14,7 +14,7 @@ mod serve;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ use test_servers::within;
 
 /// Whose protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub(crate) enum Protocol {
     /// OpenAI chat completions.
     OpenAi,
     /// Anthropic Messages.
@@ -70,13 +70,7 @@ impl Model {
             Protocol::OpenAi => "openai",
             Protocol::Anthropic => "anthropic",
         };
-        format!("{provider}/{}", self.state.model.lock())
-    }
-
-    /// Goes by another name than `test-model`.
-    pub fn is_called(&self, model: &str) -> &Self {
-        model.clone_into(&mut self.state.model.lock());
-        self
+        format!("{provider}/test-model")
     }
 
     /// For `LLM_API_KEY`.
@@ -116,11 +110,6 @@ impl Model {
         self.plays(Play::Hang)
     }
 
-    /// Answers with half a reply and closes the connection when it is asked next.
-    pub fn cuts_body(&self) -> &Self {
-        self.plays(Play::Cut)
-    }
-
     /// Does this when it is asked next, but only once the gate is open.
     pub fn holds(&self, play: Play) -> Gate {
         let gate = Gate::closed();
@@ -146,17 +135,25 @@ impl Model {
         self.always(play::obey)
     }
 
+    /// Adds from now on with the calculator what it is told to `add one to`, and says of all else that it
+    /// heard it.
+    pub fn adds_or_hears(&self) -> &Self {
+        self.always(|request| {
+            let query = request.user_text();
+            match (query.strip_prefix("add one to "), request.tool_results().last()) {
+                (Some(_), Some(result)) => says(result),
+                (Some(number), None) => {
+                    asks_for("calculate", json!({ "expression": format!("{number} + 1") }))
+                }
+                (None, _) => says(&format!("heard {query}")),
+            }
+        })
+    }
+
     /// Does this when a health check asks next. Without it health checks are answered well.
     pub fn checks_play(&self, play: Play) -> &Self {
         self.state.check_script.lock().push_back(play);
         self
-    }
-
-    /// Answers a health check with this, but only once the gate is open.
-    pub fn check_holds(&self, play: Play) -> Gate {
-        let gate = Gate::closed();
-        self.checks_play(Play::Held(gate.opened(), Box::new(play)));
-        gate
     }
 
     /// Is going to be asked without tools, because the service has none.

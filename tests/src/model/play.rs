@@ -30,10 +30,6 @@ pub enum Play {
     },
     /// A reply whose words are streamed at once and whose end follows once a gate is open.
     Paused(watch::Receiver<bool>, Box<Play>),
-    /// Half a reply, and then the connection is closed.
-    Cut,
-    /// A reply whose body does not end.
-    Endless,
     /// Nothing, for as long as the client stays.
     Hang,
     /// Something else, once a gate is open.

@@ -10,7 +10,7 @@ use super::Protocol;
 #[derive(Debug, Clone)]
 pub struct Request {
     /// In which protocol it was made.
-    pub protocol: Protocol,
+    pub(super) protocol: Protocol,
     /// Method and path.
     pub line: String,
     pub headers: HeaderMap,

@@ -30,7 +30,6 @@ pub(super) type Rule = Box<dyn Fn(&Request) -> Play + Send + Sync>;
 pub(super) struct State {
     pub(super) protocol: Protocol,
     pub(super) key: String,
-    pub(super) model: Mutex<String>,
     script: Mutex<VecDeque<Play>>,
     pub(super) check_script: Mutex<VecDeque<Play>>,
     pub(super) rule: Mutex<Option<Rule>>,
@@ -48,7 +47,6 @@ impl State {
         Self {
             protocol,
             key,
-            model: Mutex::new("test-model".to_owned()),
             script: Mutex::default(),
             check_script: Mutex::default(),
             rule: Mutex::default(),
@@ -86,7 +84,6 @@ impl State {
     fn demands(&self) -> Demands<'_> {
         Demands {
             key: &self.key,
-            model: self.model.lock().clone(),
             client: if self.peer.load(Ordering::Relaxed) { "reference-peer/" } else { "agent-host/" },
             zero_temperature: !self.any_temperature.load(Ordering::Relaxed),
         }
@@ -148,8 +145,6 @@ async fn carry_out(mut play: Play, request: &Request) -> Response {
                 play = *then;
             }
             Play::Hang => std::future::pending().await,
-            Play::Cut => return cut(&render(&super::says("a reply that nobody hears to its end"), request)),
-            Play::Endless => return response(200, endless()),
             Play::Reply { .. } if request.body["stream"] == true => {
                 let (beginning, end) = stream_of(&play, request);
                 return event_stream(Body::from(beginning + &end));
@@ -174,20 +169,6 @@ async fn carry_out(mut play: Play, request: &Request) -> Response {
             }
         }
     }
-}
-
-/// Announces the whole body and sends half of it.
-fn cut(body: &str) -> Response {
-    let half = Bytes::from(body[..body.len() / 2].to_owned());
-    let broken = stream::iter([Ok(half), Err(std::io::Error::other("the provider's connection broke"))]);
-    let mut response = response(200, Body::from_stream(broken));
-    response.headers_mut().insert("content-length", body.len().into());
-    response
-}
-
-fn endless() -> Body {
-    let chunk = Bytes::from(vec![b'x'; 1 << 16]);
-    Body::from_stream(stream::repeat(chunk).map(Ok::<_, std::io::Error>))
 }
 
 fn response(status: u16, body: Body) -> Response {

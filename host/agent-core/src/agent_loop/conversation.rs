@@ -6,7 +6,7 @@
 //! are loaded when it is read.
 
 use super::budget;
-use crate::words::{Catalog, Limits, Message, Task};
+use crate::words::{Catalog, Message, RunLimits, Task};
 
 /// The first messages of a run, and how many of them stood there before it.
 ///
@@ -35,7 +35,7 @@ pub fn kept_history(
     instructions: Option<&str>,
     input: &str,
     catalog: &Catalog,
-    limits: Limits,
+    limits: RunLimits,
 ) -> Vec<Message> {
     if history.is_empty() {
         return history;
@@ -134,7 +134,7 @@ mod tests {
             ("uauct", "", 10, "uct"),
             ("uau", "", 10, "u"),
         ] {
-            let limits = Limits { tokens: 2 * (room + 10) + CLOSING, ..Limits::default() };
+            let limits = RunLimits { tokens: 2 * (room + 10) + CLOSING, ..RunLimits::default() };
             let left = kept_history(history(before), None, input, &Catalog::default(), limits);
             assert_eq!(kinds(&left), kept, "{before:?} {input:?} {room}");
         }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_newest_turns_are_those_that_are_kept() {
         let all = history("uauaua");
-        let limits = Limits { tokens: 2 * 350 + CLOSING, ..Limits::default() };
+        let limits = RunLimits { tokens: 2 * 350 + CLOSING, ..RunLimits::default() };
         let kept = kept_history(all.clone(), None, "q", &Catalog::default(), limits);
         assert_eq!(kept, all[4..]);
         // The deployment's instructions take the room of a turn.
@@ -159,7 +159,7 @@ mod tests {
         let shown = Message::User { content: UserContent::of_parts(vec![image]) };
         let all = [vec![shown], history("aua")].concat();
         for (room, kept) in [(1_910, "uaua"), (1_800, "ua"), (0, "")] {
-            let limits = Limits { tokens: 2 * (room + 10) + CLOSING, ..Limits::default() };
+            let limits = RunLimits { tokens: 2 * (room + 10) + CLOSING, ..RunLimits::default() };
             let left = kept_history(all.clone(), None, "q", &Catalog::default(), limits);
             assert_eq!(kinds(&left), kept, "{room}");
             // As what the run answers it stays.
@@ -175,7 +175,7 @@ mod tests {
             input: input.into(),
             instructions: instructions.map(str::to_owned),
             options: Options { history, ..Options::default() },
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             model: "test/m".into(),
             principal: Principal::default(),
             grants: Grants::default(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{ModelCall, Run, Step, Waiting, budget, refusal};
-use crate::words::{Limit, Limits, StopReason, ToolCall, ToolReturn};
+use crate::words::{Limit, RunLimits, StopReason, ToolCall, ToolReturn};
 
 impl Run {
     /// What the model is told of a tool's answer to an open call: itself, or how much shorter it has to be
@@ -39,7 +39,7 @@ impl Run {
     /// The limit that allows for no further call after one that reads so many tokens. A run without tools
     /// ends with its first reply in any case, and by no limit.
     fn last_by(&self, input_tokens: u64) -> Option<Limit> {
-        let Limits { iterations, tokens } = self.task.limits;
+        let RunLimits { iterations, tokens } = self.task.limits;
         if self.catalog.tools().is_empty() {
             None
         } else if self.iterations + 1 >= iterations {

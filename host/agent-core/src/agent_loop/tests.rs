@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::{self, asks_for, check_conversation, says};
-use crate::words::{Finish, Limits, Options, ToolOutcome, ToolSpec};
+use crate::words::{Finish, Options, RunLimits, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
     let spec = |name: &str| ToolSpec {
@@ -23,7 +23,7 @@ fn catalog() -> Arc<Catalog> {
     Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
 }
 
-fn task(limits: Limits) -> Task {
+fn task(limits: RunLimits) -> Task {
     Task {
         limits,
         model: "test/configured".into(),
@@ -32,7 +32,7 @@ fn task(limits: Limits) -> Task {
     }
 }
 
-fn start(limits: Limits) -> (Run, Step) {
+fn start(limits: RunLimits) -> (Run, Step) {
     Run::start(task(limits), catalog())
 }
 
@@ -90,7 +90,7 @@ fn answers(result: &AgentResult) -> Vec<(&str, &str)> {
 
 #[test]
 fn the_first_step_asks_the_model_with_what_the_budget_allows() {
-    let (run, step) = start(Limits::default());
+    let (run, step) = start(RunLimits::default());
     let ModelCall { max_tokens, temperature, last_by, .. } = asks_model(&step);
     assert_eq!(run.messages(), [Message::User { content: "hello".into() }]);
     assert!((9_000..10_000).contains(&max_tokens), "{max_tokens}");
@@ -101,7 +101,7 @@ fn the_first_step_asks_the_model_with_what_the_budget_allows() {
 #[test]
 fn the_callers_options_reach_every_model_call() {
     let options = Options { max_tokens: Some(150), temperature: Some(0.7), ..Options::default() };
-    let (mut run, first) = Run::start(Task { options, ..task(Limits::default()) }, catalog());
+    let (mut run, first) = Run::start(Task { options, ..task(RunLimits::default()) }, catalog());
     run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
     let second = run.on(returned(0, "echo")).unwrap();
     for call in [first, second].iter().map(asks_model) {
@@ -111,7 +111,7 @@ fn the_callers_options_reach_every_model_call() {
 
 #[test]
 fn a_reply_without_tool_calls_ends_the_run() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let result = done(run.on(replied(says("4"))).unwrap());
     assert_eq!(
         serde_json::to_value(&result).unwrap(),
@@ -126,7 +126,7 @@ fn a_reply_without_tool_calls_ends_the_run() {
 
 #[test]
 fn tool_calls_are_answered_in_the_order_asked_whichever_returns_first() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let calls = [("1", "echo", json!({})), ("2", "add", json!({"a": 1})), ("3", "echo", json!({}))];
     let mut step = run.on(replied(asks_for(&calls))).unwrap();
     for (index, left) in [(2, vec!["1", "2"]), (0, vec!["2"]), (1, vec![])] {
@@ -145,7 +145,7 @@ fn tool_calls_are_answered_in_the_order_asked_whichever_returns_first() {
 
 #[test]
 fn an_unknown_tool_is_an_answer_to_the_model_and_the_known_ones_still_run() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let calls = [("1", "rm_rf", json!({})), ("2", "add", json!({})), ("3", "echo", json!("{bad"))];
     let step = run.on(replied(asks_for(&calls))).unwrap();
     let Step::CallTools(open) = &step else { panic!("{step:?}") };
@@ -167,13 +167,13 @@ fn an_unknown_tool_is_an_answer_to_the_model_and_the_known_ones_still_run() {
 
 #[test]
 fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let calls = [("1", "echo", json!({})), ("2", "new", json!({})), ("3", "add", json!({}))];
     let step = run.on(replied(asks_for(&calls))).unwrap();
     let Step::CallTools(open) = &step else { panic!("{step:?}") };
     // The journal knows the answers of the first two calls.
     let mut journal = vec![
-        Event::Started { task: task(Limits::default()), tools: "sha256:test".into() },
+        Event::Started { task: task(RunLimits::default()), tools: "sha256:test".into() },
         replied(asks_for(&calls)),
         answer(&open[0]),
         answer(&open[1]),
@@ -197,14 +197,14 @@ fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
 
 #[test]
 fn being_taken_up_and_handed_back_changes_nothing() {
-    let (mut run, first) = start(Limits::default());
+    let (mut run, first) = start(RunLimits::default());
     assert_eq!(run.on(Event::TakenUp { by: "b".into() }).unwrap(), first);
     let calls = run.on(replied(asks_for(&[("1", "echo", json!({}))]))).unwrap();
     assert_eq!(run.on(Event::HandedBack).unwrap(), calls);
     run.on(returned(0, "echo")).unwrap();
     let markers = [Event::HandedBack, Event::TakenUp { by: "c".into() }];
     let journal = [
-        vec![Event::Started { task: task(Limits::default()), tools: String::new() }],
+        vec![Event::Started { task: task(RunLimits::default()), tools: String::new() }],
         markers.to_vec(),
         vec![replied(says("4"))],
         // Nobody is to write these after the end, but whoever does harms nothing.
@@ -216,7 +216,7 @@ fn being_taken_up_and_handed_back_changes_nothing() {
 
 #[test]
 fn attempts_without_progress_are_counted_since_the_last_event_that_says_something() {
-    let started = || Event::Started { task: task(Limits::default()), tools: String::new() };
+    let started = || Event::Started { task: task(RunLimits::default()), tools: String::new() };
     let taken = || Event::TakenUp { by: "b".into() };
     let (reply, back) = (replied(says("4")), Event::HandedBack);
     for (events, count) in [
@@ -235,7 +235,7 @@ fn attempts_without_progress_are_counted_since_the_last_event_that_says_somethin
 
 #[test]
 fn a_budget_too_small_for_the_first_call_makes_no_call() {
-    let (_, step) = start(Limits { tokens: 10, ..Limits::default() });
+    let (_, step) = start(RunLimits { tokens: 10, ..RunLimits::default() });
     let result = done(step);
     assert_eq!((result.stop_reason, result.iterations), (StopReason::TokenBudget, 0));
     assert_eq!((result.model.as_str(), result.output.as_str()), ("test/configured", ""));
@@ -250,15 +250,15 @@ fn a_reply_that_was_cut_off_says_whose_limit_it_met() {
         done(run.on(replied(reply)).unwrap()).stop_reason
     };
     let wanted = Options { max_tokens: Some(100), ..Options::default() };
-    let small = Limits { tokens: 500, ..Limits::default() };
-    assert_eq!(cut(Limits::default(), wanted, 100), StopReason::MaxTokens);
+    let small = RunLimits { tokens: 500, ..RunLimits::default() };
+    assert_eq!(cut(RunLimits::default(), wanted, 100), StopReason::MaxTokens);
     assert_eq!(cut(small, Options::default(), 450), StopReason::TokenBudget);
-    assert_eq!(cut(Limits::default(), Options::default(), 4_096), StopReason::MaxTokens);
+    assert_eq!(cut(RunLimits::default(), Options::default(), 4_096), StopReason::MaxTokens);
 }
 
 #[test]
 fn the_calls_of_a_reply_that_was_cut_off_are_not_made() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let reply = ModelReply { finish: Finish::Length, ..asks_for(&[("1", "echo", json!("{\"a"))]) };
     let result = done(run.on(replied(reply)).unwrap());
     assert_eq!(answers(&result), [("1", "Error: not run, because the reply that asked for it was cut off.")]);
@@ -266,7 +266,7 @@ fn the_calls_of_a_reply_that_was_cut_off_are_not_made() {
 
 #[test]
 fn a_cancelled_run_ends_with_what_it_has() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
     run.on(returned(0, "echo")).unwrap();
     let result = done(run.on(Event::Cancelled).unwrap());
@@ -279,19 +279,19 @@ fn a_cancelled_run_ends_with_what_it_has() {
 
 #[test]
 fn an_event_that_answers_nothing_is_refused() {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     assert_eq!(
         run.on(returned(0, "echo")).unwrap_err().to_string(),
         "run run_1 cannot go on with this event: it waits for the model"
     );
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
     assert!(run.on(returned(2, "echo")).is_err(), "there is no third call");
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
     run.on(returned(1, "add")).unwrap();
     assert!(run.on(returned(1, "add")).is_err(), "one call, two answers");
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     run.on(replied(says("4"))).unwrap();
     assert!(run.on(replied(says("5"))).is_err(), "the run has ended");
     assert!(run.on(Event::HandedBack).is_err(), "its result was given away");
@@ -322,7 +322,7 @@ proptest! {
         order in prop::collection::vec(0..60_usize, 200),
         tokens in 0..20_000_u64,
     ) {
-        let limits = Limits { tokens, ..Limits::default() };
+        let limits = RunLimits { tokens, ..RunLimits::default() };
         let (mut run, mut step) = start(limits);
         let mut journal = vec![Event::Started { task: task(limits), tools: "sha256:test".into() }];
         let (mut replies, mut order) = (replies.into_iter(), order.into_iter());

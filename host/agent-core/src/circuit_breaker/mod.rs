@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-pub use shared::{Pass, SharedCircuit};
+pub use shared::{Clock, Pass, SharedCircuit};
 
 /// Default of `CIRCUIT_MIN_VOLUME` (host/docs/interface/decisions-http.md#capacity-and-time): fewer calls
 /// than that never open the circuit.
@@ -42,7 +42,7 @@ pub struct Circuit {
     /// Number of the newest bucket. Bucket `n` is at `n % BUCKETS`.
     newest: u64,
     buckets: [Bucket; BUCKETS],
-    state: State,
+    state: CircuitPhase,
     transitions: Transitions,
 }
 
@@ -54,7 +54,7 @@ struct Bucket {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum CircuitPhase {
     Closed,
     Open { since: Instant },
     HalfOpen { trial_under_way: bool },
@@ -116,7 +116,7 @@ impl Circuit {
             epoch: now,
             newest: 0,
             buckets,
-            state: State::Closed,
+            state: CircuitPhase::Closed,
             transitions: Transitions::default(),
         }
     }
@@ -126,17 +126,17 @@ impl Circuit {
         self.roll(now);
         self.bucket().fires += 1;
         match &mut self.state {
-            State::Closed => Ok(Ticket { bucket: self.newest, is_trial: false }),
-            State::Open { since } => {
+            CircuitPhase::Closed => Ok(Ticket { bucket: self.newest, is_trial: false }),
+            CircuitPhase::Open { since } => {
                 let left = RESET_TIMEOUT.saturating_sub(now.saturating_duration_since(*since));
                 if !left.is_zero() {
                     return Err(left);
                 }
-                self.state = State::HalfOpen { trial_under_way: true };
+                self.state = CircuitPhase::HalfOpen { trial_under_way: true };
                 Ok(Ticket { bucket: self.newest, is_trial: true })
             }
-            State::HalfOpen { trial_under_way: true } => Err(TRIAL_UNDER_WAY),
-            State::HalfOpen { trial_under_way } => {
+            CircuitPhase::HalfOpen { trial_under_way: true } => Err(TRIAL_UNDER_WAY),
+            CircuitPhase::HalfOpen { trial_under_way } => {
                 *trial_under_way = true;
                 Ok(Ticket { bucket: self.newest, is_trial: true })
             }
@@ -152,17 +152,17 @@ impl Circuit {
             Verdict::Neither => self.uncount(ticket),
         }
         match (self.state, verdict) {
-            (State::Closed, Verdict::Failure) if self.fails_too_often() => self.open(now),
-            (State::HalfOpen { .. }, Verdict::Failure) if ticket.is_trial => self.open(now),
-            (State::HalfOpen { .. }, Verdict::Success) if ticket.is_trial => {
+            (CircuitPhase::Closed, Verdict::Failure) if self.fails_too_often() => self.open(now),
+            (CircuitPhase::HalfOpen { .. }, Verdict::Failure) if ticket.is_trial => self.open(now),
+            (CircuitPhase::HalfOpen { .. }, Verdict::Success) if ticket.is_trial => {
                 // The window is not cleared (host/docs/interface/node-clients.md#circuit-breaker): one
                 // failure soon after may open the circuit again.
-                self.state = State::Closed;
+                self.state = CircuitPhase::Closed;
                 self.transitions.closed += 1;
                 Some(Transition::Closed)
             }
-            (State::HalfOpen { .. }, Verdict::Neither) if ticket.is_trial => {
-                self.state = State::HalfOpen { trial_under_way: false };
+            (CircuitPhase::HalfOpen { .. }, Verdict::Neither) if ticket.is_trial => {
+                self.state = CircuitPhase::HalfOpen { trial_under_way: false };
                 None
             }
             // A call that began before the circuit opened says nothing about how things are now.
@@ -173,11 +173,11 @@ impl Circuit {
     /// Where it stands.
     pub fn state(&self, now: Instant) -> CircuitState {
         match self.state {
-            State::Closed => CircuitState::Closed,
-            State::Open { since } if now.saturating_duration_since(since) < RESET_TIMEOUT => {
+            CircuitPhase::Closed => CircuitState::Closed,
+            CircuitPhase::Open { since } if now.saturating_duration_since(since) < RESET_TIMEOUT => {
                 CircuitState::Open
             }
-            State::Open { .. } | State::HalfOpen { .. } => CircuitState::HalfOpen,
+            CircuitPhase::Open { .. } | CircuitPhase::HalfOpen { .. } => CircuitState::HalfOpen,
         }
     }
 
@@ -189,9 +189,9 @@ impl Circuit {
     /// How long until a call would be let through, if not now.
     pub fn retry_after(&self, now: Instant) -> Option<Duration> {
         match self.state {
-            State::Closed | State::HalfOpen { trial_under_way: false } => None,
-            State::HalfOpen { trial_under_way: true } => Some(TRIAL_UNDER_WAY),
-            State::Open { since } => {
+            CircuitPhase::Closed | CircuitPhase::HalfOpen { trial_under_way: false } => None,
+            CircuitPhase::HalfOpen { trial_under_way: true } => Some(TRIAL_UNDER_WAY),
+            CircuitPhase::Open { since } => {
                 let left = RESET_TIMEOUT.saturating_sub(now.saturating_duration_since(since));
                 (!left.is_zero()).then_some(left)
             }
@@ -199,7 +199,7 @@ impl Circuit {
     }
 
     fn open(&mut self, now: Instant) -> Option<Transition> {
-        self.state = State::Open { since: now };
+        self.state = CircuitPhase::Open { since: now };
         self.transitions.opened += 1;
         Some(Transition::Opened)
     }

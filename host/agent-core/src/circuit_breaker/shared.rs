@@ -2,15 +2,19 @@
 
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Circuit, CircuitState, Ticket, Transition, Transitions, Verdict};
 
-/// A circuit and the clock. Clones are the same circuit.
+/// What says the time.
+pub type Clock = fn() -> Instant;
+
+/// A circuit and its clock. Clones are the same circuit.
 #[derive(Debug, Clone)]
-pub struct SharedCircuit(Arc<Mutex<Timed>>);
+pub struct SharedCircuit {
+    timed: Arc<Mutex<Timed>>,
+    clock: Clock,
+}
 
 #[derive(Debug)]
 struct Timed {
@@ -29,34 +33,39 @@ pub struct Pass {
 
 impl SharedCircuit {
     /// A closed circuit that does not open before it has seen `min_volume` calls within 10 s.
-    pub fn new(min_volume: u64) -> Self {
-        Self(Arc::new(Mutex::new(Timed { circuit: Circuit::new(min_volume, now()), last_success: None })))
+    pub fn new(min_volume: u64, clock: Clock) -> Self {
+        let timed = Timed { circuit: Circuit::new(min_volume, clock()), last_success: None };
+        Self { timed: Arc::new(Mutex::new(timed)), clock }
     }
 
     /// Lets a call through, or says how long until one would be.
     pub fn enter(&self) -> Result<Pass, Duration> {
-        let ticket = self.0.lock().circuit.enter(now())?;
+        let ticket = self.timed.lock().circuit.enter(self.now())?;
         Ok(Pass { circuit: self.clone(), ticket, ended: false })
     }
 
     /// Where it stands, for metrics.
     pub fn state(&self) -> CircuitState {
-        self.0.lock().circuit.state(now())
+        self.timed.lock().circuit.state(self.now())
     }
 
     /// How often it has turned, for metrics.
     pub fn transitions(&self) -> Transitions {
-        self.0.lock().circuit.transitions()
+        self.timed.lock().circuit.transitions()
     }
 
     /// How long until a call would be let through, if not now.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.0.lock().circuit.retry_after(now())
+        self.timed.lock().circuit.retry_after(self.now())
     }
 
     /// When a call last ended well.
     pub fn last_success(&self) -> Option<Instant> {
-        self.0.lock().last_success
+        self.timed.lock().last_success
+    }
+
+    fn now(&self) -> Instant {
+        (self.clock)()
     }
 }
 
@@ -64,23 +73,18 @@ impl Pass {
     /// Takes note of how the call ended, and says what that changed.
     pub fn end(mut self, verdict: Verdict) -> Option<Transition> {
         self.ended = true;
-        let mut timed = self.circuit.0.lock();
+        let mut timed = self.circuit.timed.lock();
         if verdict == Verdict::Success {
-            timed.last_success = Some(Instant::now());
+            timed.last_success = Some(self.circuit.now());
         }
-        timed.circuit.end(&self.ticket, verdict, now())
+        timed.circuit.end(&self.ticket, verdict, self.circuit.now())
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         if !self.ended {
-            self.circuit.0.lock().circuit.end(&self.ticket, Verdict::Neither, now());
+            self.circuit.timed.lock().circuit.end(&self.ticket, Verdict::Neither, self.circuit.now());
         }
     }
-}
-
-/// By tokio's clock, which tests can stop.
-fn now() -> std::time::Instant {
-    Instant::now().into_std()
 }

@@ -170,7 +170,7 @@ fn a_call_from_before_it_opened_decides_nothing_afterwards() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_that_is_dropped_counts_neither_way() {
-    let circuit = SharedCircuit::new(1);
+    let circuit = crate::testing::circuit(1);
     for _ in 0..10 {
         drop(circuit.enter().unwrap());
     }

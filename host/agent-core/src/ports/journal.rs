@@ -1,20 +1,12 @@
 //! The journal of runs: a versioned, fenced, append-only log of events per run.
 //!
-//! Versioned: events are stored as [`crate::journal_format::encode`] writes them, and one that this process is too
-//! old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer that
-//! somebody else has replaced is refused, however late its append arrives.
-
-use std::time::Duration;
+//! Versioned: events are stored as [`crate::journal_format::encode`] writes them, and one that this process is
+//! too old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer
+//! that somebody else has replaced is refused, however late its append arrives.
 
 use async_trait::async_trait;
-use tokio::time::{Instant, sleep_until};
 
-use crate::backoff::Backoff;
 use crate::words::Event;
-
-/// How often a journal is polled that others may write to: soon at first, then less and less often.
-const FIRST_POLL: Duration = Duration::from_millis(50);
-const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// The fencing token of a run's writer: the number of the claim under which it writes. Given by the queue, it
 /// grows with every claim of a job for as long as the job exists, whatever becomes of the queue's counters of
@@ -85,23 +77,6 @@ pub trait Journal: Send + Sync {
         let mut events = self.read(run_id, from).await?;
         events.truncate(most as usize);
         Ok(events)
-    }
-
-    /// Like [`Self::read`], but waits up to `patience` for an event with number `from`, whichever replica
-    /// writes it. Cancellation-safe.
-    ///
-    /// This implementation polls; a store that can be told of appends does better.
-    async fn tail(&self, run_id: &str, from: u64, patience: Duration) -> Result<Vec<Event>, JournalError> {
-        let until = Instant::now() + patience;
-        let mut polls = Backoff::new(FIRST_POLL, LAST_POLL);
-        loop {
-            let events = self.read(run_id, from).await?;
-            let now = Instant::now();
-            if !events.is_empty() || now >= until {
-                return Ok(events);
-            }
-            sleep_until(until.min(now + polls.next())).await;
-        }
     }
 }
 

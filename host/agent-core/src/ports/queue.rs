@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
 
 use super::journal::Epoch;
 use crate::trace::TraceContext;

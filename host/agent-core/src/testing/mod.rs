@@ -21,12 +21,13 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::chosen_tools::restricted;
+use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    ApprovalTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, Spawn,
-    ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
+    ApprovalTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink,
+    Spawn, ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
-    Catalog, Deciders, Event, Finish, Grants, Limits, Message, ModelReply, OnExpiry, Options, Principal,
+    Catalog, Deciders, Event, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal, RunLimits,
     ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec,
     Usage,
 };
@@ -41,7 +42,7 @@ pub fn task(input: &str) -> Task {
         input: input.into(),
         instructions: None,
         options: Options::default(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         model: "test/scripted".into(),
         principal: Principal::user("u1"),
         grants: Grants::default(),
@@ -370,6 +371,35 @@ impl Journal for TestJournal {
     async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
     }
+}
+
+/// Keeps the latest report of a call.
+#[derive(Debug, Default)]
+pub struct TestProgress(Mutex<Option<ToolProgress>>);
+
+impl TestProgress {
+    /// One as it is kept, and as it is given to a call.
+    pub fn shared() -> (Arc<Self>, Arc<dyn ProgressSink>) {
+        let latest = Arc::new(Self::default());
+        let sink = latest.clone();
+        (latest, sink)
+    }
+
+    /// The latest report, if it was not read yet.
+    pub fn take(&self) -> Option<ToolProgress> {
+        self.0.lock().take()
+    }
+}
+
+impl ProgressSink for TestProgress {
+    fn report(&self, progress: ToolProgress) {
+        *self.0.lock() = Some(progress);
+    }
+}
+
+/// A circuit by tokio's clock, which tests can stop.
+pub fn circuit(min_volume: u64) -> SharedCircuit {
+    SharedCircuit::new(min_volume, || tokio::time::Instant::now().into_std())
 }
 
 /// Spawns on the runtime of the test.

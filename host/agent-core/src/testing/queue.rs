@@ -157,7 +157,7 @@ impl TestQueue {
             attempts_made: entry.job.attempts_made,
             created_at: entry.job.created_at,
             trace: entry.trace,
-            leased_at: now,
+            leased_at: now.into_std(),
             notes: Arc::default(),
         })
     }

@@ -27,13 +27,13 @@ pub struct TestToolVersions {
     pub switch: Switch,
     /// How often one record was asked for.
     pub records_asked: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<KeptVersions>,
     announces: AtomicBool,
     revisions_asked: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct KeptVersions {
     revision: u64,
     records: BTreeMap<String, StoredRecord>,
     components: HashMap<String, (Bytes, Instant)>,
@@ -92,7 +92,7 @@ impl TestToolVersions {
     }
 }
 
-impl State {
+impl KeptVersions {
     fn now(&self) -> Instant {
         Instant::now() + self.ahead
     }
@@ -187,7 +187,7 @@ impl ToolVersions for TestToolVersions {
         self.check().await?;
         let mut state = self.state.lock();
         let now = state.now();
-        let State { records, components, signatures, counts, .. } = &mut *state;
+        let KeptVersions { records, components, signatures, counts, .. } = &mut *state;
         let before = components.len();
         components.retain(|digest, (_, kept_at)| {
             let is_needed = records.values().any(|record| record.digests.contains(digest));

@@ -20,6 +20,7 @@ mod reply;
 mod result;
 mod task;
 mod tool;
+mod tool_name;
 mod tool_version;
 mod trial_counts;
 mod usage;
@@ -49,10 +50,11 @@ pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
 pub use result::{AgentResult, StopReason};
 pub use task::{
-    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, Limits, MAX_ITERATIONS,
-    MOST_CHOSEN_TOOLS, MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, Task,
+    ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, MAX_ITERATIONS, MOST_CHOSEN_TOOLS,
+    MOST_CLIENT_FUNCTIONS, MOST_HISTORY_MESSAGES, Options, RunLimits, Task,
 };
 pub use tool::ToolOutcome;
+pub use tool_name::{TOOL_NAME_BYTES, is_tool_name};
 pub use tool_version::{
     AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Finding, FoundDescription, Impact, Millis,
     Thresholds, ToolFacts, Trial, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,

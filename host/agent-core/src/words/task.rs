@@ -16,26 +16,26 @@ pub const DEFAULT_TOKEN_BUDGET: u64 = 10_000;
 
 /// What a run may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     /// Most model calls.
     pub iterations: u32,
     /// Most tokens of all model calls together.
     pub tokens: u64,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self { iterations: MAX_ITERATIONS, tokens: DEFAULT_TOKEN_BUDGET }
     }
 }
 
-/// One of the two [`Limits`].
+/// One of the two [`RunLimits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// [`Limits::iterations`].
+    /// [`RunLimits::iterations`].
     Iterations,
-    /// [`Limits::tokens`].
+    /// [`RunLimits::tokens`].
     Tokens,
 }
 
@@ -64,7 +64,7 @@ pub struct Task {
     /// The caller's wishes for the model calls and the tools.
     pub options: Options,
     /// What the run may use up.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// `provider/model` that is asked; stands in the result when no reply came to say better.
     pub model: String,
     /// On whose behalf.

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use http_edge::{Claims, Tokens};
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::{Exit, serve};
@@ -25,7 +24,7 @@ const INSTALLED_TOOLS: [&str; 2] = ["../share/agent-host/tools", "tools"];
 /// How long the token that is printed is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
-pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run() -> anyhow::Result<Exit> {
     let vars = DevVars::over(ProcessEnv, Place::of_this_process());
     if let Place::Installed { state, .. } = &vars.place {
         fs::create_dir_all(state).with_context(|| format!("making the folder {}", state.display()))?;
@@ -34,7 +33,7 @@ pub(crate) async fn run(guest_runtime: Handle) -> anyhow::Result<Exit> {
     let secret = vars.defaults.get("JWT_SECRET");
     let token = secret.map(|secret| sign(secret)).transpose()?;
     let tools = Tools::from_vars(&vars)?.folder;
-    serve::run(&vars, guest_runtime, |address| {
+    serve::run(&vars, |address| {
         introduce(address, token.as_deref(), demo, &tools);
         if let Some(database) = vars.get("DATABASE_URL") {
             introduce_files(&database.to_string_lossy());

@@ -17,7 +17,6 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 use run_service::direct_calls::DirectCalls;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
@@ -48,13 +47,13 @@ pub(crate) struct Arguments {
     role: Option<String>,
 }
 
-pub(crate) async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     if io::stdin().is_terminal() {
         tracing::warn!("an MCP client starts this and speaks JSON-RPC with it: end it with Ctrl-D");
     }
     let config = Tools::from_vars(&ProcessEnv)?;
-    let host = Arc::new(tools::start_folder(&config, guest_runtime).await?);
+    let host = Arc::new(tools::start_folder(&config).await?);
     let Arguments { user, tier, role } = arguments;
     let caller = Principal { user_id: user, tier, role };
     // A tool's own limit ends a call; twice that is for those that wait for others.

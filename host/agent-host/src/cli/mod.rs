@@ -6,6 +6,7 @@ mod dev;
 mod docs;
 mod doctor;
 mod jobs;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
 mod moved;
@@ -23,7 +24,6 @@ use clap_complete::Shell;
 use host_setup::children::Child;
 use host_setup::output::{completions, print};
 use host_setup::program::{VERSION, complain};
-use tokio::runtime::Handle;
 
 pub use host_setup::program::Exit;
 
@@ -74,6 +74,7 @@ enum Command {
     ///
     /// Is started by the client, and ends with its input. Logs to the standard error. Needs no model and no
     /// key. A running service with Variant B has the same at /mcp, over HTTP.
+    #[cfg(feature = "mcp")]
     #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
     Mcp(mcp::Arguments),
     /// Talk with a running service: answers are streamed, calls of tools are shown as they run
@@ -137,14 +138,15 @@ pub fn run_alone(arguments: Arguments) -> Result<Exit, Arguments> {
     }
 }
 
-/// Carries a command out. `guest_runtime` is where guests go on that take long.
-pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+/// Carries a command out.
+pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let json = arguments.json;
     match arguments.command {
-        Command::Serve => serve::run(&crate::config::ProcessEnv, guest_runtime, |_| {}).await,
-        Command::Dev => dev::run(guest_runtime).await,
-        Command::Tools(arguments) => tools::run(&arguments, guest_runtime).await,
-        Command::Mcp(arguments) => Box::pin(mcp::run(arguments, guest_runtime)).await,
+        Command::Serve => serve::run(&crate::config::ProcessEnv, |_| {}).await,
+        Command::Dev => dev::run().await,
+        Command::Tools(arguments) => tools::run(&arguments).await,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(arguments) => Box::pin(mcp::run(arguments)).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
@@ -153,7 +155,7 @@ pub async fn run(arguments: Arguments, guest_runtime: Handle) -> anyhow::Result<
             print(&completions(Arguments::command(), shell)?)?;
             Ok(Exit::Success)
         }
-        Command::Doctor(arguments) => doctor::run(&arguments, guest_runtime).await,
+        Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Cache(arguments) => cache::run(arguments, json).await,
         Command::Docs(arguments) => docs::run(&arguments, json),
         Command::Variables(arguments) => variables::run(&arguments, json),

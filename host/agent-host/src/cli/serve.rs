@@ -9,7 +9,6 @@ use host_setup::program::install_tls;
 use http_edge::{Hosts, Latch};
 use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +18,7 @@ use super::Exit;
 use crate::composition::{self, Identity, Running, Service};
 use crate::config::{self, Config, EnvVars, Problems};
 use crate::file_limits;
+#[cfg(feature = "lambda")]
 use crate::serve::lambda::LeftBehind;
 use crate::serve::{self, BodyLimits, Outcome, Server, Signal};
 use crate::tasks::{Supervisor, Tasks};
@@ -26,11 +26,7 @@ use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
 
 /// Serves until a signal ends it. `introduce` is told the address once it is served.
-pub(crate) async fn run(
-    vars: &impl EnvVars,
-    guest_runtime: Handle,
-    introduce: impl FnOnce(SocketAddr),
-) -> anyhow::Result<Exit> {
+pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr)) -> anyhow::Result<Exit> {
     let config = Config::from_vars(vars).map_err(|problems| refused(vars, problems))?;
     let is_function = config.service.lambda_runtime_api.is_some();
     let destination = if is_function { Destination::Function } else { Destination::Service };
@@ -48,7 +44,7 @@ pub(crate) async fn run(
 
     let latch = Latch::default();
     if is_function {
-        return run_as_function(&config, guest_runtime, latch, signals, exporter).await;
+        return run_as_function(&config, latch, signals, exporter).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -63,7 +59,7 @@ pub(crate) async fn run(
     let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
-        built = composition::build(&config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
+        built = composition::build(&config, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, http_metrics, .. } = built;
@@ -141,11 +137,26 @@ async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
     exports.finished().await;
 }
 
+/// Says that nobody serves a function with this binary.
+#[cfg(not(feature = "lambda"))]
+#[expect(clippy::unused_async, reason = "as the one that serves")]
+async fn run_as_function(
+    _: &Config,
+    _: Latch,
+    _: impl Stream<Item = Signal>,
+    _: Option<Exporter>,
+) -> anyhow::Result<Exit> {
+    Err(anyhow!(
+        "AWS_LAMBDA_RUNTIME_API is set, but this binary was built without AWS Lambda: build it with \
+         `--features lambda`"
+    ))
+}
+
 /// Serves as an AWS Lambda function, which is frozen between events, so it works off no jobs, and what an
 /// event leaves behind is written before its answer is given.
+#[cfg(feature = "lambda")]
 async fn run_as_function(
     config: &Config,
-    guest_runtime: Handle,
     latch: Latch,
     mut signals: impl Stream<Item = Signal> + Unpin,
     exporter: Option<Exporter>,
@@ -153,7 +164,7 @@ async fn run_as_function(
     let shutdown = Shutdown::default();
     let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
     let built = tokio::select! {
-        built = composition::build(config, guest_runtime, identity, latch.readiness(), &shutdown) => built?,
+        built = composition::build(config, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
     };
     let Service { router, background, recording, writes, .. } = built;

@@ -15,7 +15,6 @@ use host_setup::output::{describe_tool, print};
 use host_setup::program::install_tls;
 use host_setup::settings::token_budget;
 use host_setup::tools::tool_host_config;
-use tokio::runtime::Handle;
 use tool_host::{ToolHost, ToolListing};
 
 use super::Exit;
@@ -97,18 +96,18 @@ impl Arguments {
     }
 }
 
-pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let json = arguments.json;
-    let change = |name, action| versions::change(name, action, json, guest_runtime.clone());
+    let change = |name, action| versions::change(name, action, json);
     match &arguments.command {
-        Some(Command::Call(arguments)) => call::run(arguments, json, guest_runtime).await,
-        Some(Command::Learn(arguments)) => learn::run(arguments, json, guest_runtime).await,
-        Some(Command::Install(arguments)) => install::run(arguments, json, guest_runtime).await,
-        Some(Command::Versions(arguments)) => versions::show(arguments, json, guest_runtime).await,
-        Some(Command::Diff(arguments)) => versions::diff(arguments, json, guest_runtime).await,
+        Some(Command::Call(arguments)) => call::run(arguments, json).await,
+        Some(Command::Learn(arguments)) => learn::run(arguments, json).await,
+        Some(Command::Install(arguments)) => install::run(arguments, json).await,
+        Some(Command::Versions(arguments)) => versions::show(arguments, json).await,
+        Some(Command::Diff(arguments)) => versions::diff(arguments, json).await,
         Some(Command::Approve(arguments)) => match &arguments.name {
             Some(name) => change(name, arguments.action()).await,
-            None => approve_all::run(arguments.serves(), json, guest_runtime).await,
+            None => approve_all::run(arguments.serves(), json).await,
         },
         Some(Command::Rollback(of)) => change(&of.name, AdminAction::Rollback(of.digest.clone())).await,
         Some(Command::Enable(of)) => change(&of.name, AdminAction::Enable).await,
@@ -118,7 +117,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
         Some(Command::EndTrial(of)) => change(&of.name, AdminAction::EndTrial).await,
         Some(Command::Promote(of)) => change(&of.name, AdminAction::Promote(of.digest.clone())).await,
         Some(Command::Delete(of)) => change(&of.name, AdminAction::Delete).await,
-        None => list(json, guest_runtime).await,
+        None => list(json).await,
     }
 }
 
@@ -140,19 +139,19 @@ async fn load(config: tool_host::Config) -> anyhow::Result<ToolHost> {
 }
 
 /// Begins to load the tools folder, for a command that follows it.
-pub(super) async fn start_folder(config: &Tools, guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    Ok(ToolHost::start(host_config(config, guest_runtime).await?).await?)
+pub(super) async fn start_folder(config: &Tools) -> anyhow::Result<ToolHost> {
+    Ok(ToolHost::start(host_config(config).await?).await?)
 }
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
-async fn load_for_versions(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
+async fn load_for_versions() -> anyhow::Result<ToolHost> {
     let folder = tempfile::tempdir()?;
     let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
-    start_folder(&config, guest_runtime).await
+    start_folder(&config).await
 }
 
 /// What a tool host of a command is made of: with the stores, of which nobody is told anything.
-async fn host_config(config: &Tools, guest_runtime: Handle) -> anyhow::Result<tool_host::Config> {
+async fn host_config(config: &Tools) -> anyhow::Result<tool_host::Config> {
     install_tls();
     let token_budget = token_budget::from_vars(&ProcessEnv)?;
     // Tables are the service's to make: a command of another version must not change them under it.
@@ -161,14 +160,14 @@ async fn host_config(config: &Tools, guest_runtime: Handle) -> anyhow::Result<to
     Ok(tool_host::Config {
         versions: open_tool_versions(&opened),
         key_value: open_key_value(&stores, &opened)?,
-        ..tool_host_config(config, token_budget, guest_runtime)
+        ..tool_host_config(config, token_budget)
     })
 }
 
-async fn list(json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
+async fn list(json: bool) -> anyhow::Result<Exit> {
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     let config = Tools::from_vars(&ProcessEnv)?;
-    let host = load(host_config(&config, guest_runtime).await?).await?;
+    let host = load(host_config(&config).await?).await?;
     let tools = host.list();
     let text = match json {
         true => serde_json::to_string_pretty(&tools)? + "\n",

@@ -44,7 +44,7 @@ pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbe
                 found.probes.push(Arc::new(SqlProbe(database)));
             }
             if let Some(mongo) = opened.mongo {
-                found.probes.push(Arc::new(mongo.probe()));
+                found.probes.push(mongo.probe());
             }
         }
         Err(error) => found.problems.push(error.into()),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
-use agent_core::words::{Limits, MAX_ITERATIONS};
+use agent_core::words::{MAX_ITERATIONS, RunLimits};
 use backends::sql::{SqlConversations, SqlPool};
 use run_service::conversations::Conversations;
 use run_service::jobs::{CancelledRuns, WorkerContext};
-use run_service::journal::{LastEventsBehind, NotifyingJournal, RetryingJournal, WriteBehind};
+use run_service::journal::{LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
     PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
@@ -180,10 +180,8 @@ impl SharedDeps<'_> {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),
         };
-        // Whoever reads the events of a run is woken by each of them.
-        let journal: Arc<dyn Journal> = Arc::new(NotifyingJournal::new(journal));
-        let run = self.recorded(self.agent(journal.clone()));
-        Runs::new(self.guard(run), journal, self.spawn.clone())
+        let run = self.recorded(self.agent(journal));
+        Runs::new(self.guard(run), self.spawn.clone())
     }
 
     /// What stands before every run of a request.
@@ -204,7 +202,7 @@ impl SharedDeps<'_> {
     }
 
     fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
-        let limits = Limits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
+        let limits = RunLimits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
         Agent { model, toolbox, journal, limits, instructions: self.instructions.clone() }
     }

@@ -34,6 +34,7 @@ use run_service::live::LiveRuns;
 use run_service::retention::Sweeper;
 use run_service::shutdown::Shutdown;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tool_host::{HttpMode, ToolHost};
 
 use crate::config::{self, Config};
@@ -85,19 +86,17 @@ pub struct Identity {
     pub hosts: Hosts,
 }
 
-/// Puts a service together. `guest_runtime` is where guests go on that take long; `readiness` and `shutdown`
-/// say when the service is going away.
+/// Puts a service together. `readiness` and `shutdown` say when the service is going away.
 #[expect(clippy::too_many_lines, reason = "the composition of the service, read from top to bottom")]
 pub async fn build(
     config: &Config,
-    guest_runtime: Handle,
     Identity { worker, hosts }: Identity,
     readiness: Readiness,
     shutdown: &Shutdown,
 ) -> Result<Service, WireError> {
     let (metrics, models) = connect_models(config)?;
     let (stores, store_checks) = open_checked(config).await?;
-    let (tools, http_recordings) = start_tools(config, guest_runtime, &stores, &metrics).await?;
+    let (tools, http_recordings) = start_tools(config, &stores, &metrics).await?;
     let (runs, sweeper) = (Tasks::new(), sweep(config, &stores, &worker, &metrics)?);
     let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
     let (schema, migration) = prepare(stores.database.as_ref()).await?;
@@ -187,7 +186,6 @@ async fn open_checked(config: &Config) -> Result<(stores::Opened, StoreChecks), 
 /// The tools, and what writes down what they are answered over HTTP.
 async fn start_tools(
     config: &Config,
-    guest_runtime: Handle,
     stores: &stores::Opened,
     metrics: &Metrics,
 ) -> Result<(Arc<ToolHost>, Option<http_recordings::Drain>), WireError> {
@@ -201,7 +199,7 @@ async fn start_tools(
         user_names_key: config.variant_b.as_ref().map(|needs| needs.jwt_secret.clone()),
         http,
         remembers: true,
-        ..tool_host_config(&config.tools, config.agent.token_budget, guest_runtime)
+        ..tool_host_config(&config.tools, config.agent.token_budget)
     };
     Ok((Arc::new(ToolHost::start(host).await.map_err(WireError::Tools)?), drain))
 }
@@ -221,7 +219,7 @@ fn record_http(
 
 /// The circuit of the agent and the places for its runs, which all variants and the queue's worker share.
 fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit, Admission), WireError> {
-    let circuit = SharedCircuit::new(config.circuit_min_volume);
+    let circuit = SharedCircuit::new(config.circuit_min_volume, || Instant::now().into_std());
     let admission = config.max_concurrent.map_or_else(Admission::unlimited, Admission::new);
     metrics.show_gates(circuit.clone(), admission.clone()).map_err(WireError::Metrics)?;
     Ok((circuit, admission))

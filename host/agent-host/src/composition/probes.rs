@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
 use agent_core::words::{Catalog, Message, ModelReply};
 use async_trait::async_trait;
-use backends::mongo::{MongoProbe, MongoStore};
+use backends::mongo::MongoStore;
 use backends::sql::{SqlPool, SqlProbe};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -97,7 +97,7 @@ pub(crate) fn database(sql: &SqlPool, mongo: Option<&MongoStore>) -> Arc<dyn Pro
 
 struct BothStores {
     sql: SqlProbe,
-    mongo: MongoProbe,
+    mongo: Arc<dyn Probe>,
 }
 
 #[async_trait]

@@ -43,8 +43,8 @@ pub(crate) fn sweeper(
     let by_age = RetentionBounds { count: None, ..config.runs };
     match (&opened.mongo, &opened.database) {
         (Some(mongo), _) => {
-            add(Arc::new(mongo.retention(stores::http_recordings(opened))), config.runs);
-            add(Arc::new(mongo.conversation_retention()), by_age);
+            add(mongo.retention(stores::http_recordings(opened)), config.runs);
+            add(mongo.conversation_retention(), by_age);
         }
         (None, Some(pool)) => {
             add(sql(pool, RetainedKind::Runs), config.runs);

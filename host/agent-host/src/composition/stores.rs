@@ -82,7 +82,7 @@ pub(crate) fn key_value(
 /// Where conversations are kept: where runs are. Claims whose run was dropped are given back among `tasks`.
 pub(crate) fn conversations(opened: &Opened, tasks: &Tasks) -> Option<Conversations> {
     let store: Arc<dyn ConversationStore> = match (&opened.mongo, &opened.database) {
-        (Some(mongo), _) => Arc::new(mongo.conversations()),
+        (Some(mongo), _) => mongo.conversations(),
         (None, Some(database)) => Arc::new(SqlConversations::new(database.clone())),
         (None, None) => return None,
     };

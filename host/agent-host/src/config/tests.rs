@@ -369,6 +369,10 @@ fn values_of_other_kinds_are_checked_as_well() {
         ),
         ("MONGODB_URL", &["mongodb://a,b/d"], &["http://h"]),
         ("RESULT_CACHE", &["on", "off"], &["true", "0"]),
+        ("OTEL_TRACES_SAMPLER", &["always_off"], &["jaeger_remote"]),
+        ("OTEL_TRACES_SAMPLER_ARG", &["0.5"], &["2"]),
+        ("OTEL_EXPORTER_OTLP_HEADERS", &["a=b"], &["hunter2"]),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &["http://localhost:4318"], &["localhost:4318"]),
     ] {
         for value in good {
             check("a", &[(name, value)], &[]);
@@ -377,6 +381,10 @@ fn values_of_other_kinds_are_checked_as_well() {
             check("a", &[(name, value)], &[name]);
         }
     }
+    // A platform may set the protocol for whatever it starts: without a key it does not matter.
+    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    check("a", &[grpc], &[]);
+    check("a", &[grpc, ("TRACING_API_KEY", "k")], &["OTEL_EXPORTER_OTLP_PROTOCOL"]);
 }
 
 #[test]

@@ -50,18 +50,22 @@ impl VariantB {
 
     /// Whether clients of OpenAI are answered, which needs the tokens of Variant B.
     pub(super) fn read_openai(reader: &mut Reader<'_>) -> Result<bool, Reported> {
-        let is_served = reader.variant().is_none_or(Variant::serves_b);
+        let has_tokens = reader.variant().is_none_or(Variant::serves_b);
+        let is_built_in = cfg!(feature = "openai");
         let wanted = reader.optional(&OPENAI_API, |word| match word {
             "on" => Some(true),
             "off" => Some(false),
             _ => None,
         })?;
-        if wanted == Some(true) && !is_served {
+        if wanted == Some(true) && !(has_tokens && is_built_in) {
             let mut problem = Problem::refused(&OPENAI_API, "on");
-            "off while SERVICE_VARIANT is a".clone_into(&mut problem.allowed);
+            problem.allowed = match has_tokens {
+                true => "off, as this binary was built without the Cargo feature openai".to_owned(),
+                false => "off while SERVICE_VARIANT is a".to_owned(),
+            };
             return Err(reader.report(problem));
         }
-        Ok(wanted.unwrap_or(is_served))
+        Ok(wanted.unwrap_or(has_tokens && is_built_in))
     }
 
     /// Reads nothing but `JWT_SECRET`, for the command that signs.

@@ -5,7 +5,7 @@
 //! them with a task of its own. What the queue has no room for, what the store's bounds leave no room for and
 //! what the store fails to write is left away, counted, and said in the log.
 //!
-//! What does not belong here: what may be in an exchange (`tool-host/src/egress/recording.rs` leaves
+//! What does not belong here: what may be in an exchange (`tool-egress/src/answers/recording.rs` leaves
 //! credentials away) and which answer a request gets when a run is replayed (`agent-tool/src/replay`).
 
 #[cfg(test)]

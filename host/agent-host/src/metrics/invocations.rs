@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts};
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
 use super::buckets::LONG_SECONDS;
 use super::described::Register;
@@ -86,7 +86,7 @@ impl<I> Metered<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Metered<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let _active = self.series.begin();
         self.inner.invoke(ask).await
     }

@@ -44,6 +44,7 @@ use http_edge::MetricsFormat;
 use prometheus::TextEncoder;
 use run_service::layers::Admission;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 pub use described::{Described, Register};
 pub use http::HttpMetrics;
@@ -104,7 +105,7 @@ impl Metrics {
     pub fn described(process_prefix: &str, handle: &Handle) -> Result<Vec<Described>, prometheus::Error> {
         let metrics = Self::new(Environment::Development, process_prefix, handle)?;
         metrics.show_providers(Vec::new())?;
-        metrics.show_gates(SharedCircuit::new(0), Admission::unlimited())?;
+        metrics.show_gates(SharedCircuit::new(0, || Instant::now().into_std()), Admission::unlimited())?;
         metrics.show_queue()?;
         Ok(metrics.registry.into_described())
     }

@@ -4,7 +4,7 @@ use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
 use async_trait::async_trait;
 use prometheus::{IntCounter, IntCounterVec, Opts};
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use run_service::loop_driver::RunError;
 
 use super::described::Register;
@@ -78,7 +78,7 @@ impl<I> CountedOutcomes<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for CountedOutcomes<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let mut run = Run { outcomes: &self.outcomes, outcome: DROPPED };
         let answer = self.inner.invoke(ask).await;
         run.outcome = judge(&answer);
@@ -100,7 +100,7 @@ impl Drop for Run<'_> {
 }
 
 /// The table. It has no catch-all arm, so that whoever adds an error has to decide how it is counted.
-fn judge(answer: &Result<Answer, InvokeError>) -> Outcome {
+fn judge(answer: &Result<RunAnswer, InvokeError>) -> Outcome {
     match answer {
         Ok(answer) => of_stop(answer.result.stop_reason),
         Err(InvokeError::TimedOut { .. }) => ("timed_out", "deadline"),

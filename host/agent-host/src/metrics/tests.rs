@@ -9,7 +9,7 @@ use agent_core::testing::{ScriptedModel, says};
 use agent_core::words::{Catalog, ModelReply, ToolOutcome};
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use tool_host::{CallReport, Cost};
 
 use super::*;
@@ -33,7 +33,7 @@ struct Obedient;
 
 #[async_trait]
 impl Invoke for Obedient {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.input.as_str() {
             "fail" => Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
             "panic" => panic!("as it was told"),

@@ -24,7 +24,6 @@ use host_setup::settings::{ProcessEnv, Tools, token_budget};
 use host_setup::tools::tool_host_config;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use tokio::runtime::Handle;
 use tool_host::{
     CallReport, Cost, HttpMode, Learned, NeededGrants, Observer, PolicyFile, SetReport, ToolHost, ToolListing,
 };
@@ -44,7 +43,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What every host of a command is started with.
 pub(super) struct Setup {
     pub(super) config: Tools,
-    pub(super) guest_runtime: Handle,
     pub(super) log: LogTail,
 }
 
@@ -77,8 +75,8 @@ pub(super) struct Called {
 }
 
 impl Setup {
-    pub(super) fn new(guest_runtime: Handle) -> anyhow::Result<Self> {
-        Ok(Self { config: Tools::from_vars(&ProcessEnv)?, guest_runtime, log: LogTail::install()? })
+    pub(super) fn new() -> anyhow::Result<Self> {
+        Ok(Self { config: Tools::from_vars(&ProcessEnv)?, log: LogTail::install()? })
     }
 }
 
@@ -105,8 +103,7 @@ impl Isolated {
         let (http, values) = (Arc::new(MockedHttp::default()), Arc::new(CountedValues::default()));
         let needs_approval = false;
         let config = Tools { folder: tools, policy, needs_approval, ..setup.config.clone() };
-        let own =
-            tool_host_config(&config, token_budget::from_vars(&ProcessEnv)?, setup.guest_runtime.clone());
+        let own = tool_host_config(&config, token_budget::from_vars(&ProcessEnv)?);
         let host = ToolHost::start(tool_host::Config {
             environment: if learn { Arc::new(case_policy::secret_value) } else { own.environment.clone() },
             observer: meter.clone(),

@@ -27,7 +27,6 @@ use host_setup::program::{Exit, install_tls};
 use host_setup::settings::{ProcessEnv, Stores, Tools, token_budget};
 use host_setup::stores;
 use host_setup::tools::tool_host_config;
-use tokio::runtime::Handle;
 use tool_host::{HttpMode, ToolHost};
 
 use crate::log;
@@ -46,7 +45,7 @@ pub(crate) struct Arguments {
     with: Option<PathBuf>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     log::install()?;
     install_tls();
     let (run, recordings) = read(&arguments.run_id).await?;
@@ -62,7 +61,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
         http: HttpMode::Answers(answers.clone()),
         // What they stand in for is sent nowhere.
         environment: Arc::new(|name| Some(format!("stand-in-of-{name}"))),
-        ..tool_host_config(&config, token_budget::from_vars(&ProcessEnv)?, guest_runtime)
+        ..tool_host_config(&config, token_budget::from_vars(&ProcessEnv)?)
     })
     .await?;
     host.reload().await;

@@ -2,7 +2,7 @@
 
 use agent_core::ports::HttpRecording;
 use agent_core::words::{
-    Event, Exchange, Finish, Limits, ModelReply, Options, ReceiptDetail, Task, ToolCall, ToolOutcome,
+    Event, Exchange, Finish, ModelReply, Options, ReceiptDetail, RunLimits, Task, ToolCall, ToolOutcome,
     ToolReceipt, ToolReturn,
 };
 use serde_json::json;
@@ -73,7 +73,7 @@ fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() 
         input: "do it".into(),
         instructions: None,
         options: Options::default(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         model: "m".into(),
         principal: Default::default(),
         grants: Default::default(),

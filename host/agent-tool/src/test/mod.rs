@@ -14,7 +14,6 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use host_setup::output::print;
 use host_setup::program::Exit;
-use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 use tool_kit::cases::{self as case_file, CaseFile};
 use tool_kit::cost::Budget;
@@ -54,8 +53,8 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let setup = Setup::new(guest_runtime)?;
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
+    let setup = Setup::new()?;
     let (cases, cases_path) = read_cases(arguments)?;
     let file = find_component(&arguments.place, &cases, cases_path.as_deref())?;
     let policy = arguments.policy.clone().map(PolicyFile::At);

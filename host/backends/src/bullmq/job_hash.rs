@@ -101,7 +101,7 @@ pub(super) fn read_claim(
         attempts_made: number(field("atm")),
         created_at: from_millis(created.parse().unwrap_or(0)),
         trace: field("opts").and_then(trace_metadata::read),
-        leased_at,
+        leased_at: leased_at.into_std(),
         notes: Arc::new(kept.collect()),
         epoch: Epoch::UNCLAIMED,
         job_id,

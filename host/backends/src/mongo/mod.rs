@@ -21,15 +21,14 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::HttpRecordings;
+use agent_core::ports::{ConversationStore, HttpRecordings, Probe, Retention, RunStore};
 use mongodb::options::{Acknowledgment, ClientOptions, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Client, Database};
 
-pub use conversation_retention::MongoConversationRetention;
-pub use conversations::MongoConversations;
-pub use probe::MongoProbe;
-pub use retention::MongoRetention;
-pub use runs::MongoRuns;
+use conversation_retention::MongoConversationRetention;
+use conversations::MongoConversations;
+use probe::MongoProbe;
+use retention::MongoRetention;
 
 use crate::Writer;
 
@@ -81,29 +80,29 @@ impl MongoStore {
     }
 
     /// The runs kept there, and what writes their events, which has to be run beside them.
-    pub fn runs(&self) -> (MongoRuns, Writer) {
+    pub fn runs(&self) -> (Arc<dyn RunStore>, Writer) {
         runs::open(&self.database)
     }
 
     /// Removes runs that ended long ago. `recordings` has what their tools were answered over HTTP, if
     /// anything does.
-    pub fn retention(&self, recordings: Option<Arc<dyn HttpRecordings>>) -> MongoRetention {
-        MongoRetention::new(&self.database, recordings)
+    pub fn retention(&self, recordings: Option<Arc<dyn HttpRecordings>>) -> Arc<dyn Retention> {
+        Arc::new(MongoRetention::new(&self.database, recordings))
     }
 
     /// The conversations kept there.
-    pub fn conversations(&self) -> MongoConversations {
-        MongoConversations::new(&self.database)
+    pub fn conversations(&self) -> Arc<dyn ConversationStore> {
+        Arc::new(MongoConversations::new(&self.database))
     }
 
     /// Removes conversations that nobody has gone on with for long.
-    pub fn conversation_retention(&self) -> MongoConversationRetention {
-        MongoConversationRetention::new(&self.database)
+    pub fn conversation_retention(&self) -> Arc<dyn Retention> {
+        Arc::new(MongoConversationRetention::new(&self.database))
     }
 
     /// Asks whether the store answers.
-    pub fn probe(&self) -> MongoProbe {
-        MongoProbe::new(self.database.clone())
+    pub fn probe(&self) -> Arc<dyn Probe> {
+        Arc::new(MongoProbe::new(self.database.clone()))
     }
 
     /// Closes every connection, waiting for those in use.

@@ -26,7 +26,7 @@ pub struct MongoRuns {
 }
 
 /// The runs of a database, and the writer of their events.
-pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
+pub(super) fn open(database: &Database) -> (Arc<dyn RunStore>, Writer) {
     let events = database.collection("run_events");
     let records = database.collection("run_records");
     let (appends, batches) = channel(BOUNDS);
@@ -35,7 +35,8 @@ pub(super) fn open(database: &Database) -> (MongoRuns, Writer) {
         let writer = writer.clone();
         async move { writer.run().await }
     };
-    (MongoRuns { events, records, appends, indexes: Indexes::default() }, Writer::new(writing))
+    let runs = MongoRuns { events, records, appends, indexes: Indexes::default() };
+    (Arc::new(runs), Writer::new(writing))
 }
 
 #[async_trait]

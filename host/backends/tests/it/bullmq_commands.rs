@@ -232,7 +232,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
             (length(&mut redis.clone(), "wait").await == waiting).then_some(())
         })
         .await;
-        let leased = Instant::now();
+        let leased = Instant::now().into_std();
         sleep(LEASE / 4).await;
         proxy.pass().await;
         let claimed = asking.ended().await;

@@ -15,15 +15,15 @@ use crate::contract::idempotency;
 use crate::contract::tool_versions::{BehindTheStore, DAMAGED, component};
 
 mod cache {
-    crate::contract::cache::test_all!(super::open_cache);
+    crate::contract::cache::test_all!(test_each(super::open_cache));
 }
 
 mod rates {
-    crate::contract::rates::test_all!(super::open_windows);
+    crate::contract::rates::test_all!(test_each(super::open_windows));
 }
 
 mod keys {
-    crate::contract::idempotency::test_all!(super::open_keys);
+    crate::contract::idempotency::test_all!(test_each(super::open_keys));
 }
 
 async fn open_keys() -> idempotency::Bench {
@@ -51,11 +51,11 @@ async fn keys_of_all_callers_together_are_bounded() {
 
 /// What other crates test with promises what the stores do.
 mod key_value {
-    crate::contract::key_value::test_all!(super::open_values);
+    crate::contract::key_value::test_all!(test_each(super::open_values));
 }
 
 mod tool_versions {
-    crate::contract::tool_versions::test_all!(super::open_versions);
+    crate::contract::tool_versions::test_all!(test_each(super::open_versions));
 }
 
 struct StoreBackdoor(Arc<TestToolVersions>);
@@ -72,7 +72,7 @@ impl BehindTheStore for StoreBackdoor {
 }
 
 mod conversations {
-    crate::contract::conversations::test_all!(super::open_conversations);
+    crate::contract::conversations::test_all!(test_each(super::open_conversations));
 }
 
 async fn open_conversations() -> crate::contract::conversations::Bench {

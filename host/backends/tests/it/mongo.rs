@@ -1,12 +1,13 @@
 //! MongoDB, as SecantusDB plays it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use agent_core::ports::{Epoch, Journal as _, JournalError, Probe as _, RunStore as _};
+use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
-use backends::mongo::{MongoRuns, MongoStore};
+use backends::mongo::MongoStore;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use test_servers::{Mongo, Proxy, Task, eventually};
@@ -15,53 +16,58 @@ use crate::contract::retention as retained;
 use crate::contract::runs::Bench;
 
 mod runs {
-    crate::contract::runs::test_all!(super::open_runs);
+    crate::contract::runs::test_all!(test_in_turn(super::start, super::open_runs));
 }
 
 mod retention {
-    crate::contract::retention::test_all!(super::open_retention);
+    crate::contract::retention::test_all!(test_in_turn(super::start, super::open_retention));
 }
 
 mod conversations {
-    crate::contract::conversations::test_all!(super::open_conversations);
+    crate::contract::conversations::test_all!(test_in_turn(super::start, super::open_conversations));
 }
 
-async fn open_conversations() -> crate::contract::conversations::Bench {
-    let server = Mongo::start().await;
-    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
+async fn start() -> Option<Mongo> {
+    Some(Mongo::start().await)
+}
+
+/// Two processes that share a database of their own.
+async fn replicas(server: &Mongo) -> (Replica, Replica) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let url = server.url().replace("/?", &format!("/{name}?"));
+    (Replica::open(&url).await, Replica::open(&url).await)
+}
+
+async fn open_conversations(server: &Mongo) -> crate::contract::conversations::Bench {
+    let (here, there) = replicas(server).await;
     crate::contract::conversations::Bench {
-        store: Arc::new(here.store.conversations()),
-        peer: Arc::new(there.store.conversations()),
-        retention: Some(Arc::new(here.store.conversation_retention())),
-        _guard: Box::new((here, there, server)),
+        store: here.store.conversations(),
+        peer: there.store.conversations(),
+        retention: Some(here.store.conversation_retention()),
+        _guard: Box::new((here, there)),
     }
 }
 
-async fn open_retention() -> retained::Bench {
-    let server = Mongo::start().await;
-    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
+async fn open_retention(server: &Mongo) -> retained::Bench {
+    let (here, there) = replicas(server).await;
     retained::Bench {
-        store: Arc::new(here.store.retention(None)),
-        peer: Arc::new(there.store.retention(None)),
-        things: Box::new(retained::RunThings(Arc::new(here.runs.clone()))),
-        _guard: Box::new((here, there, server)),
+        store: here.store.retention(None),
+        peer: there.store.retention(None),
+        things: Box::new(retained::RunThings(here.runs.clone())),
+        _guard: Box::new((here, there)),
     }
 }
 
-async fn open_runs() -> Bench {
-    let server = Mongo::start().await;
-    let (here, there) = (Replica::open(&server.url()).await, Replica::open(&server.url()).await);
-    Bench {
-        runs: Arc::new(here.runs.clone()),
-        peer: Arc::new(there.runs.clone()),
-        _guard: Box::new((here, there, server)),
-    }
+async fn open_runs(server: &Mongo) -> Bench {
+    let (here, there) = replicas(server).await;
+    Bench { runs: here.runs.clone(), peer: there.runs.clone(), _guard: Box::new((here, there)) }
 }
 
 /// A process of the service, as far as its runs go.
 struct Replica {
     store: MongoStore,
-    runs: MongoRuns,
+    runs: Arc<dyn RunStore>,
     writer: Task<()>,
 }
 
@@ -104,7 +110,8 @@ fn is_store_error<T: std::fmt::Debug>(result: &Result<T, JournalError>) -> bool 
 
 #[tokio::test]
 async fn events_hold_what_documents_cannot() {
-    let bench = open_runs().await;
+    let server = Mongo::start().await;
+    let bench = open_runs(&server).await;
     let deep = (0..50).fold(json!("bottom"), |inner, _| json!({ "$set": [inner] }));
     for (run, arguments) in [
         ("run_deep", deep),
@@ -120,7 +127,8 @@ async fn events_hold_what_documents_cannot() {
 
 #[tokio::test]
 async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
-    let bench = open_runs().await;
+    let server = Mongo::start().await;
+    let bench = open_runs(&server).await;
     let event = reply(&"x".repeat(16 * 1024 * 1024));
     let small = reply("small");
     let (big, small) = tokio::join!(
@@ -139,7 +147,8 @@ async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
 
 #[tokio::test]
 async fn one_conflict_among_many_appends_fails_alone() {
-    let Bench { runs, peer, _guard } = open_runs().await;
+    let server = Mongo::start().await;
+    let Bench { runs, peer, _guard } = open_runs(&server).await;
     peer.append("run_50", Epoch(1), 0, &[reply("taken")]).await.unwrap();
     let ids: Vec<_> = (0..100).map(|run| format!("run_{run}")).collect();
     let event = reply("mine");

@@ -17,15 +17,15 @@ use crate::contract::cache::result;
 use crate::contract::idempotency;
 
 mod cache {
-    crate::contract::cache::test_all!(super::open_cache);
+    crate::contract::cache::test_all!(test_each(super::open_cache));
 }
 
 mod rates {
-    crate::contract::rates::test_all!(super::open_windows);
+    crate::contract::rates::test_all!(test_each(super::open_windows));
 }
 
 mod keys {
-    crate::contract::idempotency::test_all!(super::open_keys);
+    crate::contract::idempotency::test_all!(test_each(super::open_keys));
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

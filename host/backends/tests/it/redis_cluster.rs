@@ -21,23 +21,23 @@ use crate::contract::cache::result;
 use crate::contract::{cache, idempotency, key_value, queue, rates};
 
 mod cached {
-    crate::contract::cache::test_all!(in_turn: super::start, super::open_cache);
+    crate::contract::cache::test_all!(test_in_turn(super::start, super::open_cache));
 }
 
 mod windows {
-    crate::contract::rates::test_all!(in_turn: super::start, super::open_windows);
+    crate::contract::rates::test_all!(test_in_turn(super::start, super::open_windows));
 }
 
 mod keys {
-    crate::contract::idempotency::test_all!(in_turn: super::start, super::open_keys);
+    crate::contract::idempotency::test_all!(test_in_turn(super::start, super::open_keys));
 }
 
 mod values {
-    crate::contract::key_value::test_all!(in_turn: super::start, super::open_values);
+    crate::contract::key_value::test_all!(test_in_turn(super::start, super::open_values));
 }
 
 mod one_shard {
-    crate::contract::queue::test_all!(in_turn: super::start, super::open_one_shard);
+    crate::contract::queue::test_all!(test_in_turn(super::start, super::open_one_shard));
 }
 
 /// Without what is promised of the order of jobs: each shard has one of its own.

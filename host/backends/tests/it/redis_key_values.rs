@@ -13,7 +13,7 @@ use test_servers::eventually;
 use crate::contract::key_value::{Bench, SPACE, it_does_what_the_model_does, limited};
 
 mod key_value {
-    crate::contract::key_value::test_all!(super::open_values);
+    crate::contract::key_value::test_all!(test_each(super::open_values));
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

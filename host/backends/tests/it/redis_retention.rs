@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::contract::retention::{Bench, DAY, Things};
 
 mod retention {
-    crate::contract::retention::test_all!(super::open);
+    crate::contract::retention::test_all!(test_each(super::open));
 }
 
 async fn open() -> Bench {

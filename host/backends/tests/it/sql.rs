@@ -19,195 +19,56 @@ use crate::contract::{conversations, http_recordings, idempotency, queue, runs, 
 /// Short enough to wait for, long enough for a slow machine to renew it in time.
 const LEASE: Duration = Duration::from_secs(2);
 
-mod sqlite {
-    use super::*;
+/// The tests of a suite on either database: each case by itself on SQLite, all in turn on PostgreSQL, whose
+/// server takes longer to start than most cases take.
+macro_rules! suites {
+    ($($name:ident: $suite:ident, $open:path;)+) => {
+        mod sqlite {
+            $(mod $name {
+                async fn open() -> crate::contract::$suite::Bench {
+                    $open(crate::sql::Database::sqlite()).await
+                }
+                crate::contract::$suite::test_all!(test_each(open));
+            })+
+        }
 
-    mod runs {
-        crate::contract::runs::test_all!(super::open_runs);
-    }
-
-    mod queue {
-        crate::contract::queue::test_all!(super::open_queue);
-    }
-
-    mod key_value {
-        crate::contract::key_value::test_all!(super::open_values);
-    }
-
-    mod tool_versions {
-        crate::contract::tool_versions::test_all!(super::open_versions);
-    }
-
-    mod http_recordings {
-        crate::contract::http_recordings::test_all!(super::open_recordings);
-    }
-
-    mod retention_of_runs {
-        crate::contract::retention::test_all!(super::open_retained_runs);
-    }
-
-    mod retention_of_jobs {
-        crate::contract::retention::test_all!(super::open_retained_jobs);
-    }
-
-    async fn open_retained_runs() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_runs(Database::sqlite()).await
-    }
-
-    async fn open_retained_jobs() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_jobs(Database::sqlite()).await
-    }
-
-    mod idempotency {
-        crate::contract::idempotency::test_all!(super::open_keys);
-    }
-
-    mod webhooks {
-        crate::contract::webhooks::test_all!(super::open_webhooks);
-    }
-
-    async fn open_runs() -> crate::contract::runs::Bench {
-        super::open_runs(Database::sqlite()).await
-    }
-
-    async fn open_queue() -> crate::contract::queue::Bench {
-        super::open_queue(Database::sqlite()).await
-    }
-
-    async fn open_values() -> crate::contract::key_value::Bench {
-        crate::sql_key_values::open_values(Database::sqlite()).await
-    }
-
-    async fn open_versions() -> crate::contract::tool_versions::Bench {
-        crate::sql_tool_versions::open_versions(Database::sqlite()).await
-    }
-
-    async fn open_recordings() -> crate::contract::http_recordings::Bench {
-        super::open_recordings(Database::sqlite()).await
-    }
-
-    async fn open_keys() -> crate::contract::idempotency::Bench {
-        super::open_keys(Database::sqlite()).await
-    }
-
-    async fn open_webhooks() -> crate::contract::webhooks::Bench {
-        super::open_webhooks(Database::sqlite()).await
-    }
-
-    mod conversations {
-        crate::contract::conversations::test_all!(super::open_conversations);
-    }
-
-    mod retention_of_conversations {
-        crate::contract::retention::test_all!(super::open_retained_conversations);
-    }
-
-    async fn open_conversations() -> crate::contract::conversations::Bench {
-        super::open_conversations(Database::sqlite()).await
-    }
-
-    async fn open_retained_conversations() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_conversations(Database::sqlite()).await
-    }
+        mod postgres {
+            $(mod $name {
+                async fn open(_server: &crate::sql::Server) -> crate::contract::$suite::Bench {
+                    $open(crate::sql::Database::postgres().await).await
+                }
+                crate::contract::$suite::test_all!(test_in_turn(crate::sql::start, open));
+            })+
+        }
+    };
 }
 
-mod postgres {
-    use super::*;
+suites! {
+    runs: runs, crate::sql::open_runs;
+    queue: queue, crate::sql::open_queue;
+    key_value: key_value, crate::sql_key_values::open_values;
+    tool_versions: tool_versions, crate::sql_tool_versions::open_versions;
+    http_recordings: http_recordings, crate::sql::open_recordings;
+    idempotency: idempotency, crate::sql::open_keys;
+    webhooks: webhooks, crate::sql::open_webhooks;
+    conversations: conversations, crate::sql::open_conversations;
+    retention_of_runs: retention, crate::sql_retention::open_runs;
+    retention_of_jobs: retention, crate::sql_retention::open_jobs;
+    retention_of_conversations: retention, crate::sql_retention::open_conversations;
+}
 
-    mod runs {
-        crate::contract::runs::test_all!(super::open_runs);
-    }
+/// A PostgreSQL server that the databases of a process share while one of them holds it.
+pub(crate) type Server = Arc<Postgres>;
 
-    mod queue {
-        crate::contract::queue::test_all!(super::open_queue);
-    }
-
-    mod key_value {
-        crate::contract::key_value::test_all!(super::open_values);
-    }
-
-    mod tool_versions {
-        crate::contract::tool_versions::test_all!(super::open_versions);
-    }
-
-    mod http_recordings {
-        crate::contract::http_recordings::test_all!(super::open_recordings);
-    }
-
-    mod retention_of_runs {
-        crate::contract::retention::test_all!(super::open_retained_runs);
-    }
-
-    mod retention_of_jobs {
-        crate::contract::retention::test_all!(super::open_retained_jobs);
-    }
-
-    async fn open_retained_runs() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_runs(Database::postgres().await).await
-    }
-
-    async fn open_retained_jobs() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_jobs(Database::postgres().await).await
-    }
-
-    mod idempotency {
-        crate::contract::idempotency::test_all!(super::open_keys);
-    }
-
-    mod webhooks {
-        crate::contract::webhooks::test_all!(super::open_webhooks);
-    }
-
-    async fn open_runs() -> crate::contract::runs::Bench {
-        super::open_runs(Database::postgres().await).await
-    }
-
-    async fn open_queue() -> crate::contract::queue::Bench {
-        super::open_queue(Database::postgres().await).await
-    }
-
-    async fn open_values() -> crate::contract::key_value::Bench {
-        crate::sql_key_values::open_values(Database::postgres().await).await
-    }
-
-    async fn open_versions() -> crate::contract::tool_versions::Bench {
-        crate::sql_tool_versions::open_versions(Database::postgres().await).await
-    }
-
-    async fn open_recordings() -> crate::contract::http_recordings::Bench {
-        super::open_recordings(Database::postgres().await).await
-    }
-
-    async fn open_keys() -> crate::contract::idempotency::Bench {
-        super::open_keys(Database::postgres().await).await
-    }
-
-    async fn open_webhooks() -> crate::contract::webhooks::Bench {
-        super::open_webhooks(Database::postgres().await).await
-    }
-
-    mod conversations {
-        crate::contract::conversations::test_all!(super::open_conversations);
-    }
-
-    mod retention_of_conversations {
-        crate::contract::retention::test_all!(super::open_retained_conversations);
-    }
-
-    async fn open_conversations() -> crate::contract::conversations::Bench {
-        super::open_conversations(Database::postgres().await).await
-    }
-
-    async fn open_retained_conversations() -> crate::contract::retention::Bench {
-        crate::sql_retention::open_conversations(Database::postgres().await).await
-    }
+async fn start() -> Option<Server> {
+    Some(Database::server().await)
 }
 
 /// An empty database.
 #[derive(Debug)]
 pub(crate) enum Database {
     Sqlite(TempDir),
-    Postgres { _server: Arc<Postgres>, url: String },
+    Postgres { _server: Server, url: String },
 }
 
 impl Database {
@@ -215,16 +76,22 @@ impl Database {
         Self::Sqlite(tempfile::tempdir().unwrap())
     }
 
-    /// Of its own, on the server that the tests of a process share.
-    pub(crate) async fn postgres() -> Self {
+    /// The server that the tests of a process share.
+    async fn server() -> Server {
         static SERVER: Mutex<Weak<Postgres>> = Mutex::const_new(Weak::new());
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mut shared = SERVER.lock().await;
         let server = match shared.upgrade() {
             Some(server) => server,
             None => Arc::new(Postgres::start().await),
         };
         *shared = Arc::downgrade(&server);
+        server
+    }
+
+    /// Of its own, on that server.
+    pub(crate) async fn postgres() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = Self::server().await;
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut connection = PgConnection::connect(&server.url()).await.unwrap();
         let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));

@@ -222,7 +222,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
         (job.status == JobStatus::Active).then_some(())
     })
     .await;
-    let leased = Instant::now();
+    let leased = Instant::now().into_std();
     sleep(Duration::from_millis(300)).await;
     proxy.pass().await;
     let claim = claiming.ended().await.unwrap().expect("a job");

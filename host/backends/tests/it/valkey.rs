@@ -9,23 +9,29 @@ use crate::bullmq::LEASE;
 use crate::contract::{cache, idempotency, key_value, queue, rates};
 
 mod cached {
-    crate::contract::cache::test_all!(in_turn: test_servers::Redis::start_valkey, super::open_cache);
+    crate::contract::cache::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_cache));
 }
 
 mod windows {
-    crate::contract::rates::test_all!(in_turn: test_servers::Redis::start_valkey, super::open_windows);
+    crate::contract::rates::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_windows));
 }
 
 mod keys {
-    crate::contract::idempotency::test_all!(in_turn: test_servers::Redis::start_valkey, super::open_keys);
+    crate::contract::idempotency::test_all!(test_in_turn(
+        test_servers::Redis::start_valkey,
+        super::open_keys
+    ));
 }
 
 mod values {
-    crate::contract::key_value::test_all!(in_turn: test_servers::Redis::start_valkey, super::open_values);
+    crate::contract::key_value::test_all!(test_in_turn(
+        test_servers::Redis::start_valkey,
+        super::open_values
+    ));
 }
 
 mod jobs {
-    crate::contract::queue::test_all!(in_turn: test_servers::Redis::start_valkey, super::open_queue);
+    crate::contract::queue::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_queue));
 }
 
 async fn open(server: &test_servers::Redis) -> Redis {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tool_host::{Limits, MOST_COMPONENT_BYTES, PolicyFile};
+use tool_host::{MOST_COMPONENT_BYTES, PolicyFile, ToolLimits};
 use tool_registry::{Credentials, Options};
 
 use super::problem::{Problem, Problems};
@@ -26,15 +26,15 @@ settings! {
     /// tools approve`.
     TOOLS_APPROVAL = one_of(&["on", "off"]).or_derived("on with NODE_ENV=production, else off");
     /// How long one tool call may take.
-    TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(Limits::default().timeout));
+    TOOL_TIMEOUT_MS = milliseconds(1, HOUR).or_number(|| millis(ToolLimits::default().timeout));
     /// How much memory one tool call may use.
-    TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or_number(|| Limits::default().memory_bytes as u64);
+    TOOL_MEMORY_BYTES = bytes(MIB, 4096 * MIB).or_number(|| ToolLimits::default().memory_bytes as u64);
     /// How much one tool call may return.
-    TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or_number(|| Limits::default().output_bytes as u64);
+    TOOL_OUTPUT_BYTES = bytes(1, 1024 * MIB).or_number(|| ToolLimits::default().output_bytes as u64);
     /// How many calls of one component may run at the same time. Further ones wait their turn within their
     /// time, so that a component that hangs keeps only its own callers waiting. All components together
     /// run 128.
-    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or_number(|| u64::from(Limits::default().component_concurrency));
+    TOOL_COMPONENT_CONCURRENCY = number(1, 128).or_number(|| u64::from(ToolLimits::default().component_concurrency));
     /// Whether the instructions of tool calls are counted, at some cost.
     TOOL_FUEL_METERING = one_of(&["off", "on"]).or("off");
     /// Whether what tools ask and are answered over HTTP is kept in DATABASE_URL, for `agent-tool replay`:

@@ -4,9 +4,9 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use agent_core::progress::LatestProgress;
 use agent_core::words::ToolProgress;
 use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken, RequestMetaObject};
+use run_service::latest_progress::LatestProgress;
 use tokio::time::timeout;
 
 /// Longest token, in bytes: it is in every notification.

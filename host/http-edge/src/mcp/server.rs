@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::ProgressSink;
-use agent_core::progress::LatestProgress;
 use agent_core::words::Principal;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeResult,
@@ -15,6 +14,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use run_service::direct_calls::{DirectCall, DirectCalls};
+use run_service::latest_progress::LatestProgress;
 use tokio::time::timeout;
 
 use super::listing;

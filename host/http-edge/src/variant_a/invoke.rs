@@ -43,7 +43,8 @@ pub(super) async fn invoke_agent(
 ) -> Result<Response, Error> {
     let body = payload.read(&edge.settings).await?;
     let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
-    let ask = Ask { options: options.of_run(), ..Ask::new(request_id.to_string(), input) };
+    let mut ask = Ask::new(request_id.to_string(), input);
+    ask.options = options.of_run();
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(streams, &headers, ask).await;
     }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use run_service::conversations::InConversation;
-use run_service::layers::{Ask, JsonAnswer};
+use run_service::layers::JsonAnswer;
 
 use super::agent_response::{Success, from_cache};
 use super::asking::Asking;
@@ -44,7 +44,8 @@ pub(super) async fn invoke_agent(
     let AgentRequest { query, mut options } = bodies::read(payload, &edge.settings).await?;
     let conversation = options.conversation_id.take();
     let conversation = conversation.map(|id| InConversation { id, turn_id: asking.turn_id(), seen: None });
-    let ask = Ask { conversation, ..asking.ask(query, options.of_run()) };
+    let mut ask = asking.ask(query, options.of_run());
+    ask.conversation = conversation;
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&asking.headers)) {
         return events::stream(&edge, streams, &asking.headers, ask).await;
     }

@@ -2,7 +2,7 @@
 //! are kept (host/docs/interface/endpoints.md#answer-of-variant-b).
 
 use agent_core::words::CanonicalResult;
-use run_service::layers::Answer;
+use run_service::layers::RunAnswer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,8 +24,8 @@ pub(super) struct Success<'a> {
     conversation_kept: Option<bool>,
 }
 
-impl<'a> From<&'a Answer> for Success<'a> {
-    fn from(answer: &'a Answer) -> Self {
+impl<'a> From<&'a RunAnswer> for Success<'a> {
+    fn from(answer: &'a RunAnswer) -> Self {
         let conversation_kept = answer.is_turn_lost.then_some(false);
         Self { result: ResultBody::from(&*answer.result), cached: answer.cached, conversation_kept }
     }

@@ -23,12 +23,11 @@ pub(super) struct Asking {
 impl Asking {
     /// What the agent is asked on behalf of the caller.
     pub(super) fn ask(&self, input: String, options: Options) -> Ask {
-        Ask {
-            principal: self.caller.principal(),
-            options,
-            rate_check: self.rate_check.clone(),
-            ..Ask::new(self.request_id.to_string(), input)
-        }
+        let mut ask = Ask::new(self.request_id.to_string(), input);
+        ask.principal = self.caller.principal();
+        ask.options = options;
+        ask.rate_check = self.rate_check.clone();
+        ask
     }
 
     /// The turn that the run makes of a conversation, if the request has a key: carried out again under it,

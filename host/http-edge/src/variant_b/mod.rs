@@ -30,7 +30,9 @@ mod gateway;
 mod health;
 mod if_match;
 mod jobs;
+#[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "openai")]
 mod openai;
 mod parameters;
 mod rate_limit;
@@ -50,7 +52,9 @@ use crate::openapi::{Described, Routes};
 use state::Shared;
 
 pub(crate) use admin::api as admin;
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::api as mcp;
+#[cfg(feature = "openai")]
 pub(crate) use openai::api as openai;
 pub use webhooks::webhook_message;
 

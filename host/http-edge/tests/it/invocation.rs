@@ -7,7 +7,7 @@ use agent_core::testing::{asks_for, says};
 use async_trait::async_trait;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use serde_json::json;
 
 use crate::harness::{Answers, Service, request};
@@ -124,7 +124,7 @@ async fn an_agent_that_takes_too_long_is_a_500_as_well() {
     struct TimesOut;
     #[async_trait]
     impl Invoke for TimesOut {
-        async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+        async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
             Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None })
         }
     }

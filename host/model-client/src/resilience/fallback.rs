@@ -37,7 +37,11 @@ pub struct Fallback<P, S> {
 impl<P: Model, S: Model> Fallback<P, S> {
     /// `secondary` is the fallback of `primary`, which is guarded by a new circuit.
     pub fn new(primary: P, secondary: S) -> Self {
-        Self::with_circuit(primary, secondary, SharedCircuit::new(DEFAULT_MIN_VOLUME))
+        Self::with_circuit(
+            primary,
+            secondary,
+            SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
+        )
     }
 
     /// `secondary` is the fallback of `primary`, which is guarded by `circuit`.

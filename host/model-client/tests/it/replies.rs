@@ -26,6 +26,15 @@ async fn a_plain_reply_is_a_text_with_its_usage() {
 }
 
 #[tokio::test]
+async fn a_reply_of_a_megabyte_is_read_whole() {
+    for protocol in both() {
+        let long = "0123456789".repeat(100_000);
+        let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, &long)]).await;
+        assert_eq!(ask(&model(protocol, &provider)).await.unwrap().content.len(), long.len());
+    }
+}
+
+#[tokio::test]
 async fn a_first_question_needs_neither_tools_nor_history() {
     for protocol in both() {
         let provider = ScriptedProvider::start(protocol, [Answer::reply(protocol, "hi")]).await;

@@ -26,6 +26,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
+
 pub use held::Held;
 pub use refusal::ConversationRefusal;
 pub use turns::{appended, in_front, is_kept, said};

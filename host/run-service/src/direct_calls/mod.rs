@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use agent_core::agent_loop::refusal;
 use agent_core::ports::{NestedTools, ProgressSink, ToolRequest, ToolSet, Toolbox};
-use agent_core::progress::LatestProgress;
 use agent_core::words::{
     Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn,
 };
@@ -26,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use crate::latest_progress::LatestProgress;
 use crate::layers::{InvokeError, PreparedTools};
 use crate::loop_driver::gen_ai;
 use nested::NestedCalls;
@@ -55,7 +55,8 @@ pub struct DirectCall<'a> {
     pub name: &'a str,
     /// Arguments of the call.
     pub arguments: &'a Map<String, Value>,
-    /// Where the tool's progress goes: at most a report in [`progress::PAUSE`](agent_core::progress::PAUSE).
+    /// Where the tool's progress goes: at most a report in
+    /// [`latest_progress::PAUSE`](crate::latest_progress::PAUSE).
     /// Absent where nobody reads it.
     pub progress: Option<&'a dyn ProgressSink>,
 }

@@ -15,7 +15,7 @@ use futures::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-type Outcome = Result<Option<Duration>, ProbeError>;
+type ProbeResult = Result<Option<Duration>, ProbeError>;
 
 /// A failure is kept no longer than this: it costs little to look again, and a service that could be ready is
 /// not to be kept out for its successes' time to live.
@@ -27,30 +27,30 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Asks the probe behind it at most once per time to live, and never twice at once. Clones are the same.
 #[derive(Clone)]
-pub struct CachedProbe(Arc<Shared>);
+pub struct CachedProbe(Arc<SharedProbe>);
 
 /// The task that makes the checks of a [`CachedProbe`].
 pub struct Checks<P> {
     probe: P,
     limit: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<SharedProbe>,
     /// How many answers there have been. When it goes away, nobody waits for another.
     answered: watch::Sender<u64>,
 }
 
-struct Shared {
+struct SharedProbe {
     name: &'static str,
     time_to_live: Duration,
     tells_last_while_slow: bool,
-    state: Mutex<State>,
+    state: Mutex<ProbeState>,
     wanted: Notify,
     answered: watch::Receiver<u64>,
 }
 
 #[derive(Default)]
-struct State {
+struct ProbeState {
     /// The last answer, and when it was given.
-    last: Option<(Instant, Outcome)>,
+    last: Option<(Instant, ProbeResult)>,
     /// A check is under way, or about to be.
     checking: bool,
 }
@@ -58,10 +58,10 @@ struct State {
 /// What a caller can be told at once.
 enum KnownAnswer {
     /// The last answer, which is young enough.
-    Fresh(Outcome),
+    Fresh(ProbeResult),
     /// No answer before the check under way has ended, unless that takes long: then the last one, if it was
     /// good.
-    Pending(Option<Outcome>),
+    Pending(Option<ProbeResult>),
 }
 
 impl CachedProbe {
@@ -85,7 +85,7 @@ impl CachedProbe {
         limit: Duration,
     ) -> (Self, Checks<P>) {
         let (answered, receiver) = watch::channel(0);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedProbe {
             name: probe.name(),
             time_to_live,
             tells_last_while_slow,
@@ -102,7 +102,7 @@ impl CachedProbe {
     }
 }
 
-impl Shared {
+impl SharedProbe {
     /// What is known, and a check begun if that is not enough.
     fn ask(&self) -> KnownAnswer {
         let mut state = self.state.lock();
@@ -128,7 +128,7 @@ impl Shared {
     }
 
     /// Takes note of how the check ended that began at `start`.
-    fn note(&self, start: Instant, outcome: Outcome) {
+    fn note(&self, start: Instant, outcome: ProbeResult) {
         let mut state = self.state.lock();
         state.checking = false;
         // What was seen to work meanwhile is busy, not ill.
@@ -145,7 +145,7 @@ impl Probe for CachedProbe {
         self.0.name
     }
 
-    async fn check(&self) -> Outcome {
+    async fn check(&self) -> ProbeResult {
         // Before the state is looked at, so that no answer falls between the two.
         let mut answered = self.0.answered.clone();
         answered.mark_unchanged();
@@ -180,7 +180,7 @@ impl<P: Probe> Checks<P> {
         }
     }
 
-    async fn check(&self) -> Outcome {
+    async fn check(&self) -> ProbeResult {
         let start = Instant::now();
         // A check that panics must not take the task with it.
         let check = AssertUnwindSafe(self.probe.check()).catch_unwind();
@@ -222,7 +222,7 @@ mod tests {
         takes: Duration,
         asked: AtomicU32,
         under_way: AtomicU32,
-        answer: fn(u32) -> Outcome,
+        answer: fn(u32) -> ProbeResult,
     }
 
     #[async_trait]
@@ -231,7 +231,7 @@ mod tests {
             "slow"
         }
 
-        async fn check(&self) -> Outcome {
+        async fn check(&self) -> ProbeResult {
             assert_eq!(self.under_way.fetch_add(1, Ordering::SeqCst), 0, "asked twice at once");
             sleep(self.takes).await;
             self.under_way.fetch_sub(1, Ordering::SeqCst);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// Those of a store, each of which takes a second.
-    fn start_strict(answer: fn(u32) -> Outcome) -> Setting {
+    fn start_strict(answer: fn(u32) -> ProbeResult) -> Setting {
         let (asked, under_way) = (AtomicU32::new(0), AtomicU32::new(0));
         let probe = Arc::new(Slow { takes: SECOND, asked, under_way, answer });
         let (cached, checks) = CachedProbe::strict(Arc::clone(&probe), SECOND, 10 * SECOND);
@@ -256,7 +256,7 @@ mod tests {
         task: JoinSet<()>,
     }
 
-    fn start(takes: Duration, time_to_live: Duration, answer: fn(u32) -> Outcome) -> Setting {
+    fn start(takes: Duration, time_to_live: Duration, answer: fn(u32) -> ProbeResult) -> Setting {
         let (asked, under_way) = (AtomicU32::new(0), AtomicU32::new(0));
         let probe = Arc::new(Slow { takes, asked, under_way, answer });
         let (cached, checks) = CachedProbe::new(Arc::clone(&probe), time_to_live, 10 * SECOND);
@@ -271,16 +271,16 @@ mod tests {
         }
 
         /// What a caller sees that hangs up after so long.
-        async fn within(&self, patience: Duration) -> Option<Outcome> {
+        async fn within(&self, patience: Duration) -> Option<ProbeResult> {
             timeout(patience, self.cached.check()).await.ok()
         }
     }
 
-    fn well(_: u32) -> Outcome {
+    fn well(_: u32) -> ProbeResult {
         Ok(Some(Duration::from_millis(7)))
     }
 
-    fn ill() -> Outcome {
+    fn ill() -> ProbeResult {
         Err(ProbeError("down".into()))
     }
 

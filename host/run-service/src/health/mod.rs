@@ -6,10 +6,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agent_core::ports::{Probe, ProbeError};
 use futures::FutureExt;
 use futures::future::join_all;
 
-use agent_core::ports::{Probe, ProbeError};
 pub use cached::{CachedProbe, Checks};
 
 /// What one probe said.

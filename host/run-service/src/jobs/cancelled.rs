@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::worker::LAST_WORDS;
 use crate::layers::{Ask, Invoke, InvokeError};
-use crate::loop_driver::RunError;
+use crate::loop_driver::{RunClaim, RunControl, RunError};
 
 /// Takes a run up to cancel it at once.
 pub struct CancelledRuns {
@@ -57,10 +57,9 @@ impl CancelledRuns {
         let ask = Ask {
             run_id: job.run_id.clone(),
             principal: Principal::user_or_nobody(&job.user_id),
-            job_id: Some(job.id.clone()),
-            cancel: Some(cancel),
             // A worker that still holds on to the run is refused from now on.
-            epoch: Epoch::FINAL,
+            claim: Some(RunClaim { job_id: job.id.clone(), epoch: Epoch::FINAL, ..RunClaim::default() }),
+            control: RunControl { cancel: Some(cancel), ..RunControl::default() },
             // What it was to do stands in its journal.
             ..Ask::new(job.id.clone(), String::new())
         };

@@ -14,13 +14,13 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
+use agent_core::ports::{JobQueue, QueueError, RunStore};
+use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use agent_core::backoff::Backoff;
-use agent_core::ports::{JobQueue, QueueError, RunStore};
-use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
 pub use cancelled::CancelledRuns;
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};

@@ -58,14 +58,14 @@ pub(super) enum Fault {
 #[derive(Debug)]
 pub(super) struct ProviderOutage {
     circuit: SharedCircuit,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
     changed: Notify,
     /// Held by the worker whose job is the trial.
     trial: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
-struct State {
+struct OutageState {
     down: Option<Down>,
     pause: Backoff,
     /// Runs that were handed back for the provider's sake, and when.
@@ -97,7 +97,7 @@ const POLL: Duration = Duration::from_secs(1);
 impl ProviderOutage {
     pub(super) fn new(circuit: SharedCircuit) -> Self {
         let pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        let state = State { down: None, pause, handed_back: HashMap::new() };
+        let state = OutageState { down: None, pause, handed_back: HashMap::new() };
         Self { circuit, state: Mutex::new(state), changed: Notify::new(), trial: Arc::new(Semaphore::new(1)) }
     }
 
@@ -154,7 +154,7 @@ impl ProviderOutage {
     /// The provider failed a run that began then. True when the job is not to pay for it.
     pub(super) fn failed(&self, permit: &ClaimPermit, fault: Fault, began: Instant, run_id: &str) -> bool {
         let now = Instant::now();
-        let success = self.circuit.last_success();
+        let success = self.last_success();
         let mut state = self.state.lock();
         let before = state.handed_back.get(run_id).copied();
         let works = success.is_some_and(|at| {
@@ -190,6 +190,10 @@ impl ProviderOutage {
         own.unwrap_or_default().max(self.circuit.retry_after().unwrap_or_default())
     }
 
+    fn last_success(&self) -> Option<Instant> {
+        self.circuit.last_success().map(Instant::from_std)
+    }
+
     fn passage(&self, now: Instant) -> Passage {
         let circuit = match (self.circuit.state(), self.circuit.retry_after()) {
             (CircuitState::Closed, _) => Passage::Free,
@@ -198,7 +202,7 @@ impl ProviderOutage {
         };
         let mut state = self.state.lock();
         // Requests have found out that it works.
-        if let (Some(down), Some(success)) = (state.down, self.circuit.last_success())
+        if let (Some(down), Some(success)) = (state.down, self.last_success())
             && success > down.since
         {
             state.down = None;
@@ -239,7 +243,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn gate() -> (ProviderOutage, SharedCircuit) {
-        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
         (ProviderOutage::new(circuit.clone()), circuit)
     }
 

@@ -8,14 +8,14 @@ use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
 use crate::conversations::ConversationRefusal;
-use crate::layers::{Answer, InvokeError};
+use crate::layers::{InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// How an attempt ended, on the worker's side.
 #[derive(Debug)]
 pub(super) enum End {
     /// The run ended.
-    Ran(Result<Answer, InvokeError>),
+    Ran(Result<RunAnswer, InvokeError>),
     /// The job cannot be worked on, and why: its payload is none, or the queue says that it has failed.
     Unreadable(String),
     /// The job's owner did not want it any more, and the run was dropped.
@@ -88,7 +88,7 @@ impl End {
     }
 }
 
-fn completed(answer: &Answer) -> Disposition {
+fn completed(answer: &RunAnswer) -> Disposition {
     if answer.result.stop_reason == StopReason::Cancelled {
         return cancelled();
     }

@@ -50,7 +50,7 @@ fn bench(agent: impl Invoke + 'static) -> Bench {
 fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + 'static) -> Bench {
     let (noted, admission) = (Arc::new(Noted::default()), Admission::new(10));
     let jobs = Jobs::new(queue.clone());
-    let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+    let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
     let context = WorkerContext {
         name: "host-1".into(),
         admission: admission.clone(),
@@ -108,7 +108,7 @@ async fn a_job_is_completed_with_the_agents_result() {
     assert!(result.get("cached").is_none());
     let asked = &agent.asked()[0];
     assert_eq!((asked.input.as_str(), asked.principal.user_id.as_deref()), ("2+2", Some("u1")));
-    assert_eq!((asked.run_id.as_str(), asked.job_id.as_deref()), ("run_job_1", Some("1")));
+    assert_eq!((asked.run_id.as_str(), asked.job_id()), ("run_job_1", Some("1")));
     assert_eq!(bench.noted(), [AttemptOutcome::Completed]);
 }
 

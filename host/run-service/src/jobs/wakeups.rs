@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Signals between the workers and the callers of one process. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct JobSignals(Arc<Shared>);
+pub(super) struct JobSignals(Arc<SignalTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SignalTable {
     entries: Mutex<Entries>,
     /// Somebody waits for what another process may do.
     first_follower: Notify,

@@ -29,9 +29,9 @@ use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
 use crate::conversations::InConversation;
-use crate::layers::{Admission, Answer, Ask, Invoke, InvokeError};
+use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
-use crate::loop_driver::RunError;
+use crate::loop_driver::{RunClaim, RunControl, RunError};
 use crate::outage::Outage;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
@@ -278,7 +278,7 @@ impl Worker {
         data: &JobData,
         stopping: &CancellationToken,
         cancel: &CancellationToken,
-    ) -> Result<Answer, InvokeError> {
+    ) -> Result<RunAnswer, InvokeError> {
         let _permit = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(RunError::Stopped.into()),
@@ -288,16 +288,21 @@ impl Worker {
         let ask = Ask {
             run_id: claim.run_id.clone(),
             principal: data.principal(),
-            epoch: claim.epoch,
-            earlier: claim.earlier,
-            // The turn of a conversation is appended before the queue is told, which may fail and hand the
-            // job back.
-            last_may_wait: data.conversation_id.is_none(),
-            job_id: Some(claim.job_id.clone()),
-            stop: Some(stopping.clone()),
-            cancel: Some(cancel.clone()),
-            live: Some(self.live.run(&claim.run_id)),
             conversation: data.conversation_id.clone().map(InConversation::of_job),
+            claim: Some(RunClaim {
+                job_id: claim.job_id.clone(),
+                epoch: claim.epoch,
+                earlier: claim.earlier,
+                // The turn of a conversation is appended before the queue is told, which may fail and hand
+                // the job back.
+                last_may_wait: data.conversation_id.is_none(),
+                stop: stopping.clone(),
+            }),
+            control: RunControl {
+                cancel: Some(cancel.clone()),
+                live: Some(self.live.run(&claim.run_id)),
+                ..RunControl::default()
+            },
             ..Ask::new(claim.job_id.clone(), data.query.clone())
         };
         self.context.agent.invoke(ask).await
@@ -307,7 +312,7 @@ impl Worker {
     async fn hold(&self, claim: &Claim) -> End {
         // Both count from before the store was asked: a store that takes its time shortens neither the lease
         // that we may rely on nor the time until it is renewed.
-        let mut asked = claim.leased_at;
+        let mut asked = Instant::from_std(claim.leased_at);
         let mut held_until = asked + LEASE - STOP_BEFORE;
         loop {
             // Looked at by itself: a store that is known to be down fails every renewal at once, so that a

@@ -1,18 +1,15 @@
 //! How the journals of runs get to their store: after the answer for requests, before the next step for jobs.
 //!
-//! - [`NotifyingJournal`]: wakes the readers of a run when this process appends to it.
 //! - [`WriteBehind`]: takes everything at once and writes it later. For the runs of requests, which end with
 //!   them.
 //! - [`RetryingJournal`]: writes before it answers, and again when the store fails. For the runs of jobs.
 //! - [`LastEventsBehind`]: the same, but for the events that end a job's run, which go with its record.
 
 mod last_events;
-mod reader_wakeup;
 mod retrying;
 mod size;
 mod write_behind;
 
 pub use last_events::LastEventsBehind;
-pub use reader_wakeup::NotifyingJournal;
 pub use retrying::RetryingJournal;
 pub use write_behind::{Backlog, Flusher, WriteBehind};

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 
 /// Default of `MAX_CONCURRENT_AGENTS` (host/docs/interface/errors-and-limits.md#limits).
 pub const DEFAULT_PLACES: usize = 10;
@@ -106,7 +106,7 @@ impl<I> Admitted<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Admitted<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let start = Instant::now();
         let Ok(_permit) = timeout(self.patience, self.admission.acquire()).await else {
             return Err(InvokeError::Busy { waited: start.elapsed() });

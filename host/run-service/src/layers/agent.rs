@@ -1,20 +1,16 @@
 //! The innermost `Invoke`: a caller's text becomes a run, driven to its end.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use agent_core::agent_loop::kept_history;
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox};
-use agent_core::words::{Catalog, Event, Limits, Options, Task};
+use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
 use tracing::{Instrument as _, info};
 
-use super::{Answer, Ask, Invoke, InvokeError, client_functions};
-use crate::loop_driver::{Driver, RunError, gen_ai};
-
-/// How long a run may take when nobody set a deadline: long enough to be none.
-const NO_DEADLINE: Duration = Duration::from_hours(24);
+use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions};
+use crate::loop_driver::{Driver, RunClaim, RunError, gen_ai};
 
 /// How often the run of a job is taken up again, under one claim, because its journal has an event that was
 /// not there when it was read: the last one of a worker that was replaced, or what stands behind a gap.
@@ -30,7 +26,7 @@ pub struct Agent {
     /// Where the runs' histories go.
     pub journal: Arc<dyn Journal>,
     /// What one run may use up.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// What the model is told before everything else (`AGENT_INSTRUCTIONS`).
     pub instructions: Option<Arc<str>>,
 }
@@ -40,17 +36,16 @@ impl Invoke for Agent {
     /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is
     /// in its way came from a worker before it: it goes on behind that. Once it has written an event of its
     /// own, earlier ones are fenced off.
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        if ask.job_id.is_none() {
-            return self.run(ask).await;
-        }
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let mut ask = ask;
         for _ in 0..MOST_TAKEN_UP_AGAIN {
+            let Some(claim) = ask.claim.clone() else { break };
             let again = ask.clone();
             match self.run(ask).await {
                 Err(InvokeError::Run(RunError::Journal(error @ JournalError::Conflict { .. }))) => {
                     info!(run_id = again.run_id, %error, "the run is taken up again behind what another worker wrote");
-                    ask = Ask { earlier: EarlierClaims { are_none: false, ..again.earlier }, ..again };
+                    let earlier = EarlierClaims { are_none: false, ..claim.earlier };
+                    ask = Ask { claim: Some(RunClaim { earlier, ..claim }), ..again };
                 }
                 ended => return ended,
             }
@@ -61,11 +56,11 @@ impl Invoke for Agent {
 
 impl Agent {
     /// Drives a run from its beginning, or from where its journal ends.
-    async fn run(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn run(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         // Only jobs are taken up again. The run of a request ends with it, so nothing is read for it; nor for
         // a job that nobody can have begun.
-        let journaled = match &ask.job_id {
-            Some(_) if ask.earlier.are_none => Vec::new(),
+        let journaled = match &ask.claim {
+            Some(claim) if claim.earlier.are_none => Vec::new(),
             Some(_) => self.journal.read(&ask.run_id, 0).await.map_err(RunError::Journal)?,
             None => Vec::new(),
         };
@@ -84,8 +79,6 @@ impl Agent {
             }
         };
         let options = self.keep_history(ask.options, &ask.input, tools.catalog());
-        // Nobody can take up the run of a request.
-        let may_wait = ask.job_id.is_some();
         let task = Task {
             id: ask.run_id,
             input: ask.input,
@@ -96,22 +89,15 @@ impl Agent {
             principal: ask.principal,
             grants: ask.grants,
             // The run of a request is never taken up.
-            versions: ask.job_id.map(|_| tools.versions()).unwrap_or_default(),
+            versions: ask.claim.as_ref().map(|_| tools.versions()).unwrap_or_default(),
         };
         let driver = Driver {
             request_id: &ask.request_id,
-            deadline: ask.deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE),
             model: &*self.model,
             tools: &*tools,
             journal: &*self.journal,
-            epoch: ask.epoch,
-            earlier: ask.earlier,
-            last_may_wait: ask.last_may_wait,
-            may_wait,
-            stop: ask.stop.as_ref(),
-            cancel: ask.cancel.as_ref(),
-            meter: &ask.meter,
-            live: ask.live.as_ref(),
+            claim: ask.claim.as_ref(),
+            control: &ask.control,
         };
         let span = gen_ai::invoke_agent(&task);
         let driven = async {
@@ -119,7 +105,7 @@ impl Agent {
         };
         let ended = driven.instrument(span.clone()).await;
         gen_ai::agent_ended(&span, &ended);
-        Ok(Answer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
+        Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
 
     /// The options with as much of the history as the token budget has room for.
@@ -168,7 +154,7 @@ mod tests {
             model: Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
             toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
             journal: journal.clone(),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         (agent, journal)
@@ -226,7 +212,7 @@ mod tests {
         ] {
             let (agent, journal) = agent(TestJournal::default());
             let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
-            let (limits, model) = (Limits::default(), "test/scripted".to_owned());
+            let (limits, model) = (RunLimits::default(), "test/scripted".to_owned());
             let versions = Default::default();
             let task = Task {
                 id: run_id.clone(),
@@ -244,7 +230,8 @@ mod tests {
             journal.append(&run_id, epoch, 0, &[started]).await.unwrap();
             // As the queue has it by now, which does not count.
             let somebody = Principal { role: Some("admin".into()), ..Principal::user("u2") };
-            let ask = Ask { run_id, epoch, job_id: Some("1".into()), ..ask(somebody, None) };
+            let claim = Some(RunClaim { epoch, ..RunClaim::default() });
+            let ask = Ask { run_id, claim, ..ask(somebody, None) };
             assert_eq!(called(&agent.invoke(ask).await.unwrap().result), reached, "{chosen:?}");
         }
     }
@@ -257,7 +244,7 @@ mod tests {
             model: model.clone(),
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: journal.clone(),
-            limits: Limits { tokens: 1_400, ..Limits::default() },
+            limits: RunLimits { tokens: 1_400, ..RunLimits::default() },
             instructions: Some("be kind".into()),
         };
         let user = |content: &str| Message::User { content: content.into() };

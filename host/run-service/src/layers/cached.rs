@@ -3,9 +3,8 @@
 //!
 //! Two questions are equal only if their callers may use the same tools under the same grants: the digest of
 //! the caller's tool set is in the key. A result is shared between users only when no call of its run went to
-//! a component that can tell users apart
-//! ([`AgentResult::is_per_user`](agent_core::words::AgentResult::is_per_user)). Any other result is never stored,
-//! not for its own user either: what such a component keeps changes from one call to the next.
+//! a component that can tell users apart ([`AgentResult::is_per_user`]). Any other result is never stored, not
+//! for its own user either: what such a component keeps changes from one call to the next.
 
 mod key;
 #[cfg(test)]
@@ -27,7 +26,7 @@ use tokio::time::timeout;
 use tracing::{Instrument, debug, error, info, warn};
 
 use super::single_flight::SingleFlight;
-use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
+use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::loop_driver::RunError;
 use crate::outage::Outage;
 pub use key::Answerer;
@@ -67,7 +66,7 @@ pub struct Cached<I> {
 /// What came of a flight, and for whom it is.
 #[derive(Debug, Clone)]
 struct Landed {
-    outcome: Outcome,
+    outcome: JsonResult,
     /// On whose behalf the run was made.
     leader: Principal,
     /// Digest of the leader's tools when it landed.
@@ -84,7 +83,7 @@ struct Parts<I> {
     outage: Outage,
 }
 
-type Outcome = Result<JsonAnswer, InvokeError>;
+type JsonResult = Result<JsonAnswer, InvokeError>;
 
 impl<I: Invoke + 'static> Cached<I> {
     /// Keeps in `cache` what `inner` answers. `answerer` and the tools of `toolbox` are those that runs are
@@ -103,11 +102,11 @@ impl<I: Invoke + 'static> Cached<I> {
 
 #[async_trait]
 impl<I: Invoke + 'static> Invoke for Cached<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.invoke_for_json(ask).await.and_then(parsed)
     }
 
-    async fn invoke_for_json(&self, ask: Ask) -> Outcome {
+    async fn invoke_for_json(&self, ask: Ask) -> JsonResult {
         let ask = match self.share(ask, |question| question.key.clone()).await {
             ControlFlow::Break(outcome) => return outcome,
             ControlFlow::Continue(ask) => ask,
@@ -135,18 +134,18 @@ impl<I> Cached<I> {
 
 #[async_trait]
 impl<I: Invoke + 'static> Invoke for Unshared<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.alone(ask).await.and_then(parsed)
     }
 }
 
 /// Conversations are outside of the cache.
-fn answer_with(result: Arc<AgentResult>, is_from_cache: bool) -> Answer {
-    Answer { result, cached: Some(is_from_cache), is_turn_lost: false }
+fn answer_with(result: Arc<AgentResult>, is_from_cache: bool) -> RunAnswer {
+    RunAnswer { result, cached: Some(is_from_cache), is_turn_lost: false }
 }
 
 /// For callers who read the result.
-fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
+fn parsed(answer: JsonAnswer) -> Result<RunAnswer, InvokeError> {
     let json = match answer {
         JsonAnswer::Parsed(answer) => return Ok(answer),
         JsonAnswer::Written(json) => json,
@@ -164,7 +163,7 @@ fn parsed(answer: JsonAnswer) -> Result<Answer, InvokeError> {
 impl<I: Invoke + 'static> Cached<I> {
     /// Joins the flight of that name, or begins it. Goes on with the ask when what comes of the flight is not
     /// for its caller.
-    async fn share(&self, ask: Ask, name: impl FnOnce(&Question) -> String) -> ControlFlow<Outcome, Ask> {
+    async fn share(&self, ask: Ask, name: impl FnOnce(&Question) -> String) -> ControlFlow<JsonResult, Ask> {
         let question = match self.shared.question(&ask) {
             Ok(question) => question,
             Err(error) => return ControlFlow::Break(Err(error)),
@@ -248,12 +247,12 @@ impl<I: Invoke + 'static> Parts<I> {
     }
 
     /// The answer to a question that nobody shares.
-    async fn alone(self: &Arc<Self>, ask: Ask) -> Outcome {
+    async fn alone(self: &Arc<Self>, ask: Ask) -> JsonResult {
         let question = self.question(&ask)?;
         self.answer(&question, ask).await
     }
 
-    async fn answer(self: &Arc<Self>, Question { key, tools }: &Question, ask: Ask) -> Outcome {
+    async fn answer(self: &Arc<Self>, Question { key, tools }: &Question, ask: Ask) -> JsonResult {
         // Looking comes before running but within the flight: a caller whose look just missed must not begin
         // a second run when the first one has ended meanwhile.
         let kept = match self.cache.unwritten.get(key) {
@@ -269,7 +268,7 @@ impl<I: Invoke + 'static> Parts<I> {
         let run_id = ask.run_id.clone();
         // Asked before and after: a trial of a version may end while the run goes on.
         let began_with = self.tools_of_run(&caller, &run_id, chosen.as_deref());
-        let Answer { result, .. } = self.inner.invoke(ask).await?;
+        let RunAnswer { result, .. } = self.inner.invoke(ask).await?;
         let is_for_all = result.stop_reason == StopReason::Completed && !result.is_per_user();
         // Tools that were swapped meanwhile may be those that ran, and the key names the ones before. A run
         // that tried a new version of a component had tools of another digest too.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tracing::{info, warn};
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// Passes requests through a circuit (host/docs/interface/errors-and-limits.md#errors). The deadline belongs
@@ -30,7 +30,7 @@ impl<I> Breaker<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Breaker<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;
         let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
         let mut answer = answer.unwrap_or(Err(RunError::Panicked.into()));
@@ -48,7 +48,7 @@ impl<I: Invoke> Invoke for Breaker<I> {
 
 /// What an answer says about the agent. Refusals of the provider are the request's own fault as often as not,
 /// and a caller must not be able to open the circuit for everybody else.
-fn judge(answer: &Result<Answer, InvokeError>) -> Verdict {
+fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
         Ok(_)
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_fails_is_left_alone_for_a_while() {
-        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
         let agent = ScriptedInvoke::new((0..5).map(|_| Err(unreachable())));
         let breaker = Breaker::new(agent.clone(), circuit.clone());
         for _ in 0..5 {
@@ -131,7 +131,7 @@ mod tests {
             (InvokeError::Busy { waited: Duration::ZERO }, false),
             (InvokeError::Run(RunError::Stopped), false),
         ] {
-            let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+            let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
             let agent = ScriptedInvoke::new((0..9).map(|_| Err(error.clone())));
             let breaker = Breaker::new(agent, circuit.clone());
             for _ in 0..9 {
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_panics_opens_the_circuit() {
-        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME);
+        let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
         let agent = ScriptedInvoke::default();
         agent.panic();
         let breaker = Breaker::new(agent.clone(), circuit.clone());
@@ -158,13 +158,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_takes_too_long_is_told_when_to_come_back_once_that_opened_the_circuit() {
         let hanging = Deadline::new(ScriptedInvoke::hanging(), Duration::from_secs(30));
-        let breaker = Breaker::new(hanging, SharedCircuit::new(2));
+        let breaker = Breaker::new(hanging, agent_core::testing::circuit(2));
         let later = async {
             tokio::time::sleep(Duration::from_secs(25)).await;
             tokio::join!(breaker.invoke(ask()), breaker.invoke(ask()))
         };
         let (first, second, _) = tokio::join!(breaker.invoke(ask()), breaker.invoke(ask()), later);
-        let retry_after = |answer: Result<Answer, InvokeError>| match answer {
+        let retry_after = |answer: Result<RunAnswer, InvokeError>| match answer {
             Err(InvokeError::TimedOut { retry_after, .. }) => retry_after,
             other => panic!("{other:?}"),
         };
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_trial_whose_caller_goes_away_does_not_leave_the_circuit_half_open_for_ever() {
-        let circuit = SharedCircuit::new(1);
+        let circuit = agent_core::testing::circuit(1);
         let agent = ScriptedInvoke::new([Err(unreachable())]);
         let breaker = Breaker::new(agent.clone(), circuit.clone());
         breaker.invoke(ask()).await.unwrap_err();

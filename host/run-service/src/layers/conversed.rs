@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
+use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 
 /// How long appending a turn may take beyond the time that its run could have taken.
@@ -38,7 +38,7 @@ impl<I: Invoke> Conversed<I> {
         Self { inner, conversations, limit }
     }
 
-    async fn go_on(&self, mut ask: Ask, conversation: InConversation) -> Result<Answer, InvokeError> {
+    async fn go_on(&self, mut ask: Ask, conversation: InConversation) -> Result<RunAnswer, InvokeError> {
         let until = Instant::now() + self.limit;
         // A caller who is over the limits neither claims nor begins a conversation.
         if let Some(check) = ask.rate_check.take()
@@ -58,7 +58,7 @@ impl<I: Invoke> Conversed<I> {
         }
         let own = std::mem::take(&mut ask.options.history);
         ask.options.history = in_front(before, &own);
-        let (run_id, is_job) = (ask.run_id.clone(), ask.job_id.is_some());
+        let (run_id, is_job) = (ask.run_id.clone(), ask.claim.is_some());
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
             Ok(answer) if is_kept(answer.result.stop_reason) => {
@@ -83,7 +83,7 @@ impl<I: Invoke> Conversed<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Conversed<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.conversation.take() {
             Some(conversation) => self.go_on(ask, conversation).await,
             None => self.inner.invoke(ask).await,
@@ -110,8 +110,8 @@ async fn in_time(
 /// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither
 /// give away nor write what its successor holds.
 fn owner(ask: &Ask) -> String {
-    match ask.job_id {
-        Some(_) => owner_of_attempt(&ask.run_id, ask.epoch),
+    match &ask.claim {
+        Some(claim) => owner_of_attempt(&ask.run_id, claim.epoch),
         None => Uuid::now_v7().simple().to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// How much later the deadline is that the run itself is told of.
@@ -27,13 +27,13 @@ impl<I> Deadline<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Deadline<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         let until = Instant::now() + self.limit;
         let late = || Err(InvokeError::TimedOut { limit: self.limit, retry_after: None });
         // The run knows its deadline as well: a retry that could not end before it is not begun. It is told a
         // little more, or a model call that gives up at that very moment would pass for the provider's
         // failure.
-        ask.deadline = Some((until + MARGIN).into_std());
+        ask.control.deadline = Some((until + MARGIN).into_std());
         match timeout_at(until, self.inner.invoke(ask)).await {
             // The provider's own time limit may end in the same tick of the clock, and the run is looked at
             // first. Whoever was waited for, it took too long
@@ -55,8 +55,8 @@ mod tests {
 
     #[async_trait]
     impl Invoke for Endless {
-        async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-            assert!(ask.deadline.is_some());
+        async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+            assert!(ask.control.deadline.is_some());
             std::future::pending().await
         }
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[async_trait]
     impl Invoke for Silent {
-        async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+        async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
             tokio::time::sleep(self.0).await;
             Err(RunError::Model(ModelError::Timeout { provider: "p".into() }).into())
         }

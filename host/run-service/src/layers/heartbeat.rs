@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// How often the record is written. Several fit into the time after which a run counts as dead.
@@ -49,7 +49,7 @@ impl<I> Heartbeat<I> {
     }
 
     /// A run that somebody else has ended in its journal has a record that says so, whoever wrote it last.
-    async fn settle(&self, answer: &Result<Answer, InvokeError>, record: &mut RunRecord) {
+    async fn settle(&self, answer: &Result<RunAnswer, InvokeError>, record: &mut RunRecord) {
         if let Err(InvokeError::Run(RunError::Journal(JournalError::Fenced { .. }))) = answer
             && !matches!(timeout(CALL_LIMIT, record_end(&*self.store, record)).await, Ok(Ok(_)))
         {
@@ -75,18 +75,18 @@ pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Result<
 
 #[async_trait]
 impl<I: Invoke> Invoke for Heartbeat<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         let now = SystemTime::now();
         let mut record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id.clone(),
+            job_id: ask.job_id().map(str::to_owned),
             started_at: now,
             finished_at: now,
             outcome: RunOutcome::Running,
         };
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let mut inner = self.inner.invoke(ask);
         // What fails at once never began.
         if let Some(answer) = (&mut inner).now_or_never() {
@@ -185,7 +185,7 @@ mod tests {
         struct Refuses;
         #[async_trait]
         impl Invoke for Refuses {
-            async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+            async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
                 Err(InvokeError::UnknownTools { indexes: vec![0] })
             }
         }

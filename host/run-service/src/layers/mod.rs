@@ -20,15 +20,13 @@ mod single_flight;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::chosen_tools::UnknownTools;
+use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
-use agent_core::chosen_tools::UnknownTools;
-use agent_core::ports::{EarlierClaims, Epoch};
-use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 pub use cached::{Answerer, Cached, TIME_TO_LIVE, Unshared, WriteBehindCache};
 pub use circuit_breaker::Breaker;
 pub use conversed::Conversed;
@@ -41,15 +39,13 @@ pub use recorded_start::RecordedStart;
 pub use shutdown_check::ShutdownChecked;
 
 use crate::conversations::{ConversationRefusal, InConversation};
-use crate::live::LiveRun;
-use crate::loop_driver::RunError;
-use crate::usage_meter::UsageMeter;
+use crate::loop_driver::{RunClaim, RunControl, RunError};
 
 /// Answers a caller's text with an agent run, or with something around one.
 #[async_trait]
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError>;
+    async fn invoke(&self, ask: Ask) -> InvokeResult;
 
     /// Runs the agent for a caller who passes the result on as JSON and reads nothing of it: a result from
     /// the cache is not parsed for it.
@@ -60,7 +56,7 @@ pub trait Invoke: Send + Sync {
 
 #[async_trait]
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> InvokeResult {
         (**self).invoke(ask).await
     }
 
@@ -69,7 +65,8 @@ impl<I: Invoke + ?Sized> Invoke for Arc<I> {
     }
 }
 
-/// What a caller wants.
+/// What a caller wants. What a claim knows of it, and how its run is ended, are set and read in this crate
+/// only.
 #[derive(Debug, Clone)]
 pub struct Ask {
     /// Id of the HTTP request or job.
@@ -86,29 +83,13 @@ pub struct Ask {
     pub options: Options,
     /// The kept conversation that the run is part of.
     pub conversation: Option<InConversation>,
-    /// When the answer must be there. [`Deadline`] sets it.
-    pub deadline: Option<std::time::Instant>,
-    /// The job that is worked off, whose run may have begun before; absent for a request.
-    pub job_id: Option<String>,
-    /// The claim under which the run's journal is written.
-    pub epoch: Epoch,
-    /// What the queue knows of the claims before it; nothing for a request.
-    pub earlier: EarlierClaims,
-    /// Whether the last reply may be written while the queue is told of the end: nothing else follows from
-    /// it.
-    pub last_may_wait: bool,
-    /// Tells the run to stop before its next step; absent where it never will be.
-    pub stop: Option<CancellationToken>,
-    /// Cancels the run: it stops wherever it is and ends as cancelled, with what it had come to and cost.
-    /// Absent where it never will be; a request's run is dropped instead.
-    pub cancel: Option<CancellationToken>,
     /// The check of the caller's rate limits that is still under way. Nothing is begun before it has passed;
     /// absent where it has passed already.
     pub rate_check: Option<RateCheck>,
-    /// What the run has cost so far, also when it ends without a result.
-    pub meter: UsageMeter,
-    /// Where replies go while they are written; absent where nobody can watch the run.
-    pub live: Option<LiveRun>,
+    /// What the queue knows of it; absent for a request.
+    pub(crate) claim: Option<RunClaim>,
+    /// How its run is ended, metered and watched.
+    pub(crate) control: RunControl,
 }
 
 impl Ask {
@@ -122,23 +103,21 @@ impl Ask {
             input,
             options: Options::default(),
             conversation: None,
-            deadline: None,
-            job_id: None,
-            epoch: Epoch::UNCLAIMED,
-            earlier: EarlierClaims::default(),
-            last_may_wait: false,
-            stop: None,
-            cancel: None,
             rate_check: None,
-            meter: UsageMeter::default(),
-            live: None,
+            claim: None,
+            control: RunControl::default(),
         }
+    }
+
+    /// The job that is worked off; absent for a request.
+    pub(crate) fn job_id(&self) -> Option<&str> {
+        self.claim.as_ref().map(|claim| claim.job_id.as_str())
     }
 }
 
 /// What a caller gets.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct RunAnswer {
     /// The agent's result, shared with everybody who gets the same one.
     pub result: Arc<AgentResult>,
     /// Whether it came from the cache; absent where none is in use.
@@ -148,11 +127,14 @@ pub struct Answer {
     pub is_turn_lost: bool,
 }
 
+/// What comes of an ask, for everybody who reads it.
+pub type InvokeResult = Result<RunAnswer, InvokeError>;
+
 /// What a caller gets who passes the result on as JSON.
 #[derive(Debug, Clone)]
 pub enum JsonAnswer {
     /// A result that has to be written.
-    Parsed(Answer),
+    Parsed(RunAnswer),
     /// A result from the cache that is written already.
     Written(CanonicalResult),
 }

@@ -9,7 +9,7 @@ use agent_core::ports::Toolbox;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout};
 
-use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
+use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 
 /// Waits until the tools are prepared. Once they are, a wait costs one atomic load. Clones share what was
 /// seen.
@@ -63,7 +63,7 @@ impl<I> WithPreparedTools<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for WithPreparedTools<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.tools.wait().await?;
         self.inner.invoke(ask).await
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::shared_future::SharedFuture;
 use async_trait::async_trait;
 
@@ -43,7 +43,7 @@ impl<I: Invoke> RateChecked<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for RateChecked<I> {
-    async fn invoke(&self, mut ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         if let Some(check) = ask.rate_check.take()
             && !check.passes().await
         {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::testing::ScriptedInvoke;
 
-    async fn ask(agent: &ScriptedInvoke, rate_check: Option<RateCheck>) -> Result<Answer, InvokeError> {
+    async fn ask(agent: &ScriptedInvoke, rate_check: Option<RateCheck>) -> Result<RunAnswer, InvokeError> {
         let ask = Ask { rate_check, ..Ask::new("r".into(), "q".into()) };
         RateChecked::new(agent.clone()).invoke(ask).await
     }

@@ -8,9 +8,9 @@ use agent_core::words::{FailureKind, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::journal::WriteBehind;
-use crate::loop_driver::RunError;
+use crate::loop_driver::{RunControl, RunError};
 use crate::usage_meter::UsageMeter;
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
@@ -30,7 +30,7 @@ impl<I> Recorded<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for Recorded<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let entry = Entry::begin(&ask, self.behind.clone());
         let answer = self.inner.invoke(ask).await;
         entry.end(&answer);
@@ -39,9 +39,9 @@ impl<I: Invoke> Invoke for Recorded<I> {
 }
 
 /// How a run ended, if one began and will not go on elsewhere.
-fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
+fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
     match answer {
-        Ok(Answer { cached: Some(true), .. })
+        Ok(RunAnswer { cached: Some(true), .. })
         | Err(
             InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
@@ -59,7 +59,7 @@ fn outcome(answer: &Result<Answer, InvokeError>, meter: &UsageMeter) -> Option<R
                 ),
             ),
         ) => None,
-        Ok(Answer { result, .. }) => Some(RunOutcome::Ended {
+        Ok(RunAnswer { result, .. }) => Some(RunOutcome::Ended {
             stop_reason: result.stop_reason,
             iterations: result.iterations,
             usage: result.usage,
@@ -107,15 +107,16 @@ impl Entry {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id.clone(),
+            job_id: ask.job_id().map(str::to_owned),
             started_at: now,
             finished_at: now,
-            outcome: failed(String::new(), &ask.meter, FailureKind::Internal),
+            outcome: failed(String::new(), &ask.control.meter, FailureKind::Internal),
         };
-        Self { record: Some(record), cancel: ask.cancel.clone(), meter: ask.meter.clone(), behind }
+        let RunControl { cancel, meter, .. } = ask.control.clone();
+        Self { record: Some(record), cancel, meter, behind }
     }
 
-    fn end(mut self, answer: &Result<Answer, InvokeError>) {
+    fn end(mut self, answer: &Result<RunAnswer, InvokeError>) {
         let outcome = outcome(answer, &self.meter);
         self.write(outcome);
     }
@@ -154,13 +155,14 @@ mod tests {
 
     use agent_core::ports::Unobserved;
     use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, says};
-    use agent_core::words::{Limits, Principal, StopReason};
+    use agent_core::words::{Principal, RunLimits, StopReason};
     use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
     use crate::journal::{Backlog, Flusher};
     use crate::layers::{Agent, Deadline};
+    use crate::loop_driver::RunClaim;
     use crate::testing::ScriptedInvoke;
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
@@ -179,6 +181,11 @@ mod tests {
         Ask { principal: Principal::user("u1"), ..Ask::new("req-1".into(), "hi".into()) }
     }
 
+    fn of_job(cancel: &CancellationToken) -> Ask {
+        let control = RunControl { cancel: Some(cancel.clone()), ..RunControl::default() };
+        Ask { claim: Some(RunClaim::default()), control, ..ask() }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_run_is_answered_although_the_store_hangs_and_recorded_once_it_does_not() {
         let (store, behind, drain) = behind();
@@ -190,7 +197,7 @@ mod tests {
             ])),
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(behind.clone()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
@@ -229,10 +236,10 @@ mod tests {
             assert_eq!(errors, expected);
         }
 
-        for (job_id, records) in [(None, 1), (Some("1".to_owned()), 0)] {
+        for (claim, records) in [(None, 1), (Some(RunClaim::default()), 0)] {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::hanging(), behind);
-            assert!(recorder.invoke(Ask { job_id, ..ask() }).now_or_never().is_none());
+            assert!(recorder.invoke(Ask { claim, ..ask() }).now_or_never().is_none());
             flush(drain).await;
             assert_eq!(store.records().len(), records);
         }
@@ -254,7 +261,7 @@ mod tests {
                 ])),
                 toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
                 journal: Arc::new(behind.clone()),
-                limits: Limits::default(),
+                limits: RunLimits::default(),
                 instructions: None,
             };
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
@@ -277,13 +284,12 @@ mod tests {
             ])),
             toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
             journal: Arc::new(TestRuns::default()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let cancel = CancellationToken::new();
-        let ask = Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() };
         let recorder = Recorded::new(agent, behind);
-        let mut run = recorder.invoke(ask);
+        let mut run = recorder.invoke(of_job(&cancel));
         let second = std::time::Duration::from_secs(1);
         assert!(tokio::time::timeout(second, &mut run).await.is_err());
         cancel.cancel();
@@ -299,10 +305,7 @@ mod tests {
         let (store, behind, drain) = behind();
         let cancel = CancellationToken::new();
         let mut run = Box::pin(async {
-            let _entry = Entry::begin(
-                &Ask { job_id: Some("1".into()), cancel: Some(cancel.clone()), ..ask() },
-                behind.clone(),
-            );
+            let _entry = Entry::begin(&of_job(&cancel), behind.clone());
             std::future::pending::<()>().await;
         });
         assert!(run.as_mut().now_or_never().is_none());

@@ -74,7 +74,7 @@ impl std::fmt::Debug for RecordedStart {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, says};
-    use agent_core::words::{Limits, Principal};
+    use agent_core::words::{Principal, RunLimits};
 
     use super::*;
     use crate::layers::{Agent, Ask, Invoke as _};
@@ -87,7 +87,7 @@ mod tests {
             model: model.clone(),
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: Arc::new(RecordedStart::new(store.clone(), store.clone())),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let ask = || Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "hi".into()) };

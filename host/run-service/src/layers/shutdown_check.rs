@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Answer, Ask, Invoke, InvokeError};
+use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::shutdown::Shutdown;
 
 /// Begins no run of a stopping service that the shutdown would cut off: it would be paid for, and its caller
@@ -25,7 +25,7 @@ impl<I: Invoke> ShutdownChecked<I> {
 
 #[async_trait]
 impl<I: Invoke> Invoke for ShutdownChecked<I> {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         if !self.shutdown.leaves_time_for(self.limit) {
             return Err(InvokeError::Stopping);
         }

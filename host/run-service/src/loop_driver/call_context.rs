@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::{Approved, OpenCall};
 use agent_core::ports::{NestedTools, ToolRequest};
-use agent_core::progress::LatestProgress;
 use agent_core::words::{
     CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn,
 };
@@ -15,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::{Instrument, Span};
 
 use super::{Driver, Journaled, gen_ai};
+use crate::latest_progress::LatestProgress;
 
 /// Most tool calls of one run that are made at once, so that it takes a bounded share of the sandboxes that
 /// all runs have together. Calls that tools make have as many permits of their own: a tool never waits for
@@ -92,7 +92,7 @@ impl<'a> CallContext<'a> {
     pub(super) async fn call(&self, made: MadeCall<'_>, nested: Option<&dyn NestedTools>) -> ToolReturn {
         let MadeCall { id: call_id, call, approved, open, span } = made;
         let (latest, sink) = LatestProgress::shared();
-        let mut reports = self.driver.live.map(|live| live.reports(call_id));
+        let mut reports = self.driver.control.live.as_ref().map(|live| live.reports(call_id));
         let tell = |progress: ToolProgress| {
             gen_ai::tool_progressed(&span, &progress);
             if let Some(reports) = &mut reports {
@@ -109,7 +109,7 @@ impl<'a> CallContext<'a> {
             grants: &self.on_behalf.grants,
             call,
             approved,
-            deadline: self.driver.deadline,
+            deadline: self.driver.control.ends_at(),
             nested,
             progress: Some(&sink),
         };

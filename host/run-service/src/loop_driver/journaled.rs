@@ -76,7 +76,10 @@ impl Driver<'_> {
         let mut events = std::mem::take(&mut run.unwritten);
         let last = events.len();
         events.push(event);
-        self.journal.append(run.run.id(), self.epoch, run.next, &events).await.map_err(RunError::Journal)?;
+        self.journal
+            .append(run.run.id(), self.epoch(), run.next, &events)
+            .await
+            .map_err(RunError::Journal)?;
         run.next += events.len() as u64;
         self.take_note(run, events.swap_remove(last))
     }
@@ -106,7 +109,7 @@ impl Driver<'_> {
             return event;
         }
         let writing = async {
-            let append = self.journal.append(run.id(), self.epoch, *next, unwritten);
+            let append = self.journal.append(run.id(), self.epoch(), *next, unwritten);
             append.await.map_err(RunError::Journal)?;
             *next += unwritten.len() as u64;
             unwritten.clear();
@@ -123,7 +126,7 @@ impl Driver<'_> {
         if run.unwritten.is_empty() {
             return Ok(());
         }
-        let append = self.journal.append(run.run.id(), self.epoch, run.next, &run.unwritten);
+        let append = self.journal.append(run.run.id(), self.epoch(), run.next, &run.unwritten);
         append.await.map_err(RunError::Journal)?;
         run.next += run.unwritten.len() as u64;
         run.unwritten.clear();
@@ -132,14 +135,14 @@ impl Driver<'_> {
 
     /// Gives the journal the events with which the run ends, if any wait.
     pub(super) async fn write_last(&self, run: &mut Journaled) -> Result<(), RunError> {
-        if !self.last_may_wait {
+        if !self.claim.is_some_and(|claim| claim.last_may_wait) {
             return self.write(run).await;
         }
         let events = std::mem::take(&mut run.unwritten);
         if events.is_empty() {
             return Ok(());
         }
-        let append = self.journal.append_last(run.run.id(), self.epoch, run.next, &events);
+        let append = self.journal.append_last(run.run.id(), self.epoch(), run.next, &events);
         append.await.map(|_appended| ()).map_err(RunError::Journal)
     }
 
@@ -153,7 +156,7 @@ impl Driver<'_> {
 
     fn take_note(&self, run: &mut Journaled, event: Event) -> Result<Step, RunError> {
         let step = run.run.on(event).map_err(RunError::Driver);
-        self.meter.set(run.run.usage(), run.run.iterations());
+        self.control.meter.set(run.run.usage(), run.run.iterations());
         step
     }
 }

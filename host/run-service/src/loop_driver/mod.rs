@@ -10,58 +10,41 @@ pub(crate) mod gen_ai;
 mod journaled;
 mod nested;
 pub(crate) mod nested_bounds;
+mod run_claim;
+mod run_control;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
 pub(crate) mod waits;
 
-use std::time::Instant;
-
-use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
-use uuid::Uuid;
-
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
 use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
 use agent_core::words::{AgentResult, Event, Task};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use uuid::Uuid;
+
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
-
-use crate::live::LiveRun;
-use crate::usage_meter::UsageMeter;
+pub use run_claim::RunClaim;
+pub use run_control::RunControl;
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
 pub struct Driver<'a> {
     /// The HTTP request or job on whose behalf the run is made.
     pub request_id: &'a str,
-    /// When the caller stops waiting.
-    pub deadline: Instant,
     /// Who is asked.
     pub model: &'a dyn Model,
     /// The tools, pinned for the whole run.
     pub tools: &'a dyn ToolSet,
     /// Where the run's history goes.
     pub journal: &'a dyn Journal,
-    /// The claim under which it is written.
-    pub epoch: Epoch,
-    /// What is known of the claims before it. That there were none allows the start to wait.
-    pub earlier: EarlierClaims,
-    /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written
-    /// beside that.
-    pub last_may_wait: bool,
-    /// Whether the run may wait for somebody: whoever drives it can let go of it until then.
-    pub may_wait: bool,
-    /// Tells the run to stop before its next step; absent where nobody ever will.
-    pub stop: Option<&'a CancellationToken>,
-    /// Says that nobody wants the run any more: what is under way is dropped at once, and the journal says
-    /// that it was cancelled. Absent where nobody ever will.
-    pub cancel: Option<&'a CancellationToken>,
-    /// Is kept at what the run has cost.
-    pub meter: &'a UsageMeter,
-    /// Where replies go while they are written, if anybody watches the run.
-    pub live: Option<&'a LiveRun>,
+    /// The claim under which it is written; absent for a request's run.
+    pub claim: Option<&'a RunClaim>,
+    /// How the run is ended, metered and watched.
+    pub control: &'a RunControl,
 }
 
 impl Driver<'_> {
@@ -72,7 +55,7 @@ impl Driver<'_> {
         let (run, step) = Run::start(task, catalog.clone());
         let mut run = Journaled::begun(run, started);
         let is_over = matches!(step, Step::Done(_));
-        let step = match self.earlier {
+        let step = match self.claim.map(|claim| claim.earlier).unwrap_or_default() {
             EarlierClaims { are_none: true, .. } if !self.is_watched() => step,
             // The first of them may have begun the run, and been killed before it could say so.
             EarlierClaims { lost: 1.., .. } if !is_over => self.note(&mut run, taken_up()).await?,
@@ -89,7 +72,7 @@ impl Driver<'_> {
         let attempts = attempts_without_progress(&events);
         let next = events.len() as u64;
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
-        self.meter.set(run.usage(), run.iterations());
+        self.control.meter.set(run.usage(), run.iterations());
         let mut run = Journaled::resumed(run, next);
         match step {
             Step::Done(result) => return Ok(*result),
@@ -122,7 +105,7 @@ impl Driver<'_> {
             step = match step {
                 Step::Done(result) => return Ok(*result),
                 _ if self.is_cancelled() => self.note(run, Event::Cancelled).await?,
-                _ if self.stop.is_some_and(CancellationToken::is_cancelled) => {
+                _ if self.claim.is_some_and(|claim| claim.stop.is_cancelled()) => {
                     return Err(RunError::Stopped);
                 }
                 Step::AskModel(call) => match self.ask(run, call).await? {
@@ -131,7 +114,7 @@ impl Driver<'_> {
                 },
                 Step::CallTools(calls) => match self.waits(&run.run, &calls) {
                     waits if waits.is_empty() => self.call_tools(run, calls).await?,
-                    waits => self.note(run, Event::Waiting { waits, epoch: self.epoch.0 }).await?,
+                    waits => self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await?,
                 },
                 Step::Park(waits) => match waits::expired(&waits) {
                     Some(decided) => self.note(run, decided).await?,
@@ -143,17 +126,22 @@ impl Driver<'_> {
 
     /// Whether somebody follows the run here already, who is shown the words of a reply behind the start.
     fn is_watched(&self) -> bool {
-        self.live.is_some_and(|live| live.deltas(0).is_some())
+        self.control.live.as_ref().is_some_and(|live| live.deltas(0).is_some())
+    }
+
+    /// Of a request's run nobody can be the second writer.
+    fn epoch(&self) -> Epoch {
+        self.claim.map_or(Epoch::UNCLAIMED, |claim| claim.epoch)
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancel.is_some_and(CancellationToken::is_cancelled)
+        self.control.cancel.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// What `work` gives, or nothing when the run is cancelled: then it is dropped. Never wraps an append,
     /// which may be carried out although it is dropped.
     async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        match self.cancel {
+        match &self.control.cancel {
             Some(cancel) => cancel.run_until_cancelled(work).await,
             None => Some(work.await),
         }
@@ -161,7 +149,7 @@ impl Driver<'_> {
 
     /// Asks the model for the event of that number.
     async fn ask_model(&self, run: &Run, number: u64, call: ModelCall) -> Result<Event, RunError> {
-        let deltas = self.live.and_then(|live| live.deltas(number));
+        let deltas = self.control.live.as_ref().and_then(|live| live.deltas(number));
         let request = ModelRequest {
             request_id: self.request_id,
             messages: run.messages(),
@@ -169,7 +157,7 @@ impl Driver<'_> {
             tool_choice: if call.last_by.is_some() { ToolChoice::None } else { ToolChoice::Auto },
             max_tokens: call.max_tokens,
             temperature: call.temperature,
-            deadline: self.deadline,
+            deadline: self.control.ends_at(),
             deltas: None,
         };
         let span = gen_ai::chat(self.model.name(), &request);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agent_core::ports::{ApprovalTerms, ModelError, ToolRequest};
 use agent_core::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
-use agent_core::words::{Catalog, Limits, Principal, ToolCall, ToolOutcome, ToolReturn};
+use agent_core::words::{Catalog, Principal, RunLimits, ToolCall, ToolOutcome, ToolReturn};
 use async_trait::async_trait;
 use serde_json::json;
 
@@ -54,30 +54,24 @@ impl ToolSet for SlowTools {
     }
 }
 
-/// What a run cost that no test asks about.
-static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
+/// The claim and the control of runs that are not told to end.
+static CLAIM: LazyLock<RunClaim> = LazyLock::new(|| claim(CancellationToken::new()));
+static CONTROL: LazyLock<RunControl> = LazyLock::new(RunControl::default);
+
+fn claim(stop: CancellationToken) -> RunClaim {
+    RunClaim { job_id: "7".into(), epoch: Epoch(1), last_may_wait: true, stop, ..RunClaim::default() }
+}
+
+fn control(cancel: &CancellationToken) -> RunControl {
+    RunControl { cancel: Some(cancel.clone()), ..RunControl::default() }
+}
 
 fn task() -> Task {
     testing::task("hello")
 }
 
 fn driver<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a TestJournal) -> Driver<'a> {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    Driver {
-        request_id: "req-1",
-        deadline,
-        model,
-        tools,
-        journal,
-        epoch: Epoch(1),
-        earlier: EarlierClaims::default(),
-        last_may_wait: true,
-        may_wait: true,
-        stop: None,
-        cancel: None,
-        meter: &METER,
-        live: None,
-    }
+    Driver { request_id: "req-1", model, tools, journal, claim: Some(&CLAIM), control: &CONTROL }
 }
 
 fn script() -> [Result<agent_core::words::ModelReply, ModelError>; 3] {
@@ -182,7 +176,8 @@ async fn a_run_that_cannot_be_recorded_does_not_go_on() {
 async fn a_run_that_is_told_to_stop_does_so_before_its_next_step() {
     let (model, tools, journal) = (ScriptedModel::new(script()), SlowTools::new(), TestJournal::default());
     let stop = CancellationToken::new();
-    let driver = Driver { stop: Some(&stop), ..driver(&model, &tools, &journal) };
+    let claim = claim(stop.clone());
+    let driver = Driver { claim: Some(&claim), ..driver(&model, &tools, &journal) };
     let run = driver.start(task());
     let stopped = async {
         tokio::time::sleep(Duration::from_millis(15)).await;
@@ -201,7 +196,8 @@ async fn a_run_that_has_ended_gives_its_result_even_when_told_to_stop() {
     let whole = driver(&model, &tools, &journal).start(task()).await.unwrap();
     let (stop, events) = (CancellationToken::new(), journal.events());
     stop.cancel();
-    let driver = Driver { stop: Some(&stop), ..driver(&model, &tools, &journal) };
+    let claim = claim(stop);
+    let driver = Driver { claim: Some(&claim), ..driver(&model, &tools, &journal) };
     assert_eq!(driver.resume(events.clone()).await.unwrap(), whole);
     assert_eq!(journal.events(), events, "nothing is added to a run that has ended");
 }

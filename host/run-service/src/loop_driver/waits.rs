@@ -12,21 +12,19 @@ impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
     /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
     pub(super) fn waits(&self, run: &Run, calls: &[OpenCall]) -> Vec<Wait> {
-        if !self.may_wait {
-            return Vec::new();
-        }
+        // Nobody takes up the run of a request.
+        let Some(claim) = self.claim else { return Vec::new() };
         let made = calls.iter().filter(|open| open.refusal.is_none());
-        made.filter_map(|open| self.wait(run, open)).collect()
+        made.filter_map(|open| self.wait(&claim.job_id, run, open)).collect()
     }
 
-    fn wait(&self, run: &Run, open: &OpenCall) -> Option<Wait> {
+    fn wait(&self, job_id: &str, run: &Run, open: &OpenCall) -> Option<Wait> {
         let asked = open.approved.as_ref().map_or(&open.call, |approved| &approved.asked);
         let terms = self.tools.approval(asked, run.principal())?;
         if terms.are_met(open.approved.as_ref()) {
             return None;
         }
-        // For a job the request is the job.
-        let id = format!("{}:{}.{}", self.request_id, run.iterations(), open.index);
+        let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
         let call =
             WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
         Some(terms.wait(call, since_1970(SystemTime::now())))

@@ -2,10 +2,9 @@
 //!
 //! ```text
 //! runs.start(ask)      -> RunHandle        detached: a task of its own owns the run
-//! runs.invoke(ask)     -> Outcome          synchronous: the caller's task owns the run
+//! runs.invoke(ask)     -> InvokeResult     synchronous: the caller's task owns the run
 //! runs.attach(run_id)  -> RunHandle?       while the run is under way in this process
 //! handle.result()                          the same for every reader
-//! handle.events(from)                      any number of readers, each from any event on
 //! handle.cancel()
 //! ```
 //!
@@ -15,8 +14,8 @@
 //!
 //! `timeline.rs` writes a journal out for people, `timeline_tail.rs` while the run goes on.
 //!
-//! The runs of jobs are owned by the worker that claimed the job, in `jobs/worker.rs`: their life is the
-//! lease's.
+//! The events of a run are read by `streams/`. The runs of jobs are owned by the worker that claimed the job,
+//! in `jobs/worker.rs`: their life is the lease's.
 
 mod handle;
 #[cfg(test)]
@@ -29,35 +28,34 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use agent_core::ports::Spawn;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use agent_core::ports::{Journal, Spawn};
-pub use handle::{Outcome, RunHandle};
+pub use handle::RunHandle;
 pub use timeline::{moment, timeline};
 pub use timeline_tail::TimelineTail;
 
-use crate::layers::{Ask, Invoke};
+use crate::layers::{Ask, Invoke, InvokeResult};
 use crate::loop_driver::RunError;
 
 /// Starts runs and knows those that are under way in this process. Clones know the same.
 #[derive(Clone)]
-pub struct Runs(Arc<Shared>);
+pub struct Runs(Arc<RunTable>);
 
-struct Shared {
+struct RunTable {
     stack: Arc<dyn Invoke>,
-    journal: Arc<dyn Journal>,
     spawn: Arc<dyn Spawn>,
     /// Held for a few instructions, never across an await.
     under_way: Mutex<HashMap<Arc<str>, RunHandle>>,
 }
 
 impl Runs {
-    /// Each run is an invocation of `stack`, whose journal `journal` reads.
-    pub fn new(stack: Arc<dyn Invoke>, journal: Arc<dyn Journal>, spawn: Arc<dyn Spawn>) -> Self {
-        Self(Arc::new(Shared { stack, journal, spawn, under_way: Mutex::default() }))
+    /// Each run is an invocation of `stack`.
+    pub fn new(stack: Arc<dyn Invoke>, spawn: Arc<dyn Spawn>) -> Self {
+        Self(Arc::new(RunTable { stack, spawn, under_way: Mutex::default() }))
     }
 
     /// Begins a run in a task of its own, where it goes on until it ends or is cancelled, whoever reads it.
@@ -81,19 +79,19 @@ impl Runs {
     }
 }
 
-impl Shared {
+impl RunTable {
     /// From now on the run can be attached to.
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
-        let (outcome, handle) = handle::new(id.clone(), cancel, self.journal.clone());
+        let (outcome, handle) = handle::new(id.clone(), cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
 
     /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to
     /// do about that, its guards do.
-    async fn own(&self, owned: Owned, ask: Ask) -> Outcome {
+    async fn own(&self, owned: Owned, ask: Ask) -> InvokeResult {
         // A panic is a failure of this run, for all of its readers.
         let run = AssertUnwindSafe(self.stack.invoke(ask)).catch_unwind();
         let outcome = run.await.unwrap_or(Err(RunError::Panicked.into()));
@@ -105,13 +103,13 @@ impl Shared {
 /// What the owner of a run holds. Dropped before the run has ended, it tells the readers that the run was
 /// stopped.
 struct Owned {
-    outcome: watch::Sender<Option<Outcome>>,
+    outcome: watch::Sender<Option<InvokeResult>>,
     _listed: Listed,
 }
 
 /// A run that can be attached to, until this is dropped.
 struct Listed {
-    runs: Arc<Shared>,
+    runs: Arc<RunTable>,
     id: Arc<str>,
 }
 
@@ -125,7 +123,7 @@ impl Drop for Listed {
 impl Invoke for Runs {
     /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the
     /// run.
-    async fn invoke(&self, mut ask: Ask) -> Outcome {
+    async fn invoke(&self, mut ask: Ask) -> InvokeResult {
         let (owned, _) = self.0.list(&mut ask);
         self.0.own(owned, ask).await
     }

@@ -12,7 +12,8 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use crate::jobs::Jobs;
-use crate::runs::{Outcome, RunHandle};
+use crate::layers::InvokeResult;
+use crate::runs::RunHandle;
 
 /// How often a record is read of a run that is under way elsewhere: soon at first, then less and less often.
 const FIRST_POLL: Duration = Duration::from_millis(50);
@@ -35,7 +36,7 @@ const JOB_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub(super) enum Ending {
     /// By the owner in this process.
-    Outcome(Outcome),
+    Outcome(InvokeResult),
     /// By the record, of a run that has a result.
     Recorded(StopReason),
     /// By the record, of a run without a result.

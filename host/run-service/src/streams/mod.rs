@@ -29,6 +29,7 @@ use std::time::Duration;
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
 
@@ -96,7 +97,7 @@ pub enum OnDisconnect {
 impl RunStreams {
     /// Runs that are begun here are invocations of `stack`, whose journal is that of `kept`.
     pub fn new(stack: Arc<dyn Invoke>, kept: RunStores, spawn: Arc<dyn Spawn>) -> Self {
-        let runs = Runs::new(stack, kept.journal.clone(), spawn);
+        let runs = Runs::new(stack, spawn);
         Self { runs, kept, jobs: None, shutdown: Shutdown::default(), keeps_results: false }
     }
 
@@ -131,8 +132,8 @@ impl RunStreams {
         if source.interrupted.is_cancelled() {
             return Following::refused(source, InvokeError::Stopping);
         }
-        ask.live = Some(self.kept.live.run(&run_id));
-        let cancel = ask.cancel.get_or_insert_default().clone();
+        ask.control.live = Some(self.kept.live.run(&run_id));
+        let cancel = ask.control.cancel.get_or_insert_default().clone();
         let handle = self.runs.start(ask);
         source.ends_with_process = self.without_store(Some(&handle));
         source.ends = of_handle(handle);

@@ -8,14 +8,14 @@ use agent_core::ports::{Journal, JournalError};
 use agent_core::words::{AgentResult, FailureKind, Job, JobStatus, StopReason};
 
 use crate::jobs::failure_kind;
-use crate::layers::{Answer, InvokeError};
+use crate::layers::{InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// What came of a run.
 #[derive(Debug, Clone)]
 pub enum RunEnd {
     /// A result.
-    Answer(Answer),
+    Answer(RunAnswer),
     /// None, as the run's owner in this process says.
     Failed(InvokeError),
     /// None, as its record or its job says.
@@ -115,8 +115,8 @@ impl Fold {
 }
 
 /// Whether the conversation knows the run is said to its first reader alone.
-fn from_journal(result: AgentResult, cached: Option<bool>) -> Answer {
-    Answer { result: Arc::new(result), cached, is_turn_lost: false }
+fn from_journal(result: AgentResult, cached: Option<bool>) -> RunAnswer {
+    RunAnswer { result: Arc::new(result), cached, is_turn_lost: false }
 }
 
 /// A run that has no result, as far as is known.

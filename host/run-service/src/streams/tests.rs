@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Limits, ModelReply, RunRecord, StopReason};
+use agent_core::words::{ModelReply, RunLimits, RunRecord, StopReason};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,7 +28,7 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
         model: Arc::new(model),
         toolbox: Arc::new(tools),
         journal: journal.clone(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);

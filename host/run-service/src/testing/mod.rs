@@ -10,7 +10,7 @@ use agent_core::testing::of_one_user;
 use agent_core::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 use async_trait::async_trait;
 
-use crate::layers::{Answer, Ask, Invoke, InvokeError};
+use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]
@@ -26,14 +26,14 @@ struct Inner {
 
 #[derive(Debug, Clone)]
 enum Act {
-    Answer { after: Duration, answer: Box<Result<Answer, InvokeError>> },
+    Answer { after: Duration, answer: Box<Result<RunAnswer, InvokeError>> },
     Hang,
     Panic,
 }
 
 impl ScriptedInvoke {
     /// Gives these answers in this order, then the last one until there is another.
-    pub fn new(script: impl IntoIterator<Item = Result<Answer, InvokeError>>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = Result<RunAnswer, InvokeError>>) -> Self {
         let agent = Self::default();
         script.into_iter().for_each(|answer| agent.add(answer));
         agent
@@ -52,12 +52,12 @@ impl ScriptedInvoke {
     }
 
     /// A completed run that says this.
-    pub fn answer(text: &str) -> Answer {
+    pub fn answer(text: &str) -> RunAnswer {
         Self::ended(text, StopReason::Completed)
     }
 
     /// A completed run that says this after a call to a tool that can tell users apart.
-    pub fn answer_of_one_user(text: &str) -> Answer {
+    pub fn answer_of_one_user(text: &str) -> RunAnswer {
         let mut answer = Self::answer(text);
         let receipt = of_one_user(ToolReceipt::new("recall", ToolOutcome::Ok));
         Arc::make_mut(&mut answer.result).tool_calls.push(receipt);
@@ -65,7 +65,7 @@ impl ScriptedInvoke {
     }
 
     /// A run that ended for this reason.
-    pub fn ended(text: &str, stop_reason: StopReason) -> Answer {
+    pub fn ended(text: &str, stop_reason: StopReason) -> RunAnswer {
         let result = AgentResult {
             id: "run_scripted".into(),
             output: text.into(),
@@ -76,16 +76,16 @@ impl ScriptedInvoke {
             model: "test/scripted".into(),
             tool_calls: vec![],
         };
-        Answer { result: Arc::new(result), cached: None, is_turn_lost: false }
+        RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false }
     }
 
     /// Then gives this answer.
-    pub fn add(&self, answer: Result<Answer, InvokeError>) {
+    pub fn add(&self, answer: Result<RunAnswer, InvokeError>) {
         self.add_after(Duration::ZERO, answer);
     }
 
     /// Then gives this answer after a while.
-    pub fn add_after(&self, after: Duration, answer: Result<Answer, InvokeError>) {
+    pub fn add_after(&self, after: Duration, answer: Result<RunAnswer, InvokeError>) {
         self.act(Act::Answer { after, answer: Box::new(answer) });
     }
 
@@ -115,8 +115,8 @@ impl ScriptedInvoke {
 
 #[async_trait]
 impl Invoke for ScriptedInvoke {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        let cancel = ask.cancel.clone().unwrap_or_default();
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        let cancel = ask.control.cancel.clone().unwrap_or_default();
         self.0.asked.lock().push(ask);
         let next = self.0.script.lock().pop_front();
         let act = {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue as _, Journal as _, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, asks_for, says};
-use agent_core::words::{Event, JobData, Limits, Verdict};
+use agent_core::words::{Event, JobData, RunLimits, Verdict};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ impl Bench {
             model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid"))])),
             toolbox: tools.clone(),
             journal: runs.clone(),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let jobs = Jobs::new(queue.clone());

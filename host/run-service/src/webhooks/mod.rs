@@ -15,6 +15,7 @@ use std::sync::Arc;
 use agent_core::ports::webhooks::NewWebhook;
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
 use agent_core::words::Webhook;
+
 pub use dispatcher::{Dispatcher, DispatcherContext, RenderJob};
 
 /// What callers do with webhooks. Whose job it is has been checked before.

@@ -10,7 +10,7 @@ use agent_core::ports::{
     AttemptEnd, JobQueue, RunStore as _, Spawn as _, WebhookError, WebhookOutbox, WebhookSender,
 };
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, says};
-use agent_core::words::{JobData, Limits, RunOutcome, RunRecord, Webhook, WebhookState};
+use agent_core::words::{JobData, RunLimits, RunOutcome, RunRecord, Webhook, WebhookState};
 use async_trait::async_trait;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
@@ -369,7 +369,7 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
         model: Arc::new(ScriptedModel::new([Ok(says("four"))])),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: bench.records.clone(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;

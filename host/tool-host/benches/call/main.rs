@@ -32,7 +32,7 @@ use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
 use agent_core::words::ToolCall;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tool_host::{Compiler, Config, HttpMode, Launcher, Limits, NoObserver, PolicyFile, ToolHost};
+use tool_host::{Compiler, Config, HttpMode, Launcher, NoObserver, PolicyFile, ToolHost, ToolLimits};
 
 use bare::Bare;
 use components::component;
@@ -113,7 +113,7 @@ fn config(folder: &Path, policy: PolicyFile, guest_runtime: &Handle) -> Config {
         compiler: Compiler::new(env!("CARGO_BIN_EXE_tool-compiler"), &[]),
         launcher: Launcher::new(env!("CARGO_BIN_EXE_tool-compiler"), &["launch"]),
         mcp_look_limit: Duration::from_secs(15),
-        limits: Limits::default(),
+        limits: ToolLimits::default(),
         // Enough for fifty tools, which a model would not be shown at once.
         catalog_tokens: 1_000_000,
         metering: false,

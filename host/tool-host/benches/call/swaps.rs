@@ -66,14 +66,14 @@ pub(crate) async fn print(guest_runtime: &Handle) {
     let rows = || [1, 8].into_iter().flat_map(|callers| [(Way::Rename, callers), (Way::Upload, callers)]);
     // Each row has versions that nobody has compiled.
     for (row, (way, callers)) in (0_u32..).zip(rows()) {
-        let service = Service::start(way, &wasm, (cache.path(), guest_runtime)).await;
+        let service = Service::start(way, &wasm, cache.path(), guest_runtime).await;
         let versions = (1 + row * NEW..=(row + 1) * NEW).map(|number| version_of(&wasm, number));
         measure(&service, way, callers, versions).await.print(way, callers, "compiled for it");
     }
     // Versions 1 to `COMPILED` are in the compile cache now, and new to hosts and stores that have just
     // begun.
     for (way, callers) in rows() {
-        let service = Service::start(way, &wasm, (cache.path(), guest_runtime)).await;
+        let service = Service::start(way, &wasm, cache.path(), guest_runtime).await;
         let versions = (1..=COMPILED).map(|number| version_of(&wasm, number));
         measure(&service, way, callers, versions).await.print(way, callers, "compiled before");
     }
@@ -99,7 +99,7 @@ async fn measure(
 }
 
 impl Service {
-    async fn start(way: Way, wasm: &[u8], (cache, guest_runtime): (&Path, &Handle)) -> Self {
+    async fn start(way: Way, wasm: &[u8], cache: &Path, guest_runtime: &Handle) -> Self {
         let home = tempfile::tempdir().unwrap();
         let tools = home.path().join("tools");
         fs::create_dir(&tools).unwrap();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::tool::Tool;
-use crate::bulkhead::Permits;
-use crate::call_limits::Limits;
+use crate::component::bulkhead::Permits;
 use crate::grants::granted::Granted;
+use crate::limits::ToolLimits;
 use crate::runtime::Runtime;
 
 /// A call that was admitted, with all that the part of it needs which may move to another thread.
@@ -14,7 +14,7 @@ pub(super) struct Admitted {
     pub(super) runtime: Arc<Runtime>,
     pub(super) tool: Arc<Tool>,
     pub(super) granted: Option<Arc<Granted>>,
-    pub(super) limits: Limits,
+    pub(super) limits: ToolLimits,
     /// How long the call may take, for texts.
     pub(super) allowed: Duration,
     pub(super) deadline: Instant,

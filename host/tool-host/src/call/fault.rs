@@ -7,13 +7,13 @@ use agent_core::words::ToolOutcome;
 use json_schema::untrusted_text::printable;
 use wasmtime::{Trap, WasmBacktrace};
 
-use super::state::CallState;
 use super::tool::Tool;
 use crate::bindings::exports::agent::tool::tool::Failure;
-use crate::bulkhead::Busy;
-use crate::call_limits::Limits;
+use crate::capability::state::CallState;
+use crate::component::bulkhead::Busy;
 use crate::error::detail;
-use crate::guest_runtime::Unfinished;
+use crate::limits::ToolLimits;
+use crate::threads::guest_runtime::Unfinished;
 
 /// Longest code of a tool's own failure that is kept, in bytes.
 const CODE_BYTES: usize = 64;
@@ -64,7 +64,7 @@ impl Fault {
         )
     }
 
-    pub(super) fn too_much(limits: &Limits) -> Self {
+    pub(super) fn too_much(limits: &ToolLimits) -> Self {
         let most = limits.output_bytes;
         Self::new(
             ToolOutcome::OutputLimit,
@@ -151,7 +151,7 @@ impl Fault {
 
     /// What wasmtime's error means.
     pub(super) fn interrupted(
-        limits: &Limits,
+        limits: &ToolLimits,
         call: &CallState,
         error: &wasmtime::Error,
         allowed: Duration,

@@ -2,9 +2,9 @@
 
 use super::admitted::Admitted;
 use super::fault::Fault;
-use super::state::Caller;
 use crate::bindings::exports::agent::tool::tool::Failure;
-use crate::call_interface::{CallInterface, Returned};
+use crate::capability::state::Caller;
+use crate::component::call_interface::{CallInterface, Returned};
 use crate::error::detail;
 
 impl Admitted {
@@ -12,7 +12,7 @@ impl Admitted {
     pub(super) async fn run(self, caller: Caller, arguments: String) -> Result<String, Fault> {
         let value = match &self.tool.component.call_interface {
             CallInterface::Mcp { server, tools } => {
-                Box::pin(self.ask_server((&**server, tools), &caller, &arguments)).await?
+                Box::pin(self.ask_server(server, tools, &caller, &arguments)).await?
             }
             CallInterface::Contract(_) | CallInterface::Typed { .. } => {
                 self.run_guest(caller, &arguments).await?

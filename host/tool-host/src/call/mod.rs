@@ -1,21 +1,20 @@
 //! One call: arguments checked, permits, a fresh store, a deadline, and an answer whatever happens.
 //!
-//! In the order of a call: `validation.rs` checks the arguments, [`crate::bulkhead`] admits it,
-//! [`crate::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a store whose state
-//! is `state.rs` (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself,
+//! In the order of a call: `validation.rs` checks the arguments, [`crate::component::bulkhead`] admits it,
+//! [`crate::threads::guest_runtime`] says on which thread it goes on, `guest.rs` runs the guest in a fresh
+//! store (or `remote.rs` asks an MCP server), `nested.rs` makes the calls that it asks for itself,
 //! `validation.rs` checks the output. `retry.rs` says whether it is tried again, `fault.rs` has the words for
-//! whatever goes wrong, `progress.rs` what the call has used up until now, `receipt.rs` what is written down
-//! of it.
+//! whatever goes wrong, `receipt.rs` what is written down of it. `shadow_calls.rs` makes the calls of a
+//! version that is tried.
 
 mod admitted;
 mod fault;
 mod guest;
 mod nested;
-pub(crate) mod progress;
 mod receipt;
 mod remote;
 mod retry;
-pub(crate) mod state;
+pub(crate) mod shadow_calls;
 pub(crate) mod tool;
 mod validation;
 
@@ -25,22 +24,22 @@ use std::time::{Duration, Instant};
 use agent_core::ports::ToolRequest;
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
+use tool_egress::CallKey;
+use tool_policy::Want;
 
-use crate::bulkhead::CallKind;
 use crate::capability::nondeterminism::Nondeterminism;
+use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
-use crate::egress::CallKey;
+use crate::component::bulkhead::CallKind;
 use crate::grants::granted::Granted;
-use crate::guest_runtime::Start;
+use crate::limits::progress::Progress;
 use crate::observer::{CallReport, Cost};
-use crate::policy::Want;
-use crate::runtime::Runtime;
+use crate::runtime::{KeepingCall, Runtime};
+use crate::threads::guest_runtime::Start;
 use admitted::Admitted;
 use fault::Fault;
 use receipt::Attempts;
 
-use progress::Progress;
-use state::Caller;
 use tool::Tool;
 
 /// A tool whose calls take longer on the mean is begun on the guests' runtime.
@@ -49,7 +48,7 @@ const HEAVY: Duration = Duration::from_millis(1);
 /// Calls a tool and makes the receipt.
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let call = Call { runtime, tool, request, start: Instant::now() };
-    let mut attempts = Attempts::default();
+    let mut attempts = Attempts::begun(call.start);
     let mut begun = call.start;
     loop {
         let progress = Arc::new(Progress::new(begun, runtime.sandbox.counts_fuel()));
@@ -73,7 +72,7 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
             }
             None => {
                 let policy = runtime.grants.current();
-                let answer = attempts.into_return(tool, &request, call.start, (&progress, policy.digest()));
+                let answer = attempts.into_return(tool, &request, &progress, policy.digest());
                 tool.tell_trial(runtime, &request, &answer, call.start);
                 return answer;
             }
@@ -214,10 +213,14 @@ impl Call<'_> {
                 CallKey { run_id: request.run_id, call_id: request.call_id },
             ),
             key_value: runtime.key_value_of(
-                (&component.name, tool.is_shadow()),
-                request.principal,
+                KeepingCall {
+                    component: &component.name,
+                    is_shadow: tool.is_shadow(),
+                    caller: request.principal,
+                    deadline,
+                    operations: attempts.operations(),
+                },
                 granted.as_deref(),
-                (deadline, attempts.operations()),
             ),
             toolbox: ToolboxState(outer),
             nondeterminism: Nondeterminism::Live,

@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
+use tool_egress::CallKey;
+use tool_policy::Want;
 
 use super::fault::Fault;
-use super::progress::Progress;
 use super::retry;
 use super::tool::Tool;
-use crate::egress::{self, CallKey};
 use crate::grants::granted::Granted;
+use crate::limits::progress::Progress;
 use crate::observer::Observer;
-use crate::policy::Want;
-use crate::pure_answers::PureCall;
 use crate::runtime::Runtime;
+use crate::runtime::pure_answers::PureCall;
 
 /// The attempts at one call.
-#[derive(Default)]
 pub(super) struct Attempts {
+    begun: Instant,
     made: u32,
     deadline: Option<Instant>,
     granted: Option<Arc<Granted>>,
@@ -37,7 +37,7 @@ pub(super) struct Attempts {
 /// Requests under the same grants. When they are over, the observer is told of the secrets that were met.
 struct Requests {
     granted: Arc<Granted>,
-    call: Arc<egress::Call>,
+    call: Arc<tool_egress::Call>,
     component: Arc<str>,
     observer: Arc<dyn Observer>,
 }
@@ -52,6 +52,21 @@ impl Drop for Requests {
 }
 
 impl Attempts {
+    /// Of a call that began then.
+    pub(super) fn begun(begun: Instant) -> Self {
+        Self {
+            begun,
+            made: 0,
+            deadline: None,
+            granted: None,
+            requests: None,
+            operations: Arc::default(),
+            pure: None,
+            is_cached: false,
+            ended: None,
+        }
+    }
+
     /// The attempt is made under these grants, until `deadline`.
     pub(super) fn granted(&mut self, granted: Option<Arc<Granted>>, deadline: Instant) {
         (self.granted, self.deadline) = (granted, Some(deadline));
@@ -85,7 +100,7 @@ impl Attempts {
         runtime: &Runtime,
         component: &Arc<str>,
         call: CallKey<'_>,
-    ) -> Option<Arc<egress::Call>> {
+    ) -> Option<Arc<tool_egress::Call>> {
         let granted = self.granted.as_ref()?;
         if let Some(requests) = &self.requests
             && Arc::ptr_eq(&requests.granted, granted)
@@ -130,12 +145,12 @@ impl Attempts {
         self,
         tool: &Tool,
         request: &ToolRequest<'_>,
-        start: Instant,
-        (progress, policy): (&Progress, &str),
+        progress: &Progress,
+        policy: &str,
     ) -> ToolReturn {
         let mut receipt = ToolReceipt::new(request.call.name.clone(), ToolOutcome::HostError);
         receipt.component = Some(tool.component.id.clone());
-        receipt.duration_ms = milliseconds(start.elapsed());
+        receipt.duration_ms = milliseconds(self.begun.elapsed());
         let mut detail = self.detail(progress);
         detail.policy = Some(policy.to_owned());
         // What an MCP server tells its callers apart by is not known.
@@ -179,31 +194,30 @@ impl Attempts {
             ..ReceiptDetail::default()
         };
         if let Some(requests) = &self.requests {
-            requests.call.receipt().describe(&mut detail);
+            describe(requests.call.receipt(), &mut detail);
         }
         detail
     }
 }
 
-impl egress::Receipt {
-    fn describe(self, detail: &mut ReceiptDetail) {
-        let exchange = |host: egress::HostReceipt| Exchange {
-            scheme: host.scheme.to_owned(),
-            host: host.host,
-            port: host.port,
-            address: host.address.map(|address| address.to_string()),
-            requests: host.requests,
-            failures: host.failures,
-            sent_bytes: host.sent_bytes,
-            received_bytes: host.received_bytes,
-        };
-        detail.exchanges = self.hosts.into_iter().map(exchange).collect();
-        detail.unlisted_requests = self.unlisted_host_requests;
-        detail.refusals = self.refusals.into_iter().map(|refusal| refusal.text).collect();
-        detail.unlisted_refusals = self.unlisted_refusals;
-        detail.secrets = self.secrets;
-        detail.redactions = u32::try_from(self.redactions).unwrap_or(u32::MAX);
-    }
+/// Writes down which requests were made.
+fn describe(receipt: tool_egress::Receipt, detail: &mut ReceiptDetail) {
+    let exchange = |host: tool_egress::HostReceipt| Exchange {
+        scheme: host.scheme.to_owned(),
+        host: host.host,
+        port: host.port,
+        address: host.address.map(|address| address.to_string()),
+        requests: host.requests,
+        failures: host.failures,
+        sent_bytes: host.sent_bytes,
+        received_bytes: host.received_bytes,
+    };
+    detail.exchanges = receipt.hosts.into_iter().map(exchange).collect();
+    detail.unlisted_requests = receipt.unlisted_host_requests;
+    detail.refusals = receipt.refusals.into_iter().map(|refusal| refusal.text).collect();
+    detail.unlisted_refusals = receipt.unlisted_refusals;
+    detail.secrets = receipt.secrets;
+    detail.redactions = u32::try_from(receipt.redactions).unwrap_or(u32::MAX);
 }
 
 /// To the microsecond: finer than that the clock is not worth.

@@ -2,9 +2,9 @@
 
 use super::admitted::Admitted;
 use super::fault::Fault;
-use super::state::Caller;
 use crate::bindings::exports::agent::tool::tool::Failure;
-use crate::mcp::{Answer, McpError, Server, ToolList};
+use crate::capability::state::Caller;
+use crate::mcp::{McpAnswer, McpError, Means, Server, ToolList};
 
 /// The code of the failure of a server that was not reached, of one that answered with an error of the
 /// protocol, and of the tool's own failure.
@@ -16,7 +16,8 @@ impl Admitted {
     /// Has the server carry out the call. What it returns is bounded and has no secret in it.
     pub(super) async fn ask_server(
         &self,
-        (server, tools): (&Server, &ToolList),
+        server: &Server,
+        tools: &ToolList,
         caller: &Caller,
         arguments: &str,
     ) -> Result<String, Fault> {
@@ -26,12 +27,13 @@ impl Admitted {
             self.granted.as_ref().ok_or_else(|| Fault::ungranted("the policy has no lines for it"))?;
         caller.progress.begin();
         caller.progress.instantiated();
-        let (requests, progress) = (caller.requests.as_deref(), caller.reports.as_ref());
-        let asked = server.call(granted, requests, (&tool.name, arguments), progress).await;
+        let means =
+            Means { granted, requests: caller.requests.as_deref(), progress: caller.reports.as_ref() };
+        let asked = server.call(means, &tool.name, arguments).await;
         caller.progress.ended();
         let value = match asked {
-            Ok(Answer::Value(value)) => value,
-            Ok(Answer::Failure(text)) => return Err(self.refused(failure(FAILED, text))),
+            Ok(McpAnswer::Value(value)) => value,
+            Ok(McpAnswer::Failure(text)) => return Err(self.refused(failure(FAILED, text))),
             Err(error) => return Err(self.not_answered(&error)),
         };
         if value.len() > self.limits.output_bytes {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::words::ToolOutcome;
 
 use super::fault::Fault;
-use crate::definition::Definition;
+use crate::component::definition::Definition;
 
 /// Most attempts at one call.
 const MOST_ATTEMPTS: u32 = 3;
@@ -44,7 +44,7 @@ pub(super) fn pause(
 mod tests {
     use super::super::fault::tests::failure;
     use super::*;
-    use crate::definition::tests::hinted;
+    use crate::component::definition::tests::hinted;
 
     #[test]
     fn a_call_is_made_again_when_the_tool_allows_it_and_the_time() {

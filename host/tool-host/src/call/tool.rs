@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Principal, ToolReturn};
+use tool_policy::{Policy, Want};
 
 use crate::component::Component;
-use crate::definition::Definition;
-use crate::policy::{Policy, Want};
+use crate::component::definition::Definition;
 use crate::rollout::{FirstCalls, ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
 

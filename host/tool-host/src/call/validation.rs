@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::admitted::Admitted;
 use super::fault::Fault;
-use crate::definition::Definition;
+use crate::component::definition::Definition;
 
 /// Outputs of more bytes are never checked where the call runs: reading them alone takes long.
 const CHECKED_HERE_BYTES: usize = 16 << 10;

@@ -10,7 +10,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::imports::Imports;
 use super::nondeterminism::Nondeterminism;
 use crate::bindings::agent::tool::context::{Host, add_to_linker};
-use crate::call::progress::Progress;
+use crate::limits::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("context");
 

@@ -2,7 +2,8 @@
 //!
 //! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the
 //! guest may use of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the
-//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded.
+//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs`
+//! is what the store of a call carries of all of them.
 
 pub(crate) mod clock;
 pub(crate) mod config;
@@ -14,6 +15,7 @@ pub(crate) mod nondeterminism;
 mod printed;
 pub(crate) mod progress;
 pub(crate) mod secrets;
+pub(crate) mod state;
 pub(crate) mod toolbox;
 mod types;
 pub(crate) mod wasi;
@@ -23,13 +25,13 @@ mod wasi_link;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tool_policy::Want;
 
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
-use crate::call::state::CallState;
-use crate::policy::Want;
 use imports::Imports;
+use state::CallState;
 
 struct Capability {
     /// The imports it answers.

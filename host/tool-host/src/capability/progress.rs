@@ -10,7 +10,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::imports::Imports;
 use super::log::LogState;
 use crate::bindings::agent::tool::progress::{Host, add_to_linker};
-use crate::call::progress::Progress;
+use crate::limits::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("progress");
 

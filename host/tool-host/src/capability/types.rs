@@ -3,7 +3,7 @@
 use wasmtime::component::Linker;
 
 use super::imports::Imports;
-use crate::call::state::CallState;
+use crate::capability::state::CallState;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("types");
 

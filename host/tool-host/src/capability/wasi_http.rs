@@ -1,4 +1,4 @@
-//! `wasi:http` 0.2, outgoing: requests go through `egress/`, under the policy's lines for the component.
+//! `wasi:http` 0.2, outgoing: requests go through `tool-egress`, under the policy's lines for the component.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
+use tool_egress::{Call, EgressError, ErrorKind};
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi_http::p2::bindings::http::types::{HostOutgoingRequest, Method, OutgoingRequest};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiHttpCtx, WasiHttpHooks, WasiHttpView};
 
 use super::imports::Imports;
 use super::log::LogState;
-use crate::egress::{Call, EgressError, ErrorKind};
 
 pub(super) const IMPORTS: Imports = Imports::Packages(&["wasi:http"], "0.2.");
 

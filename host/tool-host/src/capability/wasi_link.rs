@@ -5,7 +5,7 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::clocks::WasiClocksView as _;
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::Host as _;
 
-use crate::call::state::CallState;
+use crate::capability::state::CallState;
 
 /// As the library links it.
 const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.12";

@@ -22,9 +22,9 @@ use rustix::process::{
 use rustix::thread::set_no_new_privs;
 
 use super::{Compiler, processors};
-use crate::component::MOST_BYTES;
-use crate::engine;
+use crate::compiler::engine;
 use crate::error::detail;
+use crate::limits::MOST_COMPONENT_BYTES;
 
 /// Most bytes of compiled code: some five times those of the largest component.
 pub(crate) const MOST_CODE_BYTES: u64 = 512 << 20;
@@ -105,7 +105,7 @@ impl CompileJob {
         check_descriptors().map_err(CompileError::Limits)?;
         close_to_others().map_err(CompileError::Limits)?;
         let mut bytes = Vec::new();
-        io::stdin().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(CompileError::Input)?;
+        io::stdin().take(MOST_COMPONENT_BYTES + 1).read_to_end(&mut bytes).map_err(CompileError::Input)?;
         let compile = || engine::for_compiling(self.metering)?.precompile_component(&bytes);
         let code = compile().map_err(|error| CompileError::Compile(detail(&error)))?;
         let mut output = io::stdout().lock();

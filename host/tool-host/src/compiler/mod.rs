@@ -4,9 +4,13 @@
 //! file that the parent opened, and says on its standard error what is wrong. It has no environment and no
 //! other descriptor. It limits itself before it reads (`child.rs`); the parent holds it to the time limit and
 //! kills it when nobody waits for the result any more. What the child wrote is checked in `compiled.rs`
-//! before it is loaded.
+//! before it is loaded. `engine.rs` says for which machine code is made, `precompile.rs` compiles ahead of
+//! time.
 
 mod child;
+pub(crate) mod compiled;
+pub(crate) mod engine;
+pub(crate) mod precompile;
 
 use std::ffi::OsString;
 use std::fs::File;

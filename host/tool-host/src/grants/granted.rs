@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use agent_core::secret::Secret;
 use http::HeaderName;
+use tool_egress::{Admission, Authorize};
+use tool_policy::Want;
+use tool_policy::effective::ResolvedLimits;
+use tool_policy::model::{KeyValueRule, McpEndpoint, Placement, Scope};
+use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Target};
 
-use crate::call_limits::Limits;
-use crate::egress::{self, Admission, Authorize};
-use crate::learning::Learning;
-use crate::policy::Want;
-use crate::policy::effective::ResolvedLimits;
-use crate::policy::model::{KeyValueRule, Scope};
-use crate::policy::{self, ComponentPolicy, EffectivePolicy};
+use crate::grants::learning::Learning;
+use crate::limits::ToolLimits;
 
 /// What one component may do in one call.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Granted {
     pub(super) limits: ResolvedLimits,
     /// By name, to notice that one was replaced.
     pub(super) secrets: BTreeMap<String, Secret>,
-    pub(super) http: Arc<egress::Grant>,
+    pub(super) http: Arc<tool_egress::Grant>,
     pub(super) learning: Option<Arc<Learning>>,
 }
 
@@ -29,24 +29,24 @@ pub(crate) struct Granted {
 pub(super) fn credentials(
     entry: &ComponentPolicy,
     values: &BTreeMap<String, Secret>,
-) -> Result<Vec<egress::Secret>, String> {
-    let of = |(name, rule): (&String, &policy::SecretRule)| {
+) -> Result<Vec<tool_egress::Secret>, String> {
+    let of = |(name, rule): (&String, &SecretRule)| {
         let wrong =
             |problem: String| format!("the secret {name:?} of the component {:?}: {problem}", entry.name);
-        let value = values.get(name).cloned().map(egress::SecretValue::new).transpose();
+        let value = values.get(name).cloned().map(tool_egress::SecretValue::new).transpose();
         let placement = match &rule.placement {
-            policy::model::Placement::Header { name, prefix } => egress::Placement::Header {
+            Placement::Header { name, prefix } => tool_egress::Placement::Header {
                 name: HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?,
                 prefix: prefix.clone(),
             },
-            policy::model::Placement::Query(name) => egress::Placement::Query { name: name.clone() },
-            policy::model::Placement::Basic { user } => egress::Placement::Basic { user: user.clone() },
+            Placement::Query(name) => tool_egress::Placement::Query { name: name.clone() },
+            Placement::Basic { user } => tool_egress::Placement::Basic { user: user.clone() },
             // No request has it, because none is granted beside it. It is here to be found in what comes
             // back.
-            policy::model::Placement::Variable(name) => egress::Placement::Query { name: name.clone() },
+            Placement::Variable(name) => tool_egress::Placement::Query { name: name.clone() },
         };
         let value = value.map_err(|error| wrong(error.to_string()))?;
-        Ok(egress::Secret { name: name.clone(), value, placement })
+        Ok(tool_egress::Secret { name: name.clone(), value, placement })
     };
     entry.secrets.iter().map(of).collect()
 }
@@ -54,9 +54,9 @@ pub(super) fn credentials(
 impl Granted {
     /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for
     /// instances does not grow.
-    pub(crate) fn limits(&self, host: &Limits) -> Limits {
+    pub(crate) fn limits(&self, host: &ToolLimits) -> ToolLimits {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Limits {
+        ToolLimits {
             timeout: self.limits.timeout,
             memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
             output_bytes: bytes(self.limits.output_bytes),
@@ -95,7 +95,7 @@ impl Granted {
     }
 
     /// How an MCP server is reached now.
-    pub(crate) fn mcp_endpoint(&self) -> Option<policy::model::McpEndpoint> {
+    pub(crate) fn mcp_endpoint(&self) -> Option<McpEndpoint> {
         self.policy.current().mcp_endpoint()
     }
 
@@ -108,9 +108,7 @@ impl Granted {
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let rules = &self.policy.current().secrets;
         self.secrets.iter().filter_map(|(name, value)| match &rules.get(name)?.placement {
-            policy::model::Placement::Variable(variable) => {
-                Some((variable.clone(), value.expose().to_owned()))
-            }
+            Placement::Variable(variable) => Some((variable.clone(), value.expose().to_owned())),
             _ => None,
         })
     }
@@ -130,7 +128,7 @@ impl Granted {
     }
 
     /// Finds the values of its secrets in whatever the component says.
-    pub(crate) fn scanner(&self) -> &egress::Scanner {
+    pub(crate) fn scanner(&self) -> &tool_egress::Scanner {
         self.http.scanner()
     }
 }
@@ -143,14 +141,14 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    fn decide(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
-        let line = policy::RequestLine {
+    fn decide(&self, request: &tool_egress::RequestLine<'_>) -> Result<Admission, String> {
+        let line = RequestLine {
             scheme: request.scheme.as_str(),
             authority: request.authority,
             method: request.method.as_str(),
             path_and_query: request.path_and_query,
         };
-        let target = policy::Target::parse(&line).map_err(|refusal| refusal.to_string())?;
+        let target = Target::parse(&line).map_err(|refusal| refusal.to_string())?;
         let allowed = self.policy.decide(&target).map_err(|mismatch| mismatch.to_string())?;
         Ok(Admission {
             private: allowed.private,
@@ -162,7 +160,7 @@ impl Rules {
 }
 
 impl Authorize for Rules {
-    fn authorize(&self, request: &egress::RequestLine<'_>) -> Result<Admission, String> {
+    fn authorize(&self, request: &tool_egress::RequestLine<'_>) -> Result<Admission, String> {
         let decided = self.decide(request);
         if let Some(learning) = &self.learning {
             learning.note_request(&self.policy.current().name, request, decided.is_ok());

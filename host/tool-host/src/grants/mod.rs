@@ -1,20 +1,34 @@
 //! From the policy in force to what one call may do.
 //!
-//! [`Grants`] holds the policy and the way out. [`Grants::of_call`] gives the grants of one component for one
-//! call: what the policy that the run was pinned to allows **and** the one in force allows too. They are made
-//! once for each pair of entries and kept until the policy changes, secrets and what looks for them included.
+//! [`ComponentGrants`] holds the policy and the way out. [`ComponentGrants::of_call`] gives the grants of one
+//! component for one call: what the policy that the run was pinned to allows **and** the one in force allows
+//! too. They are made once for each pair of entries and kept until the policy changes, secrets and what looks
+//! for them included.
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
-//! here: reading the file (`policy/`), sending requests (`egress/`), and what a guest sees of either
+//! here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what a guest sees of either
 //! (`capability/`).
 
+mod bounded_file;
 pub(crate) mod granted;
+pub(crate) mod learning;
+pub(crate) mod policy_store;
+mod secret_values;
+pub(crate) mod standing;
+#[cfg(test)]
+mod testing;
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use tool_egress::{CallKey, Egress, EgressBounds, HttpMode};
+use tool_policy::audience::Caller;
+use tool_policy::signature::{self, Signed, VerifiedSigner};
+use tool_policy::{
+    ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Lookup, Policy, Want, change, suggest,
+};
 
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
@@ -22,82 +36,56 @@ use outbound::{SystemResolver, Tls};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::call_limits::Limits;
-use crate::config::{Environment, PolicyFile};
-use crate::egress::{self, CallKey, Egress, EgressBounds, HttpMode};
 use crate::error::LoadError;
-use crate::learning::Learning;
-use crate::policy::audience::Caller;
-use crate::policy::signature::{self, Signed, VerifiedSigner};
-use crate::policy::store::PolicyError;
-use crate::policy::suggest;
-use crate::policy::{
-    self, ComponentPolicy, EffectivePolicy, Entry, HostLimits, Identity, Lookup, Policy, PolicyStore, Reload,
-    Want, secrets,
-};
 
-use granted::Granted;
-use granted::{Rules, credentials};
+use granted::{Granted, Rules, credentials};
+use learning::Learning;
+use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
 
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
 
 /// What components are granted.
-pub(crate) struct Grants {
+pub(crate) struct ComponentGrants {
     /// Absent where no file could be named: then nothing is granted.
     store: Option<PolicyStore>,
     /// What is in force without one.
     nothing: Arc<Policy>,
-    environment: Environment,
+    means: HostMeans,
     /// Made when a component is first granted something: reading the system's certificates takes milliseconds
     /// of a start.
     egress: OnceLock<Egress>,
-    io: Handle,
-    /// Where requests go.
-    http: HttpMode,
-    host: HostLimits,
-    features: HostFeatures,
-    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
-    /// more is granted.
-    learning: Option<Arc<Learning>>,
     /// By the digest of what they allow. Held for a few instructions, never across an await.
     kept: Mutex<BTreeMap<String, Arc<Granted>>>,
 }
 
 /// What the host has to give.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostFeatures {
-    /// A store for what components keep.
+pub(crate) struct HostMeans {
+    pub(crate) environment: Environment,
+    /// Network I/O is done on it.
+    pub(crate) io: Handle,
+    /// Where requests go.
+    pub(crate) http: HttpMode,
+    pub(crate) limits: HostLimits,
+    /// There is a store for what components keep.
     pub(crate) keeps_values: bool,
     /// The host counts instructions.
     pub(crate) counts_fuel: bool,
+    /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
+    /// more is granted.
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
-impl Grants {
-    /// Reads the policy. Blocks. Network I/O is done on `io`.
-    pub(crate) fn open(
-        file: &PolicyFile,
-        environment: Environment,
-        (io, http): (Handle, HttpMode),
-        limits: &Limits,
-        (features, learning): (HostFeatures, Option<Arc<Learning>>),
-    ) -> Result<Self, PolicyError> {
+impl ComponentGrants {
+    /// Reads the policy. Blocks.
+    pub(crate) fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
         let (path, absence) = file.location();
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
             store,
             nothing: Arc::new(Policy::empty()),
-            environment,
+            means,
             egress: OnceLock::new(),
-            io,
-            http,
-            host: HostLimits {
-                timeout: limits.timeout,
-                memory_bytes: limits.memory_bytes as u64,
-                output_bytes: limits.output_bytes as u64,
-            },
-            features,
-            learning,
             kept: Mutex::default(),
         })
     }
@@ -127,7 +115,7 @@ impl Grants {
             }
             Reload::Swapped { before, after } => {
                 self.kept.lock().clear();
-                for change in policy::change::between(&before, &after, &self.host) {
+                for change in change::between(&before, &after, &self.means.limits) {
                     tracing::info!(
                         component = change.name,
                         narrowed = change.narrowed.join(", "),
@@ -158,7 +146,7 @@ impl Grants {
             if entry.secrets.is_empty() {
                 continue;
             }
-            let now = secrets::resolve(entry, &|name| (self.environment)(name), store.folder());
+            let now = secret_values::resolve(entry, &|name| (self.means.environment)(name), store.folder());
             if !now.is_ok_and(|now| is_same(&now, &granted.secrets)) {
                 tracing::info!(component = entry.name, "its secrets have changed");
                 self.kept.lock().remove(&digest);
@@ -213,7 +201,7 @@ impl Grants {
     /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.
     pub(crate) fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
         let policy = self.current();
-        let Identity { name, digest, signer } = component;
+        let name = component.name;
         let (entry, is_other_build) = match policy.look_up(component) {
             Lookup::Entry(entry) => (Some(entry), false),
             Lookup::OtherBuilds => (None, true),
@@ -226,9 +214,8 @@ impl Grants {
             Some(first) => Some(refusal(*first)),
             None => is_other_build.then_some(LoadError::OtherBuild),
         };
-        if let Some(refusal) = refusal.filter(|_| self.learning.is_none()) {
-            let base = suggest::base(&policy, (name, digest), signer);
-            let lines = suggest::lines((name, digest), base.map(|entry| &***entry), &lacks);
+        if let Some(refusal) = refusal.filter(|_| self.means.learning.is_none()) {
+            let lines = suggest::lines(&policy, component, &lacks);
             // In the log and not in the error, which anyone may read: an entry that is there already stands
             // in the lines.
             let policy = self.file_name();
@@ -239,11 +226,13 @@ impl Grants {
             );
             return Err(refusal);
         }
-        let (Some(entry), Some(effective), None) = (entry, &effective, &self.learning) else { return Ok(()) };
-        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.features.keeps_values {
+        let (Some(entry), Some(effective), None) = (entry, &effective, &self.means.learning) else {
+            return Ok(());
+        };
+        if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
             return Err(LoadError::NoKeyValueStore);
         }
-        if entry.limits.fuel.is_some() && !self.features.counts_fuel {
+        if entry.limits.fuel.is_some() && !self.means.counts_fuel {
             return Err(LoadError::FuelNotCounted);
         }
         self.granted(effective).map(drop).map_err(|problem| {
@@ -263,19 +252,25 @@ impl Grants {
     ) -> Result<Option<Arc<Granted>>, String> {
         let current = match &self.store {
             Some(store) => store.current(),
-            None if self.learning.is_some() => self.current(),
+            None if self.means.learning.is_some() => self.current(),
             None => return Ok(None),
         };
-        let Identity { name, digest, signer } = component;
-        if self.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
+        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
             return Err("the policy has lines for other builds of it only".into());
         }
         if !pinned.both_admit(&current, component, &as_caller(caller)) {
             return Err("the policy does not admit the caller to it".into());
         }
-        let effective = pinned.effective(&current, (name, digest), signer);
-        let bare = || EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(name, digest))));
-        let Some(policy) = effective.or_else(|| self.learning.is_some().then(bare)) else { return Ok(None) };
+        let effective = pinned.effective(&current, component);
+        let bare = || {
+            EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(
+                component.name,
+                component.digest,
+            ))))
+        };
+        let Some(policy) = effective.or_else(|| self.means.learning.is_some().then(bare)) else {
+            return Ok(None);
+        };
         if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
@@ -290,7 +285,7 @@ impl Grants {
         call: CallKey<'_>,
         granted: &Granted,
         deadline: std::time::Instant,
-    ) -> Option<egress::Call> {
+    ) -> Option<tool_egress::Call> {
         Some(self.egress.get()?.call_of(call, granted.http.clone(), Instant::from_std(deadline)))
     }
 
@@ -300,7 +295,7 @@ impl Grants {
             let tls = Tls::system().inspect_err(|error| {
                 tracing::warn!(%error, "the system's certificates cannot be used: tools reach no HTTPS server");
             });
-            let (io, http) = (self.io.clone(), self.http.clone());
+            let (io, http) = (self.means.io.clone(), self.means.http.clone());
             Egress::new(io, Arc::new(SystemResolver), tls.ok(), EgressBounds::default(), http)
         });
     }
@@ -312,28 +307,28 @@ impl Grants {
         }
         self.open_egress();
         let folder = self.store.as_ref().map_or(Path::new(""), PolicyStore::folder);
-        let values = secrets::resolve(policy.current(), &|name| (self.environment)(name), folder)
+        let values = secret_values::resolve(policy.current(), &|name| (self.means.environment)(name), folder)
             .map_err(|problems| problems.to_string())?;
-        let limits = policy.limits(&self.host);
-        if limits.fuel.is_some() && !self.features.counts_fuel && self.learning.is_none() {
+        let limits = policy.limits(&self.means.limits);
+        if limits.fuel.is_some() && !self.means.counts_fuel && self.means.learning.is_none() {
             return Err(
                 "the policy bounds its instructions, and nobody counts them (TOOL_FUEL_METERING)".into()
             );
         }
         let secrets = credentials(policy.current(), &values)?;
-        let http = egress::Grant::new(
+        let http = tool_egress::Grant::new(
             digest.as_str().into(),
-            Arc::new(Rules { policy: policy.clone(), learning: self.learning.clone() }),
+            Arc::new(Rules { policy: policy.clone(), learning: self.means.learning.clone() }),
             secrets,
-            egress::Limits {
+            tool_egress::RequestLimits {
                 requests: limits.requests,
                 concurrent_requests: limits.concurrent_requests,
                 bytes: limits.http_bytes,
-                times: egress::Times::default(),
+                times: tool_egress::Times::default(),
             },
         )
         .map_err(|error| error.to_string())?;
-        let learning = self.learning.clone();
+        let learning = self.means.learning.clone();
         let http = Arc::new(http);
         let granted = Arc::new(Granted { policy: policy.clone(), limits, secrets: values, http, learning });
         let mut kept = self.kept.lock();
@@ -383,9 +378,9 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
     pairs(one) == pairs(other)
 }
 
-impl fmt::Debug for Grants {
+impl fmt::Debug for ComponentGrants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grants").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("ComponentGrants").field("store", &self.store).finish_non_exhaustive()
     }
 }
 

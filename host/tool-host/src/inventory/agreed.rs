@@ -12,19 +12,19 @@ use agent_core::ports::{AdminError, Records, Versioned, VersionsError};
 use agent_core::words::{ComponentRecord, ComponentVersion, TrialState, VersionStatus};
 use futures::FutureExt;
 use tokio::time::Instant;
+use tool_policy::Identity;
+use tool_versions::record::Change;
 
 use super::Inventory;
 use super::agreement::TrialLoad;
 use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
-use crate::approved;
 use crate::component::Component;
 use crate::error::{FailureClass, LoadError};
 use crate::folder::component_name;
+use crate::load::approved;
 use crate::load::{self, Source};
-use crate::policy::Identity;
 use crate::rollout::{FirstCalls, RunningTrial};
-use crate::versions::record::Change;
 
 /// How often the records are asked for: what one replica changed serves on the others this much later.
 const INTERVAL: Duration = Duration::from_secs(1);

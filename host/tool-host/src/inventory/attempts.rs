@@ -9,7 +9,7 @@ use agent_core::words::ComponentRecord;
 use futures::future::AbortHandle;
 
 use super::retry::Retry;
-use crate::approved::facts_digest;
+use crate::component::component_facts::facts_digest;
 use crate::error::LoadError;
 use crate::folder::{Fingerprint, Listing};
 

@@ -1,4 +1,4 @@
-//! Which version of which file serves: a pure function of the [`State`], with no I/O and no clock.
+//! Which version of which file serves: a pure function of the [`FolderState`], with no I/O and no clock.
 //!
 //! - A tool name has one owner. The file whose last good version has it keeps it; among files without a past
 //!   the first by name has it. So the same folder gives the same set on every replica and after every
@@ -10,10 +10,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{Change, Event, Version};
-use super::state::{FileState, State};
-use crate::error::LoadError;
 use agent_core::words::prompt_tokens;
+
+use super::event::{FileChange, FileEvent};
+use super::state::{FileState, FolderState};
+use crate::error::LoadError;
+use crate::folder::memory::FileVersion;
 
 /// Files that an error about the whole catalog names.
 const LARGEST: usize = 3;
@@ -22,15 +24,15 @@ const LARGEST: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Decision {
     /// The version of each file that serves, by file name.
-    pub(crate) serves: BTreeMap<String, Version>,
+    pub(crate) serves: BTreeMap<String, FileVersion>,
     /// Why a file's newest version does not serve, though it could.
     pub(crate) refusals: BTreeMap<String, LoadError>,
     /// The files whose last good version is another one now.
-    pub(crate) replaced: Vec<Event>,
+    pub(crate) replaced: Vec<FileEvent>,
 }
 
 /// Decides. The catalog may have `most_tokens`.
-pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
+pub(crate) fn decide(state: &FolderState, most_tokens: u64) -> Decision {
     let candidates: Vec<_> = state.files().map(|(file, state)| Candidate::of(file, state)).collect();
     let (choices, refusals) = choose(&candidates, most_tokens);
     let (mut serves, mut replaced) = (BTreeMap::new(), Vec::new());
@@ -40,7 +42,7 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
         let chosen = candidate.version(choice);
         serves.extend(chosen.map(|version| (file.clone(), version.clone())));
         if chosen != candidate.last_good && is_certain(state, chosen, oldest_load) {
-            replaced.push(Event::new(file, Change::Replaced(chosen.cloned())));
+            replaced.push(FileEvent::new(file, FileChange::Replaced(chosen.cloned())));
         }
     }
     Decision { serves, refusals, replaced }
@@ -53,8 +55,8 @@ pub(crate) fn decide(state: &State, most_tokens: u64) -> Decision {
 /// which of two claimants is loaded first must not decide who owns the name. It does not wait for later
 /// loads, so that a file which changes again and again holds up nobody. A version that claims no new name
 /// does not wait at all.
-fn is_certain(state: &FileState, chosen: Option<&Version>, oldest_load: Option<u64>) -> bool {
-    let claims_no_new_name = |version: &Version| {
+fn is_certain(state: &FileState, chosen: Option<&FileVersion>, oldest_load: Option<u64>) -> bool {
+    let claims_no_new_name = |version: &FileVersion| {
         state.last_good.as_ref().is_some_and(|last_good| version.tools.is_subset(&last_good.tools))
     };
     if chosen.is_some_and(claims_no_new_name) {
@@ -70,9 +72,9 @@ struct Candidate<'a> {
     /// The file's name.
     file: &'a str,
     /// The newest version, if it can serve.
-    newest: Option<&'a Version>,
+    newest: Option<&'a FileVersion>,
     /// The last good version, perhaps the same: what it offers it owns.
-    last_good: Option<&'a Version>,
+    last_good: Option<&'a FileVersion>,
 }
 
 /// What is to serve of a file.
@@ -116,7 +118,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn version(&self, choice: Choice) -> Option<&'a Version> {
+    fn version(&self, choice: Choice) -> Option<&'a FileVersion> {
         match choice {
             Choice::Newest => self.newest,
             Choice::LastGood => self.last_good,
@@ -246,10 +248,15 @@ mod tests {
 
     type Tools = &'static [&'static str];
 
-    fn version(tools: Tools) -> Version {
+    fn version(tools: Tools) -> FileVersion {
         let tools: BTreeSet<_> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         // Two versions with the same tools are the same version.
-        Version { digest: format!("{tools:?}"), prompt_bytes: 30 * tools.len() as u64, tools, facts: None }
+        FileVersion {
+            digest: format!("{tools:?}"),
+            prompt_bytes: 30 * tools.len() as u64,
+            tools,
+            facts: None,
+        }
     }
 
     /// Each row: file, tools of its newest version, tools of its last good one.

@@ -4,60 +4,44 @@
 //! The sources of versions (the folder, a start; later an API or a registry) only propose. A load ends in
 //! `Loaded` or `Refused`. Only [`decide`](mod@super::decide) replaces a file's last good version.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::LoadError;
-
-/// One version of a component, as far as decisions need it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Version {
-    /// `sha256:…` of the component's bytes.
-    pub(crate) digest: String,
-    /// Names of its tools.
-    pub(crate) tools: BTreeSet<String>,
-    /// Bytes that its tools add to every model call.
-    pub(crate) prompt_bytes: u64,
-    /// The digest of how it describes itself. Absent in memories of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) facts: Option<String>,
-}
+use crate::folder::memory::FileVersion;
 
 /// Something that happened to one file.
 #[derive(Debug, Clone)]
-pub(crate) struct Event {
+pub(crate) struct FileEvent {
     /// The file's name.
     pub(crate) file: String,
     /// What happened.
-    pub(crate) change: Change,
+    pub(crate) change: FileChange,
 }
 
 /// What happened to a file.
 #[derive(Debug, Clone)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     /// The memory of an earlier process names this as its last good version.
-    Remembered(Version),
+    Remembered(FileVersion),
     /// A version is being loaded. A load of it that is still under way is given up.
     Proposed {
         /// The number of the listing that proposed it, rising.
         round: u64,
     },
     /// The proposed version can serve.
-    Loaded(Version),
+    Loaded(FileVersion),
     /// The proposed version cannot serve.
     Refused(Arc<LoadError>),
     /// The file's last good version cannot be loaded again.
     Lost,
     /// The file's last good version is this one now; `None` when it has none any more.
-    Replaced(Option<Version>),
+    Replaced(Option<FileVersion>),
     /// The file is gone.
     Removed,
 }
 
-impl Event {
-    pub(crate) fn new(file: impl Into<String>, change: Change) -> Self {
+impl FileEvent {
+    pub(crate) fn new(file: impl Into<String>, change: FileChange) -> Self {
         Self { file: file.into(), change }
     }
 }

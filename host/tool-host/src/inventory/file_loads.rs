@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::attempts::{Attempts, Load};
-use super::event::{Change, Version};
+use super::event::FileChange;
 use super::retry::Retry;
 use super::state::FileState;
 use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::Content;
+use crate::folder::memory::FileVersion;
 
 /// The loads of one file.
 #[derive(Default)]
@@ -60,7 +61,7 @@ pub(super) enum Proposed {
     Written(Arc<Component>),
 }
 
-impl Version {
+impl FileVersion {
     pub(super) fn of(component: &Component) -> Self {
         let specs = component.tools.iter().map(|tool| &tool.spec);
         Self {
@@ -93,7 +94,7 @@ impl FileLoads {
     }
 
     /// Takes in what became of the version that is to serve.
-    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> Change {
+    pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> FileChange {
         self.newest.end(result.as_ref().err(), now);
         if self.is_outdated {
             // What was loaded under another policy is loaded again when the folder is looked at next.
@@ -101,11 +102,11 @@ impl FileLoads {
         }
         match result {
             Ok(component) => {
-                let version = Version::of(&component);
+                let version = FileVersion::of(&component);
                 self.add(component);
-                Change::Loaded(version)
+                FileChange::Loaded(version)
             }
-            Err(error) => Change::Refused(Arc::new(error)),
+            Err(error) => FileChange::Refused(Arc::new(error)),
         }
     }
 

@@ -45,10 +45,11 @@ impl MissingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::watch::FolderId;
 
     fn listing(files: &[&str]) -> Listing {
         let files = files.iter().map(|file| ((*file).to_owned(), None)).collect();
-        Listing { identity: (0, 0), files, is_absent: false }
+        Listing { identity: FolderId::default(), files, is_absent: false }
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod attempts;
 mod decide;
 mod event;
 mod file_loads;
-pub(crate) mod memory;
 mod missing_files;
 mod proposals;
 mod retry;
@@ -40,20 +39,19 @@ use futures::{FutureExt, StreamExt};
 
 use crate::component::Component;
 use crate::error::LoadError;
+use crate::folder::watch::{FolderId, Watch};
 use crate::folder::{Folder, Listing, component_name};
 use crate::load::blocking;
 use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
-use crate::watch::Watch;
 use agreement::Agreement;
 use attempts::{Looks, looks_of};
 use decide::{Decision, decide};
-use event::{Change, Event, Version};
+use event::{FileChange, FileEvent};
 use file_loads::{Ended, FileLoads};
-use state::State;
+use state::FolderState;
 
-use memory::Memory;
-use memory::Remembered;
+use crate::folder::memory::{FileVersion, Memory, Remembered};
 use missing_files::MissingFiles;
 
 /// What is to serve, and what cannot.
@@ -79,7 +77,7 @@ pub(crate) struct Inventory {
     runtime: Arc<Runtime>,
     folder: Folder,
     watch: Watch,
-    state: State,
+    state: FolderState,
     file_loads: BTreeMap<String, FileLoads>,
     loads: FuturesUnordered<BoxFuture<'static, Result<Ended, Aborted>>>,
     listing: Option<BoxFuture<'static, io::Result<Listing>>>,
@@ -101,7 +99,7 @@ pub(crate) struct Inventory {
     /// Whether this host ever served what replicas agreed on.
     has_agreed: bool,
     /// What the memory holds.
-    remembered: BTreeMap<String, Version>,
+    remembered: BTreeMap<String, FileVersion>,
     remembered_in_folder: BTreeMap<String, String>,
     /// Digests of the copies that lie beside the memory because of this folder.
     originals: BTreeSet<String>,
@@ -137,7 +135,7 @@ impl Inventory {
             folder: Folder::new(path).that_may_be_absent(may_be_absent).with_servers(runtime.mcp.clone()),
             runtime,
             watch: Watch::new(),
-            state: State::default(),
+            state: FolderState::default(),
             file_loads: BTreeMap::new(),
             loads: FuturesUnordered::new(),
             listing: None,
@@ -255,7 +253,7 @@ impl Inventory {
     }
 
     /// Turns an input into events. Returns the identity of the folder if it was listed.
-    fn take_in(&mut self, input: Input) -> Option<(u64, u64)> {
+    fn take_in(&mut self, input: Input) -> Option<FolderId> {
         match input {
             Input::Listed(Ok(listing)) if listing.is_absent && self.had_files(&listing) => {
                 self.cannot_be_read(&io::ErrorKind::NotFound.into());
@@ -300,9 +298,9 @@ impl Inventory {
     }
 
     /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
-    fn record(&mut self, file: &str, change: Change) {
+    fn record(&mut self, file: &str, change: FileChange) {
         tracing::debug!(file, ?change, "a tool file");
-        self.state.apply(Event::new(file, change));
+        self.state.apply(FileEvent::new(file, change));
     }
 
     /// Takes in what is in the folder: it is what is to serve, or what is proposed.
@@ -328,7 +326,7 @@ impl Inventory {
             // Files that are gone are forgotten.
             for (file, version) in self.remembered.clone() {
                 if wanted.contains_key(&file) {
-                    self.record(&file, Change::Remembered(version));
+                    self.record(&file, FileChange::Remembered(version));
                 }
             }
         }
@@ -336,11 +334,11 @@ impl Inventory {
         let known: Vec<_> = self.state.files().map(|(file, _)| file.clone()).collect();
         for gone in known.iter().filter(|file| !wanted.contains_key(*file)) {
             self.file_loads.remove(gone);
-            self.record(gone, Change::Removed);
+            self.record(gone, FileChange::Removed);
         }
         for (file, looks) in wanted {
             if self.file_loads.entry(file.clone()).or_default().newest.wants(&looks, Instant::now()) {
-                self.record(&file, Change::Proposed { round: self.round });
+                self.record(&file, FileChange::Proposed { round: self.round });
                 self.read(&file, looks);
             }
         }
@@ -349,7 +347,7 @@ impl Inventory {
     /// Decides what is to serve.
     pub(crate) fn settle(&mut self) -> Settled {
         let Decision { serves, refusals, replaced } = decide(&self.state, self.most_tokens);
-        for Event { file, change } in replaced {
+        for FileEvent { file, change } in replaced {
             if let Some(loads) = self.file_loads.get_mut(&file) {
                 loads.replaced();
             }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use agent_core::ports::AdminError;
 use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
 use futures::FutureExt;
+use tool_versions::record::{Change, says_nothing_new};
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
@@ -17,7 +18,6 @@ use crate::folder::{Content, Folder, component_name};
 use crate::load::{self, Source};
 use crate::rollout::{Proposal, Rollout};
 use crate::runtime::Runtime;
-use crate::versions::record::{Change, says_nothing_new};
 
 /// Who proposes what lies in the folder.
 const FOLDER: &str = "folder";

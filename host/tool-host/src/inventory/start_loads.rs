@@ -10,13 +10,13 @@ use futures::future::{AbortHandle, Abortable};
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
-use super::event::Change;
+use super::event::FileChange;
 use super::file_loads::{Ended, Part};
-use super::memory::Memory;
-use crate::approved::{self, Approved};
 use crate::component::Component;
 use crate::error::LoadError;
+use crate::folder::memory::Memory;
 use crate::folder::{Content, component_name};
+use crate::load::approved::{self, Approved};
 use crate::load::{self, Source, blocking};
 use crate::rollout::Rollout;
 
@@ -99,7 +99,7 @@ impl Inventory {
             Part::LastGood(result) if is_last_good => {
                 let Err(error) = loads.finish_last_good(result, now) else { return };
                 tracing::warn!(file, %error, "the last good version of a tool component is lost");
-                Change::Lost
+                FileChange::Lost
             }
             Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
             Part::Proposed(_) | Part::Trial(..) | Part::Written | Part::StillInFolder(_) => return,

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{Change, Event, Version};
+use super::event::{FileChange, FileEvent};
 use crate::error::LoadError;
+use crate::folder::memory::FileVersion;
 
 /// The files, by name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct FolderState {
     files: BTreeMap<String, FileState>,
 }
 
@@ -21,32 +22,32 @@ pub(crate) struct FileState {
     /// The newest version that was loaded, or why it cannot serve. Nothing before the first was.
     pub(crate) newest: Option<Result<Loaded, Arc<LoadError>>>,
     /// The last good version: it owns its tool names.
-    pub(crate) last_good: Option<Version>,
+    pub(crate) last_good: Option<FileVersion>,
 }
 
 /// A version that can serve.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
-    pub(crate) version: Version,
+    pub(crate) version: FileVersion,
     /// The round it was proposed in.
     pub(crate) round: u64,
 }
 
-impl State {
+impl FolderState {
     /// Takes an event in. What cannot follow what happened before is ignored, such as the end of a load that
     /// was given up.
-    pub(crate) fn apply(&mut self, event: Event) {
-        let Event { file, change } = event;
+    pub(crate) fn apply(&mut self, event: FileEvent) {
+        let FileEvent { file, change } = event;
         match change {
-            Change::Remembered(version) => self.entry(file).last_good = Some(version),
-            Change::Proposed { round } => self.entry(file).loading = Some(round),
-            Change::Loaded(version) => {
+            FileChange::Remembered(version) => self.entry(file).last_good = Some(version),
+            FileChange::Proposed { round } => self.entry(file).loading = Some(round),
+            FileChange::Loaded(version) => {
                 self.finish(&file, |round| Ok(Loaded { version, round }));
             }
-            Change::Refused(error) => self.finish(&file, |_round| Err(error)),
-            Change::Lost => self.set_last_good(&file, None),
-            Change::Replaced(version) => self.set_last_good(&file, version),
-            Change::Removed => {
+            FileChange::Refused(error) => self.finish(&file, |_round| Err(error)),
+            FileChange::Lost => self.set_last_good(&file, None),
+            FileChange::Replaced(version) => self.set_last_good(&file, version),
+            FileChange::Removed => {
                 self.files.remove(&file);
             }
         }
@@ -63,7 +64,7 @@ impl State {
     }
 
     /// The last good version of each file, by file name: what a restart has to know.
-    pub(crate) fn last_good(&self) -> BTreeMap<String, Version> {
+    pub(crate) fn last_good(&self) -> BTreeMap<String, FileVersion> {
         let good = self.files.iter().filter_map(|(file, state)| Some((file, state.last_good.as_ref()?)));
         good.map(|(file, version)| (file.clone(), version.clone())).collect()
     }
@@ -80,7 +81,7 @@ impl State {
         }
     }
 
-    fn set_last_good(&mut self, file: &str, version: Option<Version>) {
+    fn set_last_good(&mut self, file: &str, version: Option<FileVersion>) {
         if let Some(state) = self.files.get_mut(file) {
             state.last_good = version;
         }

@@ -4,27 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::decide::decide;
-use super::event::{Change, Event, Version};
-use super::state::State;
+use super::event::{FileChange, FileEvent};
+use super::state::FolderState;
 use crate::error::LoadError;
+use crate::folder::memory::FileVersion;
 
 /// An event from a line: the file, what happened, and for versions the digest and the tools.
-fn event(line: &str) -> Event {
+fn event(line: &str) -> FileEvent {
     let words: Vec<_> = line.split(' ').collect();
     let version = || {
         let tools = words[3..].iter().map(|tool| (*tool).to_owned()).collect();
-        Version { digest: words[2].into(), tools, prompt_bytes: 30, facts: None }
+        FileVersion { digest: words[2].into(), tools, prompt_bytes: 30, facts: None }
     };
     let change = match words[1] {
-        "remembered" => Change::Remembered(version()),
-        "proposed" => Change::Proposed { round: words[2].parse().unwrap() },
-        "loaded" => Change::Loaded(version()),
-        "refused" => Change::Refused(Arc::new(LoadError::Empty)),
-        "lost" => Change::Lost,
-        "removed" => Change::Removed,
+        "remembered" => FileChange::Remembered(version()),
+        "proposed" => FileChange::Proposed { round: words[2].parse().unwrap() },
+        "loaded" => FileChange::Loaded(version()),
+        "refused" => FileChange::Refused(Arc::new(LoadError::Empty)),
+        "lost" => FileChange::Lost,
+        "removed" => FileChange::Removed,
         other => panic!("{other}"),
     };
-    Event::new(words[0], change)
+    FileEvent::new(words[0], change)
 }
 
 /// What serves and what the last good versions are, after events. Settles after each of them, as the driver
@@ -37,11 +38,11 @@ struct Settled {
 }
 
 fn settled(lines: &[&str]) -> Settled {
-    let text = |versions: &BTreeMap<String, Version>| {
+    let text = |versions: &BTreeMap<String, FileVersion>| {
         let pairs = versions.iter().map(|(file, version)| format!("{file} {}", version.digest));
         pairs.collect::<Vec<_>>().join(", ")
     };
-    let (mut state, mut last) = (State::default(), decide(&State::default(), 1000));
+    let (mut state, mut last) = (FolderState::default(), decide(&FolderState::default(), 1000));
     for line in lines {
         state.apply(event(line));
         last = decide(&state, 1000);

@@ -12,14 +12,14 @@ const WHOLE: usize = usize::MAX;
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum McpAnswer {
     /// JSON text.
     Value(String),
     /// The tool's own failure.
     Failure(String),
 }
 
-impl Answer {
+impl McpAnswer {
     /// Reads the result of `tools/call`. Structured content is the value. Without it the value is the text:
     /// as it is if it is a JSON object or list, else as a JSON string.
     pub(super) fn read(result: &Value) -> Result<Self, McpError> {
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     fn value(result: &Value) -> String {
-        match Answer::read(result).unwrap() {
-            Answer::Value(value) => value,
-            Answer::Failure(text) => panic!("{text}"),
+        match McpAnswer::read(result).unwrap() {
+            McpAnswer::Value(value) => value,
+            McpAnswer::Failure(text) => panic!("{text}"),
         }
     }
 
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn an_error_is_the_tools_failure() {
-        let failure = |result: &Value| Answer::read(result).unwrap();
+        let failure = |result: &Value| McpAnswer::read(result).unwrap();
         let said = json!({ "isError": true, "content": [{ "type": "text", "text": "no such city" }] });
-        assert_eq!(failure(&said), Answer::Failure("no such city".into()));
+        assert_eq!(failure(&said), McpAnswer::Failure("no such city".into()));
         let silent = json!({ "isError": true, "content": [] });
-        assert_eq!(failure(&silent), Answer::Failure("it does not say why".into()));
+        assert_eq!(failure(&silent), McpAnswer::Failure("it does not say why".into()));
         for bad in [json!({}), json!({ "content": "text" })] {
-            assert!(matches!(Answer::read(&bad), Err(McpError::Protocol(_))), "{bad}");
+            assert!(matches!(McpAnswer::read(&bad), Err(McpError::Protocol(_))), "{bad}");
         }
     }
 }

@@ -9,12 +9,12 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde_json::Value;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tool_egress::Scanner;
 
 use super::child_output::Output;
 use super::error::McpError;
 use super::launch::Launcher;
 use super::message::{Exchange, Next};
-use crate::egress::Scanner;
 
 /// The first descriptor that is neither input nor output nor complaint.
 const FIRST_OTHER: i32 = 3;

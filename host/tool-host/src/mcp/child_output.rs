@@ -8,10 +8,10 @@
 use bytes::{Buf as _, BytesMut};
 use json_schema::untrusted_text::printable;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tool_egress::Scanner;
 
 use super::error::McpError;
 use super::message::MOST_BYTES;
-use crate::egress::Scanner;
 
 /// Lines of the standard error that are logged of one exchange, and bytes of each.
 const LOGGED_LINES: u32 = 20;

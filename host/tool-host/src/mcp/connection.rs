@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use serde_json::Value;
+use tool_egress::Call;
+use tool_policy::model::McpTransport;
 
 use super::child::{ChildProcess, Start};
 use super::error::McpError;
@@ -11,20 +13,18 @@ use super::http::Session;
 use super::launch::Launcher;
 use super::message::{self, Exchange, VERSIONS};
 use super::progress::Reports;
-use crate::egress::Call;
 use crate::grants::granted::Granted;
-use crate::policy::model::McpTransport;
 
 /// The method of a call: nothing else is reported on.
 pub(super) const CALL: &str = "tools/call";
 
 /// What requests are made with: the grant of whoever asks, and over HTTP its requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) granted: &'a Arc<Granted>,
-    pub(super) requests: Option<&'a Call>,
+pub(crate) struct Means<'a> {
+    pub(crate) granted: &'a Arc<Granted>,
+    pub(crate) requests: Option<&'a Call>,
     /// Where reports on the progress of a call go, if somebody watches it.
-    pub(super) progress: Option<&'a Arc<dyn ProgressSink>>,
+    pub(crate) progress: Option<&'a Arc<dyn ProgressSink>>,
 }
 
 /// A connection. Dropping it closes it, and kills the server if it is a child process.
@@ -46,7 +46,8 @@ enum Transport {
 impl Connection {
     /// Connects to a server, or starts it, and agrees on a version of the protocol.
     pub(super) async fn open(
-        (name, transport): (&str, &McpTransport),
+        name: &str,
+        transport: &McpTransport,
         launcher: &Launcher,
         means: Means<'_>,
     ) -> Result<Self, McpError> {

@@ -2,7 +2,7 @@
 
 use json_schema::untrusted_text::printable;
 
-use crate::egress::{EgressError, Scanner};
+use tool_egress::{EgressError, Scanner};
 
 /// Bytes of a server's own text that are kept of an error.
 const TEXT_BYTES: usize = 2 << 10;

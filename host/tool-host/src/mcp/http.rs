@@ -10,10 +10,10 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
+use tool_egress::{Call, EgressError, ResponseBody};
 
 use super::error::McpError;
 use super::message::{Exchange, MOST_BYTES, Next};
-use crate::egress::{Call, EgressError, ResponseBody};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -175,10 +175,10 @@ fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::progress::LatestProgress;
+    use agent_core::testing::TestProgress;
 
     use super::*;
-    use crate::egress::Scanner;
+    use tool_egress::Scanner;
 
     fn taken(exchange: &mut Exchange<'_>, message: &Value) -> Result<Next, McpError> {
         exchange.take_in(message.to_string().as_bytes())
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn reports_that_were_asked_for_are_bounded_by_their_bytes() {
-        let (latest, sink) = LatestProgress::shared();
+        let (latest, sink) = TestProgress::shared();
         let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
         let mut exchange = Exchange::new(1, Some(Reports { sink: &sink, scanner: &scanner }));
         let report = |message: &str| {

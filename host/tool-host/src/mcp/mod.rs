@@ -16,10 +16,10 @@
 //! - Every message is bounded, and so is what a server says beside its answer. Waits end with the deadline of
 //!   whoever asked, who drops the future.
 //! - A server gets nothing that it asks for: no sampling, no elicitation, no roots.
-//! - Requests over HTTP go the way of components' requests (`egress`), under a grant of one address.
+//! - Requests over HTTP go the way of components' requests (`tool-egress`), under a grant of one address.
 //!
 //! The official SDK is not used here: its client moves each connection into a task of its own, which outlives
-//! the call, and its HTTP does not go through `egress`. What does not belong here: components, catalogs and
+//! the call, and its HTTP does not go through `tool-egress`. What does not belong here: components, catalogs and
 //! versions.
 
 mod answer;
@@ -35,9 +35,10 @@ mod server;
 mod servers;
 mod tool_list;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::McpAnswer;
+pub(crate) use connection::Means;
 pub(crate) use error::McpError;
 pub use launch::{LaunchError, LaunchJob, Launcher};
-pub(crate) use server::Server;
+pub(crate) use server::{Hosting, Server};
 pub(crate) use servers::McpServers;
 pub(crate) use tool_list::ToolList;

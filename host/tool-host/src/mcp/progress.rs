@@ -8,7 +8,7 @@ use agent_core::words::ToolProgress;
 use json_schema::untrusted_text::printable;
 use serde_json::Value;
 
-use crate::egress::Scanner;
+use tool_egress::Scanner;
 
 /// Where the reports of one call go, and what may not be in them.
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +36,14 @@ impl Reports<'_> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::progress::LatestProgress;
+    use agent_core::testing::TestProgress;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_report_is_bounded_and_has_neither_secrets_nor_control_characters() {
-        let (latest, sink) = LatestProgress::shared();
+        let (latest, sink) = TestProgress::shared();
         let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
         let reports = Reports { sink: &sink, scanner: &scanner };
         let hand_on = |params: Value| {

@@ -6,21 +6,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tool_egress::CallKey;
+use tool_policy::Want;
+use tool_policy::model::{McpEndpoint, McpTransport};
 
-use agent_core::ports::ProgressSink;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::McpAnswer;
 use super::connection::{CALL, Connection, Means};
 use super::error::McpError;
 use super::launch::Launcher;
 use super::tool_list;
-use crate::egress::{Call, CallKey};
 use crate::error::LoadError;
-use crate::grants::Grants;
+use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;
-use crate::policy::Want;
-use crate::policy::model::{McpEndpoint, McpTransport};
 
 /// How often its tools are looked at though it says nothing. A child process is started for it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -40,15 +39,21 @@ const IDLE_FOR: Duration = Duration::from_secs(30);
 /// Processes of one server, unless its entry says otherwise.
 const CHILDREN: u32 = 4;
 
+/// What the host has for its servers.
+#[derive(Clone)]
+pub(crate) struct Hosting {
+    pub(crate) grants: Arc<ComponentGrants>,
+    pub(crate) launcher: Launcher,
+    /// Longest a server may take to list its tools, its start included.
+    pub(crate) look_limit: Duration,
+}
+
 pub(crate) struct Server {
     name: String,
     endpoint: McpEndpoint,
     /// Whether it is no command, or the one that the policy had at the start.
     may_start: bool,
-    grants: Arc<Grants>,
-    launcher: Launcher,
-    /// Longest it may take to list its tools, its start included.
-    look_limit: Duration,
+    hosting: Hosting,
     /// Held for a few instructions, like `looks`.
     idle: Mutex<Waiting>,
     looks: Mutex<Looks>,
@@ -85,19 +90,12 @@ struct Looks {
 }
 
 impl Server {
-    pub(super) fn new(
-        (name, endpoint): (&str, McpEndpoint),
-        may_start: bool,
-        grants: Arc<Grants>,
-        (launcher, look_limit): (Launcher, Duration),
-    ) -> Self {
+    pub(super) fn new(name: &str, endpoint: McpEndpoint, may_start: bool, hosting: Hosting) -> Self {
         Self {
             name: name.to_owned(),
             endpoint,
             may_start,
-            grants,
-            launcher,
-            look_limit,
+            hosting,
             idle: Mutex::default(),
             looks: Mutex::default(),
             has_answered: AtomicBool::new(false),
@@ -181,15 +179,16 @@ impl Server {
             let mut looks = self.looks.lock();
             (looks.last, looks.is_asked_for) = (Some(Instant::now()), false);
         }
-        let (kind, detail) = match tokio::time::timeout(self.look_limit, self.list()).await {
+        let (kind, detail) = match tokio::time::timeout(self.hosting.look_limit, self.list()).await {
             Ok(Ok((tools, allow))) => {
                 self.has_answered.store(true, Ordering::Relaxed);
                 return tool_list::write(&tools, &allow).map_err(LoadError::McpTools);
             }
             Ok(Err(error)) => (error.kind(), error.to_string()),
-            Err(_elapsed) => {
-                ("does not answer", format!("no list of tools within {} s", self.look_limit.as_secs_f64()))
-            }
+            Err(_elapsed) => (
+                "does not answer",
+                format!("no list of tools within {} s", self.hosting.look_limit.as_secs_f64()),
+            ),
         };
         // Whoever asked for this look asks again by itself.
         self.looks.lock().is_asked_for = false;
@@ -226,14 +225,14 @@ impl Server {
     /// waited for.
     async fn list(&self) -> Result<(Vec<String>, BTreeSet<String>), McpError> {
         let gone = || McpError::Unreachable("it is no longer in the policy".into());
-        let entry = self.grants.current().mcp(&self.name).cloned().ok_or_else(gone)?;
+        let entry = self.hosting.grants.current().mcp(&self.name).cloned().ok_or_else(gone)?;
         let allow = entry.mcp.as_ref().map(|rule| rule.allow.clone()).ok_or_else(gone)?;
         if entry.mcp_endpoint().as_ref() != Some(&self.endpoint) {
             return Err(other_endpoint());
         }
-        let granted = self.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
+        let granted = self.hosting.grants.of_server(entry).await.map_err(McpError::Unreachable)?;
         let key = CallKey { run_id: "", call_id: "mcp" };
-        let requests = self.grants.begin(key, &granted, Instant::now() + self.look_limit);
+        let requests = self.hosting.grants.begin(key, &granted, Instant::now() + self.hosting.look_limit);
         let means = Means { granted: &granted, requests: requests.as_ref(), progress: None };
         let (mut tools, mut names, mut listed, mut params) = (vec![], BTreeSet::new(), 0, json!({}));
         for _ in 0..MOST_PAGES {
@@ -260,15 +259,15 @@ impl Server {
         Err(McpError::TooMuch(format!("more than {MOST_PAGES} pages of tools")))
     }
 
-    /// Calls a tool by its own name; reports on its progress go to `progress`. Dropping the future closes the
+    /// Calls a tool by its own name. Dropping the future closes the
     /// connection, and kills a child process.
     pub(crate) async fn call(
         &self,
-        granted: &Arc<Granted>,
-        requests: Option<&Call>,
-        (tool, arguments): (&str, &str),
-        progress: Option<&Arc<dyn ProgressSink>>,
-    ) -> Result<Answer, McpError> {
+        means: Means<'_>,
+        tool: &str,
+        arguments: &str,
+    ) -> Result<McpAnswer, McpError> {
+        let granted = means.granted;
         if granted.mcp_endpoint().as_ref() != Some(&self.endpoint) {
             return Err(other_endpoint());
         }
@@ -278,8 +277,7 @@ impl Server {
         // The arguments have been checked against the schema; they were JSON before they were text.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
         let params = json!({ "name": tool, "arguments": arguments });
-        let means = Means { granted, requests, progress };
-        Answer::read(&self.ask(means, CALL, &params).await?)
+        McpAnswer::read(&self.ask(means, CALL, &params).await?)
     }
 
     /// Makes a request on a connection that waits, or on a new one.
@@ -296,7 +294,8 @@ impl Server {
                         bound of memory, and commands are read at start only: restart the service";
             return Err(McpError::Unreachable(text.into()));
         }
-        let opened = Connection::open((&self.name, &self.endpoint.transport), &self.launcher, means).await;
+        let opened =
+            Connection::open(&self.name, &self.endpoint.transport, &self.hosting.launcher, means).await;
         let connection = opened.inspect_err(|_| self.ask_for_look())?;
         self.ask_on(connection, means, method, params).await
     }

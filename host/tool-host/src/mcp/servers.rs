@@ -4,20 +4,15 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use tool_policy::model::{McpEndpoint, McpTransport};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::launch::Launcher;
-use super::server::Server;
-use crate::grants::Grants;
-use crate::policy::model::{McpEndpoint, McpTransport};
+use super::server::{Hosting, Server};
 
 /// The servers, by name.
 pub(crate) struct McpServers {
-    grants: Arc<Grants>,
-    launcher: Launcher,
-    look_limit: Duration,
+    hosting: Hosting,
     /// Whether any is asked at all.
     is_on: bool,
     /// How servers were reached by the policy that the service started with.
@@ -30,8 +25,8 @@ impl McpServers {
     /// Servers of the policy in force. Commands are those that the policy has now, whatever it says later:
     /// someone who can change the file while the service runs cannot make it start programs, nor change what
     /// they execute through their variables.
-    pub(crate) fn new(grants: Arc<Grants>, launcher: Launcher, look_limit: Duration, is_on: bool) -> Self {
-        let policy = grants.current();
+    pub(crate) fn new(hosting: Hosting, is_on: bool) -> Self {
+        let policy = hosting.grants.current();
         let endpoint = |name: &str| policy.mcp(name)?.mcp_endpoint();
         let names = policy.entries().iter().map(|entry| entry.name.clone());
         let at_start: BTreeMap<_, _> =
@@ -39,13 +34,13 @@ impl McpServers {
         if is_on && at_start.values().any(is_command) {
             close_to_children();
         }
-        Self { grants, launcher, look_limit, is_on, at_start, servers: Mutex::default() }
+        Self { hosting, is_on, at_start, servers: Mutex::default() }
     }
 
     /// The name of each server with the number of the look at it that is due. Closes connections that nobody
     /// uses.
     pub(crate) fn rounds(&self) -> Vec<(String, u64)> {
-        let policy = self.grants.current();
+        let policy = self.hosting.grants.current();
         let names = policy.entries().iter().filter(|entry| entry.mcp.is_some()).map(|entry| &entry.name);
         let found: BTreeMap<_, _> =
             names.filter_map(|name| Some((name.clone(), self.server(name)?))).collect();
@@ -64,15 +59,14 @@ impl McpServers {
 
     /// The server of that name, if the policy has one.
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
-        let policy = self.grants.current();
+        let policy = self.hosting.grants.current();
         let endpoint = policy.mcp(name).filter(|_| self.is_on)?.mcp_endpoint()?;
         let mut servers = self.servers.lock();
         if let Some(server) = servers.get(name).filter(|server| *server.endpoint() == endpoint) {
             return Some(server.clone());
         }
         let may_start = !is_command(&endpoint) || self.at_start.get(name) == Some(&endpoint);
-        let (grants, launcher) = (self.grants.clone(), self.launcher.clone());
-        let server = Arc::new(Server::new((name, endpoint), may_start, grants, (launcher, self.look_limit)));
+        let server = Arc::new(Server::new(name, endpoint, may_start, self.hosting.clone()));
         let old = servers.insert(name.to_owned(), server.clone());
         drop(servers);
         if let Some(old) = old {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{ToolOutcome, Trial, TrialKind};
+use tool_versions::canary_verdict::sample::{is_in, is_shadowed};
+use tool_versions::canary_verdict::{count, count_cancelled, count_comparison};
 
 use super::call_counter::{CallCounter, Side};
 use crate::component::Component;
-use crate::versions::canary_verdict::sample::{is_in, is_shadowed};
-use crate::versions::canary_verdict::{count, count_cancelled, count_comparison};
 
 /// A trial that goes on.
 pub(crate) struct RunningTrial {
@@ -43,8 +43,8 @@ impl RunningTrial {
 
     /// Whether a call is made by the version that is tried as well.
     pub(crate) fn shadows(&self, request: &ToolRequest<'_>) -> bool {
-        let call = (request.run_id, request.call_id);
-        self.trial.kind == TrialKind::Shadow && is_shadowed(&self.trial.id, call, self.trial.share)
+        self.trial.kind == TrialKind::Shadow
+            && is_shadowed(&self.trial.id, request.run_id, request.call_id, self.trial.share)
     }
 
     /// Counts a call of a user.

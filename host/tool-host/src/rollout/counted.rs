@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use agent_core::ports::VersionsError;
 use agent_core::words::TrialCounts;
+use tool_versions::canary_verdict::first_calls::{FIRST_CALLS, because};
+use tool_versions::canary_verdict::{Verdict, judge};
+use tool_versions::record::Change;
 
 use super::call_counter::CallCounter;
 use super::canary::RunningTrial;
 use super::first_calls::FirstCalls;
 use super::{HOST, RecentUsers, Rollout};
-use crate::versions::canary_verdict::first_calls::{FIRST_CALLS, because};
-use crate::versions::canary_verdict::{Verdict, judge};
-use crate::versions::record::Change;
 
 /// The versions whose calls are counted.
 #[derive(Clone, Default)]

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agent_core::words::{ComponentRecord, Millis, ToolOutcome};
+use tool_versions::canary_verdict::first_calls::FIRST_CALLS;
+use tool_versions::canary_verdict::{count, has_run};
 
 use super::call_counter::{CallCounter, Side};
-use crate::versions::canary_verdict::first_calls::FIRST_CALLS;
-use crate::versions::canary_verdict::{count, has_run};
 
 /// A version that serves while an earlier one is kept, until enough of its calls were counted.
 pub(crate) struct FirstCalls {

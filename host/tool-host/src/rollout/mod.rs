@@ -1,11 +1,11 @@
 //! Which versions of components serve, where that is kept in a store: every replica follows the same records.
 //!
 //! Whoever wants something changed (the folder, the admin API, a trial that has failed) reads the record, has
-//! `versions/` decide what becomes of it, and writes it by compare-and-swap ([`Rollout::change`]). Whoever
-//! serves follows the records (`inventory/`). `canary.rs` counts what versions do that are tried,
-//! `first_calls.rs` what a version does that has come to serve, both in a `call_counter.rs`; `counted.rs`
-//! adds that to the store, and judges it. `shadow.rs` makes the calls of a shadow, `overlay.rs` is where
-//! those write values. `recent_users.rs` knows whether there are several users.
+//! the crate `tool-versions` decide what becomes of it, and writes it by compare-and-swap
+//! ([`Rollout::change`]). Whoever serves follows the records (`inventory/`). `canary.rs` counts what versions
+//! do that are tried, `first_calls.rs` what a version does that has come to serve, both in a
+//! `call_counter.rs`; `counted.rs` adds that to the store, and judges it. `shadow.rs` makes the calls of a
+//! shadow, `overlay.rs` is where those write values. `recent_users.rs` knows whether there are several users.
 
 mod call_counter;
 mod canary;
@@ -19,6 +19,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tool_versions::approval::{self, Circumstances};
+use tool_versions::diff::{Compared, diff};
+use tool_versions::record::{self, Change, is_approved};
 
 use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
@@ -28,9 +31,6 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use crate::component::Component;
 use crate::folder::Content;
 use crate::observer::Observer;
-use crate::versions::approval::{self, Circumstances};
-use crate::versions::diff::diff;
-use crate::versions::record::{self, Change, is_approved};
 
 pub(crate) use call_counter::Side;
 pub(crate) use canary::{RunningTrial, TrialPart};
@@ -198,11 +198,11 @@ impl Rollout {
             let record = &found.record;
             let record = (*record != ComponentRecord::default()).then_some(record);
             let serving = approval::baseline(record);
-            let serving = serving.map(|version| (version.digest.as_str(), &version.facts));
+            let serving = serving.map(|version| Compared { digest: &version.digest, facts: &version.facts });
             let circumstances = Circumstances {
                 required,
                 named_in_policy: is_in_policy,
-                diff: &diff(serving, (&content.digest, &facts), None),
+                diff: &diff(serving, Compared { digest: &content.digest, facts: &facts }, None),
                 now,
             };
             let version = Box::new(ComponentVersion {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Grants, Principal, ToolCall, ToolReturn};
 use tokio::sync::{Mutex, mpsc};
+use tool_policy::Policy;
 
 use super::canary::RunningTrial;
-use crate::policy::Policy;
 
 /// Calls that wait to be made.
 const MOST_WAITING: usize = 32;

@@ -1,12 +1,10 @@
 //! Names of tools: `interface_function`, kebab to snake case.
 
+use agent_core::words::TOOL_NAME_BYTES;
 use json_schema::untrusted_text::printable;
 use wasmtime::component::types::ComponentFunc;
 
 use super::refusal::Refusal;
-
-/// Longest tool name, in bytes; providers allow 64.
-const TOOL_NAME_BYTES: usize = 63;
 
 /// Longest name of a stranger that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;

@@ -2,7 +2,7 @@
 
 use agent_core::ports::{AdminAction, AdminError, ToolAdmin, Toolbox, Versions};
 use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
-use tool_host::{Limits, PolicyFile};
+use tool_host::{PolicyFile, ToolLimits};
 
 use crate::fleet::{Fleet, answering, approve, attempt, is_waiting};
 use crate::harness::{Host, limits};
@@ -47,8 +47,8 @@ fn grows() -> Vec<u8> {
     Text { tool: "greet", describe: GROWS, ..Text::default() }.component()
 }
 
-fn little_memory() -> Limits {
-    Limits { memory_bytes: 16 << 20, ..limits() }
+fn little_memory() -> ToolLimits {
+    ToolLimits { memory_bytes: 16 << 20, ..limits() }
 }
 
 fn descriptions(host: &Host) -> Vec<String> {

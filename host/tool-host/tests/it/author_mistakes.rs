@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use tool_host::{Limits, PolicyFile};
+use tool_host::{PolicyFile, ToolLimits};
 
 use crate::harness::{Host, built, limits, misbehaving};
 use crate::text::Text;
@@ -172,7 +172,7 @@ pub(crate) async fn called(host: &Host, tool: &str, arguments: Value) -> String 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_ends_badly() {
-    let limits = Limits { memory_bytes: 16 << 20, output_bytes: 64 << 10, ..limits() };
+    let limits = ToolLimits { memory_bytes: 16 << 20, output_bytes: 64 << 10, ..limits() };
     let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
     assert_eq!(host.faults(), Vec::<String>::new());
     insta::assert_snapshot!(called(&host, "return_wrong_shape", json!({})).await, @r#"

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
 use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::json;
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use crate::harness::{Host, call_on, call_until, limits, misbehaving};
 use crate::text::Text;
@@ -26,9 +26,9 @@ fn begin(tools: &Arc<dyn ToolSet>, tool: &'static str) -> tokio::task::JoinHandl
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_hangs_starves_only_itself() {
-    let limits = Limits { concurrency: 4, component_concurrency: 2, ..limits() };
+    let limits = ToolLimits { concurrency: 4, component_concurrency: 2, ..limits() };
     let files: [(&str, &[u8]); 2] = [("hogs.wasm", &misbehaving("misbehaving")), ("quick.wasm", &quick())];
-    let host = Host::start(&files, Limits { timeout: Duration::from_secs(2), ..limits }).await;
+    let host = Host::start(&files, ToolLimits { timeout: Duration::from_secs(2), ..limits }).await;
     let tools = host.host.everything();
     let hogs: Vec<_> = (0..2).map(|_| begin(&tools, "loop_forever")).collect();
     while host.host.calls_under_way() < 2 {
@@ -54,7 +54,7 @@ async fn a_component_that_hangs_starves_only_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_can_be_taken_up_while_all_slots_are_taken() {
     let limits =
-        Limits { concurrency: 1, component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
+        ToolLimits { concurrency: 1, component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
     let tools = host.host.everything();
     let hog = begin(&tools, "loop_forever");
@@ -78,10 +78,11 @@ async fn a_tool_that_computes_for_milliseconds_is_begun_beside_the_threads_that_
     let slow = Text { tool: "slow", imports: CLOCK, call, ..Text::default() }.component();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let files: [(&str, &[u8]); 2] = [("slow.wasm", &slow), ("quick.wasm", &quick())];
-    let host = Host::start_with(&files, Limits { timeout: Duration::from_secs(20), ..limits() }, |config| {
-        config.guest_runtime = runtime.handle().clone();
-    })
-    .await;
+    let host =
+        Host::start_with(&files, ToolLimits { timeout: Duration::from_secs(20), ..limits() }, |config| {
+            config.guest_runtime = runtime.handle().clone();
+        })
+        .await;
     assert_eq!(host.faults(), Vec::<String>::new());
     // The host learns how long each takes.
     for _ in 0..3 {
@@ -125,7 +126,7 @@ async fn a_call_that_is_stopped_reports_what_it_cost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_caller_goes_away_is_reported_too() {
-    let limits = Limits { timeout: Duration::from_secs(60), ..limits() };
+    let limits = ToolLimits { timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
     let tools = host.host.everything();
     let endless = call_on(&*tools, "loop_forever", json!({}));
@@ -136,7 +137,7 @@ async fn a_call_whose_caller_goes_away_is_reported_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_its_turn_waits_no_longer_than_its_caller() {
-    let limits = Limits { component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
+    let limits = ToolLimits { component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
     let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
     let tools = host.host.everything();
     let hog = begin(&tools, "loop_forever");
@@ -170,7 +171,7 @@ fn a_tool_whose_caller_goes_away_can_see_it_and_end_well() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber, || {
         runtime.block_on(async {
-            let limits = Limits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() };
+            let limits = ToolLimits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() };
             let host = Host::start(&[("watching.wasm", &watching())], limits).await;
             assert_eq!(host.faults(), Vec::<String>::new());
             let tools = host.host.everything();

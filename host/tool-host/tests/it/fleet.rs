@@ -13,7 +13,7 @@ use agent_core::words::{Grants, Principal, Thresholds, ToolCall, ToolOutcome, Tr
 use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
-use tool_host::{Limits, PolicyFile, ToolHost};
+use tool_host::{PolicyFile, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, config, limits};
 use crate::text::Text;
@@ -38,7 +38,7 @@ pub(crate) fn traps() -> Vec<u8> {
 pub(crate) struct Fleet {
     pub(crate) store: Arc<TestToolVersions>,
     needs_approval: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ToolLimits,
     pub(crate) policy: PolicyFile,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::ports::Toolbox;
 use agent_core::words::ToolOutcome;
 use serde_json::json;
-use tool_host::{Config, Limits, StartError, ToolHost};
+use tool_host::{Config, StartError, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, call_on, config, limits, misbehaving};
 use crate::text::Text;
@@ -251,7 +251,7 @@ async fn a_second_start_compiles_nothing_and_an_unusable_cache_stops_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_without_room_for_a_pool_serves_all_the_same() {
     // Two million slots of four gibibytes are more than any address space.
-    let limits = Limits { concurrency: 1 << 20, ..limits() };
+    let limits = ToolLimits { concurrency: 1 << 20, ..limits() };
     let host = Host::start(&[("a.wasm", &tool("one", 1))], limits).await;
     assert_eq!(host.host.allocation(), tool_host::Allocation::OnDemand);
     assert_eq!(host.call("one", json!({})).await.receipt.outcome, ToolOutcome::Ok);

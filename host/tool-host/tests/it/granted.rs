@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use agent_core::ports::Toolbox as _;
 use agent_core::words::{ToolOutcome, ToolReturn};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
-use tool_host::{Limits, PolicyFile, StartError, ToolHost};
+use tool_host::{PolicyFile, StartError, ToolHost, ToolLimits};
 
-use crate::harness::{Host, Seen, built, call_on, config, limits};
+use crate::harness::{Host, Seen, built, call_on, config, limits, ok, put};
 
 const SECRET: &str = "hunter2-hunter2";
 
@@ -103,9 +103,7 @@ impl Granted {
 
     /// Puts another policy in its place, as operators should.
     async fn change(&self, policy: &str) {
-        let aside = self.folder.path().join("aside");
-        fs::write(&aside, policy).unwrap();
-        fs::rename(aside, self.folder.path().join("policy.toml")).unwrap();
+        put(self.folder.path(), "policy.toml", policy);
         self.host.host.reload().await;
     }
 
@@ -114,13 +112,12 @@ impl Granted {
     }
 }
 
-fn generous() -> Limits {
-    Limits { timeout: Duration::from_secs(20), ..limits() }
+fn generous() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
 }
 
 fn text(returned: &ToolReturn) -> String {
-    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
-    let page: Value = serde_json::from_str(&returned.content).unwrap();
+    let page = ok(returned);
     page["text"].as_str().unwrap().to_owned()
 }
 

@@ -11,9 +11,10 @@ use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
-use tool_host::{PolicyFile, signing};
+use tool_host::PolicyFile;
+use tool_policy::signature::{Signed, SigningKey};
 
-use crate::harness::{Host, Seen, built, config, limits, misbehaving};
+use crate::harness::{Host, Seen, built, config, limits, misbehaving, ok, put};
 
 /// A host over one component, with a policy and a store of values.
 pub(crate) struct WithPolicy {
@@ -40,9 +41,7 @@ impl WithPolicy {
 
     /// Puts another policy in its place.
     pub(crate) async fn change(&self, policy: &str) {
-        let aside = self.folder.path().join("aside");
-        fs::write(&aside, policy).unwrap();
-        fs::rename(aside, self.folder.path().join("policy.toml")).unwrap();
+        put(self.folder.path(), "policy.toml", policy);
         self.host.host.reload().await;
     }
 
@@ -71,11 +70,6 @@ pub(crate) async fn call_as(
 /// An entry for a component of these bytes.
 pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
     format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n{more}\n", Sha256::digest(bytes))
-}
-
-fn ok(returned: &ToolReturn) -> Value {
-    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
-    serde_json::from_str(&returned.content).unwrap()
 }
 
 fn keeper() -> Vec<u8> {
@@ -224,8 +218,10 @@ async fn another_build_than_the_policy_means_serves_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_stands_for_digests() {
+    let signature =
+        |key: &SigningKey, name: &str, component: &[u8]| key.sign(&Signed { name, component, manifest: &[] });
     let keeper = keeper();
-    let (own, foreign) = (signing::Key::generate().unwrap().0, signing::Key::generate().unwrap().0);
+    let (own, foreign) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
     let policy = format!(
         "[[component]]\nname = \"keeps-values\"\nsigner = \"{}\"\nkey-value = {{ scope = \"component\" }}\n",
         own.public()
@@ -237,18 +233,18 @@ async fn a_signature_stands_for_digests() {
         granted.host.host.reload().await;
         granted.host.names().len()
     };
-    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 0, "by somebody else");
-    assert_eq!(sign(&own.sign("other", &keeper)).await, 0, "for another name");
-    assert_eq!(sign(&own.sign("keeps-values", b"other bytes")).await, 0, "of other bytes");
+    assert_eq!(sign(&signature(&foreign, "keeps-values", &keeper)).await, 0, "by somebody else");
+    assert_eq!(sign(&signature(&own, "other", &keeper)).await, 0, "for another name");
+    assert_eq!(sign(&signature(&own, "keeps-values", b"other bytes")).await, 0, "of other bytes");
     assert_eq!(sign(b"short").await, 0);
-    assert_eq!(sign(&own.sign("keeps-values", &keeper)).await, 6);
+    assert_eq!(sign(&signature(&own, "keeps-values", &keeper)).await, 6);
     // A key that is trusted no more grants nothing from the next call on.
     let set = granted.host.host.current_for(Principal::nobody());
-    granted.change(&policy.replace(own.public(), foreign.public())).await;
+    granted.change(&policy.replace(&own.public().to_string(), &foreign.public().to_string())).await;
     let denied = call_as(&*set, Principal::nobody(), "keep", json!({"key": "k"})).await;
     assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
     // The right signature of the key that is trusted now.
-    assert_eq!(sign(&foreign.sign("keeps-values", &keeper)).await, 6);
+    assert_eq!(sign(&signature(&foreign, "keeps-values", &keeper)).await, 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tool_host::{
-    CallReport, Compiler, Config, Cost, HttpMode, Launcher, Limits, Observer, PolicyFile, SetReport, ToolHost,
+    CallReport, Compiler, Config, Cost, HttpMode, Launcher, Observer, PolicyFile, SetReport, ToolHost,
+    ToolLimits,
 };
 
 /// A host, its folder, and what it told its observer.
@@ -57,11 +58,11 @@ impl Observer for Seen {
 }
 
 /// Limits that keep tests short.
-pub(crate) fn limits() -> Limits {
-    Limits { timeout: Duration::from_millis(400), concurrency: 16, ..Limits::default() }
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_millis(400), concurrency: 16, ..ToolLimits::default() }
 }
 
-pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Config {
+pub(crate) fn config(folder: &Path, limits: ToolLimits, observer: Arc<Seen>) -> Config {
     Config {
         folder: folder.to_owned(),
         folder_may_be_absent: false,
@@ -87,6 +88,19 @@ pub(crate) fn config(folder: &Path, limits: Limits, observer: Arc<Seen>) -> Conf
     }
 }
 
+/// Puts a file into a folder the way operators should: written aside and renamed.
+pub(crate) fn put(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
+    let aside = folder.join(format!(".{name}.part"));
+    fs::write(&aside, bytes).unwrap();
+    fs::rename(aside, folder.join(name)).unwrap();
+}
+
+/// What a call has returned that went well.
+pub(crate) fn ok(returned: &ToolReturn) -> Value {
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
+    serde_json::from_str(&returned.content).unwrap()
+}
+
 /// Compiled components are shared by all tests of a run, as they are by all starts of a host.
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled")
@@ -94,13 +108,13 @@ fn cache() -> PathBuf {
 
 impl Host {
     /// A host over these files.
-    pub(crate) async fn start(files: &[(&str, &[u8])], limits: Limits) -> Self {
+    pub(crate) async fn start(files: &[(&str, &[u8])], limits: ToolLimits) -> Self {
         Self::start_with(files, limits, |_| {}).await
     }
 
     pub(crate) async fn start_with(
         files: &[(&str, &[u8])],
-        limits: Limits,
+        limits: ToolLimits,
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let tools = tempfile::tempdir().unwrap();
@@ -144,11 +158,9 @@ impl Host {
         self.host.preparing().files
     }
 
-    /// Puts a file into the folder the way operators should: written aside and renamed.
+    /// Puts a file into the tools folder.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
-        let aside = self.tools.path().join(format!(".{name}.part"));
-        fs::write(&aside, bytes).unwrap();
-        fs::rename(aside, self.tools.path().join(name)).unwrap();
+        put(self.tools.path(), name, bytes);
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolReturn {

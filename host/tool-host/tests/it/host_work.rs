@@ -6,7 +6,7 @@ use agent_core::ports::Toolbox;
 use agent_core::words::ToolOutcome;
 use futures::future::join_all;
 use serde_json::json;
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use crate::harness::{Host, call_on, limits};
 use crate::text::Text;
@@ -36,8 +36,8 @@ fn returning(tool: &str, output_schema: &str, value: &str) -> Vec<u8> {
 }
 
 /// Ample time: these tests are about memory and threads.
-fn patient() -> Limits {
-    Limits { timeout: std::time::Duration::from_secs(120), ..limits() }
+fn patient() -> ToolLimits {
+    ToolLimits { timeout: std::time::Duration::from_secs(120), ..limits() }
 }
 
 async fn host_of(tool: &str, output_schema: &str, value: &str) -> Host {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::granted_means::{WithPolicy, entry};
-use crate::harness::{built, misbehaving};
+use crate::harness::{built, misbehaving, ok};
 
 /// The tools of a set, as a run offers them: a few calls at most.
 struct Nested {
@@ -46,11 +46,6 @@ async fn call(tools: &Arc<dyn ToolSet>, name: &str, arguments: Value, left: i32)
     let call = ToolCall { id: "1".into(), name: name.into(), arguments };
     let request = ToolRequest::outside_of_runs("req-1", &call, deadline());
     tools.call(ToolRequest { nested: Some(&nested), ..request }).await
-}
-
-fn ok(returned: &ToolReturn) -> Value {
-    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
-    serde_json::from_str(&returned.content).unwrap()
 }
 
 /// What it calls may not bear being called twice, whatever it says of itself.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tool_host::Config;
 
-use crate::harness::{Host, Seen, config, limits};
+use crate::harness::{Host, Seen, config, limits, put};
 use crate::text::Text;
 
 /// A component with one tool of that name; `version` makes its bytes its own.
@@ -31,9 +31,7 @@ impl Place {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) {
-        let aside = self.tools.path().join(format!(".{name}.part"));
-        fs::write(&aside, bytes).unwrap();
-        fs::rename(aside, self.tools.path().join(name)).unwrap();
+        put(self.tools.path(), name, bytes);
     }
 
     fn remove(&self, name: &str) {

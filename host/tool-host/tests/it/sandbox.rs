@@ -8,11 +8,11 @@ use agent_core::ports::{ToolRequest, Toolbox};
 use agent_core::words::{ToolCall, ToolOutcome};
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use crate::harness::{Host, call_until, limits, misbehaving};
 
-async fn start(limits: Limits) -> Host {
+async fn start(limits: ToolLimits) -> Host {
     let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
     assert_eq!(host.faults(), Vec::<String>::new());
     host
@@ -79,7 +79,8 @@ async fn a_return_over_the_output_limit_is_not_passed_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_megabytes_are_refused_even_where_memory_allows_them() {
-    let host = start(Limits { memory_bytes: 512 << 20, timeout: Duration::from_secs(20), ..limits() }).await;
+    let host =
+        start(ToolLimits { memory_bytes: 512 << 20, timeout: Duration::from_secs(20), ..limits() }).await;
     let returned = host.call("return_100_mb", json!({})).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::OutputLimit);
 }
@@ -142,7 +143,7 @@ async fn a_call_knows_its_context_and_keeps_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_callers_deadline_ends_a_call_earlier_than_the_tools_limit() {
-    let host = start(Limits { timeout: Duration::from_secs(60), ..limits() }).await;
+    let host = start(ToolLimits { timeout: Duration::from_secs(60), ..limits() }).await;
     let deadline = Instant::now() + Duration::from_millis(100);
     let returned = call_until(&*host.host.everything(), "loop_forever", json!({}), deadline).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut);
@@ -151,7 +152,7 @@ async fn the_callers_deadline_ends_a_call_earlier_than_the_tools_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_a_call_interrupts_the_guest() {
     // One slot: the second call gets it only when the first guest is really gone.
-    let host = start(Limits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() }).await;
+    let host = start(ToolLimits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() }).await;
     let tools = host.host.everything();
     let call = ToolCall { id: "1".into(), name: "loop_forever".into(), arguments: json!({}) };
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -164,7 +165,7 @@ async fn dropping_a_call_interrupts_the_guest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_over_the_concurrency_limit_wait_their_turn_within_their_deadline() {
-    let host = start(Limits { concurrency: 1, ..limits() }).await;
+    let host = start(ToolLimits { concurrency: 1, ..limits() }).await;
     // Both want 400 ms of the one slot: the second has none of its own left when its turn comes.
     let calls = join_all((0..2).map(|_| host.call("loop_forever", json!({})))).await;
     assert!(calls.iter().all(|call| call.receipt.outcome == ToolOutcome::TimedOut), "{calls:?}");
@@ -175,7 +176,7 @@ async fn calls_over_the_concurrency_limit_wait_their_turn_within_their_deadline(
 async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
     // As in the binary: guests go on on a runtime of their own once they took longer than a tick.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let limits = Limits { timeout: Duration::from_secs(2), ..limits() };
+    let limits = ToolLimits { timeout: Duration::from_secs(2), ..limits() };
     let host = Host::start_with(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits, |config| {
         config.guest_runtime = runtime.handle().clone();
     })
@@ -209,7 +210,7 @@ fn a_flooded_log_is_bounded_and_says_so() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber, || {
         runtime.block_on(async {
-            let limits = Limits { timeout: Duration::from_secs(20), log_lines: 5, ..limits() };
+            let limits = ToolLimits { timeout: Duration::from_secs(20), log_lines: 5, ..limits() };
             let host = start(limits).await;
             let flood = json!({"lines": 1000, "bytes": 10_000});
             let returned = host.call("flood_log", flood).await;
@@ -230,7 +231,7 @@ fn log_lines_are_bounded_over_all_calls_of_a_component() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber, || {
         runtime.block_on(async {
-            let host = start(Limits { timeout: Duration::from_secs(20), ..limits() }).await;
+            let host = start(ToolLimits { timeout: Duration::from_secs(20), ..limits() }).await;
             for _ in 0..15 {
                 let returned = host.call("flood_log", json!({"lines": 100, "bytes": 10})).await;
                 assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_core::words::ToolOutcome;
 use serde_json::json;
-use tool_host::Limits;
+use tool_host::ToolLimits;
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
@@ -181,7 +181,7 @@ async fn tables_may_be_as_large_with_a_pool_as_without() {
     let fields = "(table $t 90000 funcref)";
     let component = Text { fields, ..Text::default() }.component();
     for concurrency in [16, 1 << 20] {
-        let limits = Limits { concurrency, ..limits() };
+        let limits = ToolLimits { concurrency, ..limits() };
         let host = Host::start(&[("text.wasm", &component)], limits).await;
         assert_eq!(host.faults(), Vec::<String>::new(), "{:?}", host.host.allocation());
         assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);

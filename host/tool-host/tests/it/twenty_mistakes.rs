@@ -2,7 +2,7 @@
 //! else is said stands in `author_mistakes.rs` and beside the code.
 
 use serde_json::json;
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use crate::author_mistakes::{OTHER_TYPES, called, component, refused, refused_text};
 use crate::harness::{Host, built, limits, misbehaving};
@@ -92,7 +92,7 @@ async fn each_description_that_is_refused_names_its_mend() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_answer_that_is_none_names_its_mend() {
-    let limits = Limits { memory_bytes: 16 << 20, output_bytes: 64 << 10, ..limits() };
+    let limits = ToolLimits { memory_bytes: 16 << 20, output_bytes: 64 << 10, ..limits() };
     let bytes = Text { fields: r#"(data (i32.const 640) "\ff\fe")"#, ..Text::default() }.component();
     let misbehaving = misbehaving("misbehaving");
     let host = Host::start(&[("text.wasm", &bytes), ("misbehaving.wasm", &misbehaving)], limits).await;

@@ -18,7 +18,7 @@ fn says_of(index: usize, content: &str, outcome: ToolOutcome) -> Event {
 /// Plays replies of calls by name and number, each of which is answered as `tool` says. Gives, per reply,
 /// what the refusals were.
 fn play(replies: &[&[(&str, u64)]], tool: impl Fn(usize, u64) -> (String, ToolOutcome)) -> Vec<Vec<bool>> {
-    let (mut run, mut step) = start(Limits { tokens: u64::MAX, ..Limits::default() });
+    let (mut run, mut step) = start(RunLimits { tokens: u64::MAX, ..RunLimits::default() });
     let mut refused = Vec::new();
     for (turn, calls) in replies.iter().enumerate() {
         let calls: Vec<_> = calls.iter().map(|(name, n)| ("id", *name, json!({ "n": n }))).collect();
@@ -69,8 +69,8 @@ fn the_third_equal_call_in_a_row_is_answered_with_a_reminder() {
 
 #[test]
 fn a_run_that_is_taken_up_again_is_reminded_all_the_same() {
-    let (mut run, step) = start(Limits::default());
-    let mut journal = vec![Event::Started { task: task(Limits::default()), tools: String::new() }];
+    let (mut run, step) = start(RunLimits::default());
+    let mut journal = vec![Event::Started { task: task(RunLimits::default()), tools: String::new() }];
     let mut note = |run: &mut Run, event: Event| {
         journal.push(event.clone());
         (run.on(event).unwrap(), journal.clone())
@@ -88,7 +88,7 @@ fn a_run_that_is_taken_up_again_is_reminded_all_the_same() {
 
 #[test]
 fn calls_beyond_the_32nd_of_a_reply_are_not_made() {
-    let (mut run, step) = start(Limits { tokens: u64::MAX, ..Limits::default() });
+    let (mut run, step) = start(RunLimits { tokens: u64::MAX, ..RunLimits::default() });
     let calls: Vec<_> = (0..40).map(|n| ("id", "echo", json!({ "n": n }))).collect();
     let step = run.on(asks_model(&step).replied(asks_for(&calls))).unwrap();
     let Step::CallTools(open) = &step else { panic!("{step:?}") };
@@ -108,7 +108,7 @@ fn an_unknown_tool_does_not_bring_up_the_whole_catalog() {
     let spec =
         |n: usize| ToolSpec { name: format!("tool_{n:03}"), input_schema: json!({}), ..ToolSpec::default() };
     let catalog = Arc::new(Catalog::new((0..200).map(spec).collect(), String::new()));
-    let (mut run, step) = Run::start(task(Limits { tokens: u64::MAX, ..Limits::default() }), catalog);
+    let (mut run, step) = Run::start(task(RunLimits { tokens: u64::MAX, ..RunLimits::default() }), catalog);
     let step = run.on(asks_model(&step).replied(asks_for(&[("1", "nope", json!({}))]))).unwrap();
     let Step::CallTools(open) = &step else { panic!("{step:?}") };
     let text = &open[0].refusal.as_ref().unwrap().content;
@@ -117,7 +117,7 @@ fn an_unknown_tool_does_not_bring_up_the_whole_catalog() {
 
 /// A run that used 1,000 + 200 tokens of `budget` and waits for so many echoes.
 fn waiting_for(calls: usize, budget: u64) -> Run {
-    let (mut run, step) = start(Limits { tokens: budget, ..Limits::default() });
+    let (mut run, step) = start(RunLimits { tokens: budget, ..RunLimits::default() });
     let calls: Vec<_> = (0..calls).map(|n| ("id", "echo", json!({ "n": n }))).collect();
     let usage = Some(Usage { input_tokens: 1_000, output_tokens: 200 });
     let reply = ModelReply { usage, ..asks_for(&calls) };

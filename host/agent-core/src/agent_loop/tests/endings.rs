@@ -10,8 +10,8 @@ fn using(input_tokens: u64, output_tokens: u64, reply: ModelReply) -> ModelReply
 }
 
 /// What a run has whose last model call this limit made.
-fn limited(tokens: u64) -> Limits {
-    Limits { tokens, ..Limits::default() }
+fn limited(tokens: u64) -> RunLimits {
+    RunLimits { tokens, ..RunLimits::default() }
 }
 
 fn echo(number: usize) -> ModelReply {
@@ -19,7 +19,7 @@ fn echo(number: usize) -> ModelReply {
 }
 
 /// Takes a run to its `nth` model call by replies that each ask for one tool.
-fn to_call(nth: usize, limits: Limits) -> (Run, ModelCall) {
+fn to_call(nth: usize, limits: RunLimits) -> (Run, ModelCall) {
     let (mut run, mut step) = start(limits);
     for number in 1..nth {
         let call = asks_model(&step);
@@ -104,7 +104,7 @@ fn tools_whose_answers_nobody_could_read_are_not_called() {
 #[test]
 fn an_empty_reply_is_asked_for_once_more_with_the_same_conversation() {
     for empty in ["", " \n\t"] {
-        let (mut run, step) = start(Limits::default());
+        let (mut run, step) = start(RunLimits::default());
         let first = asks_model(&step);
         let again = asks_model(&run.on(first.replied(says(empty))).unwrap());
         assert_eq!(run.messages(), [Message::User { content: "hello".into() }]);
@@ -119,13 +119,13 @@ fn an_empty_reply_is_asked_for_once_more_with_the_same_conversation() {
 
 #[test]
 fn two_empty_replies_in_a_row_end_the_run_as_that() {
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let step = run.on(asks_model(&step).replied(says(""))).unwrap();
     let result = done(run.on(asks_model(&step).replied(says(" "))).unwrap());
     assert_eq!((result.stop_reason, result.iterations), (StopReason::EmptyReply, 2));
 
     // Not in a row: each of them is asked for once more.
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let step = run.on(asks_model(&step).replied(says(""))).unwrap();
     let step = run.on(asks_model(&step).replied(echo(1))).unwrap();
     let step = answer_all(&mut run, step);
@@ -144,7 +144,7 @@ fn an_empty_reply_to_the_last_call_ends_the_run_by_its_limit() {
 #[test]
 fn a_filtered_reply_ends_the_run_as_that_with_the_providers_words() {
     for (text, calls) in [("I cannot help with that.", 0), ("", 0), ("Let me", 1)] {
-        let (mut run, step) = start(Limits::default());
+        let (mut run, step) = start(RunLimits::default());
         let tool_calls = if calls == 0 { vec![] } else { echo(1).tool_calls };
         let reply =
             ModelReply { finish: Finish::ContentFilter, content: text.into(), tool_calls, ..says("") };
@@ -156,7 +156,7 @@ fn a_filtered_reply_ends_the_run_as_that_with_the_providers_words() {
 
 #[test]
 fn a_reply_that_was_cut_off_before_its_first_word_is_not_asked_for_again() {
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let reply = ModelReply { finish: Finish::Length, ..says("") };
     let result = done(run.on(asks_model(&step).replied(reply)).unwrap());
     assert_eq!((result.stop_reason, result.iterations), (StopReason::MaxTokens, 1));
@@ -170,7 +170,7 @@ fn a_call_of_the_callers_own_function_ends_the_run_and_is_left_to_the_caller() {
         parameters: json!({"type": "object"}),
     };
     let options = Options { functions: vec![function], ..Options::default() };
-    let begin = || Run::start(Task { options: options.clone(), ..task(Limits::default()) }, catalog()).0;
+    let begin = || Run::start(Task { options: options.clone(), ..task(RunLimits::default()) }, catalog()).0;
     let mut run = begin();
     let calls = asks_for(&[("1", "echo", json!({})), ("2", "look", json!({"at": "it"}))]);
     let Step::Done(result) = run.on(replied(calls.clone())).unwrap() else { panic!("the run goes on") };

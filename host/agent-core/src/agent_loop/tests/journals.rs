@@ -67,7 +67,7 @@ fn how_the_model_was_asked_is_journaled_with_its_reply() {
 
 #[test]
 fn usage_is_estimated_when_the_provider_does_not_say() {
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let reply = ModelReply { usage: None, ..says(&"word ".repeat(300)) };
     let result = done(run.on(asks_model(&step).replied(reply)).unwrap());
     assert!(result.usage.input_tokens > 0 && result.usage.output_tokens >= 500, "{:?}", result.usage);
@@ -75,11 +75,11 @@ fn usage_is_estimated_when_the_provider_does_not_say() {
 
 #[test]
 fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_read() {
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let reply = ModelReply { usage: None, ..says("hi") };
     let event = asks_model(&step).replied(reply);
     let journal =
-        vec![Event::Started { task: task(Limits::default()), tools: "sha256:test".into() }, event.clone()];
+        vec![Event::Started { task: task(RunLimits::default()), tools: "sha256:test".into() }, event.clone()];
     let whole = done(run.on(event).unwrap());
     let spec = ToolSpec {
         name: "new".into(),
@@ -97,7 +97,7 @@ fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_rea
 /// told of one.
 #[test]
 fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
-    let (mut run, step) = start(Limits::default());
+    let (mut run, step) = start(RunLimits::default());
     let nested = |index, number| Event::NestedReturned {
         index,
         number,
@@ -137,7 +137,7 @@ fn a_tool_that_calls_others_is_never_called_twice_and_destroys_what_they_do() {
     let script = || tool("script", false, true);
     let asked = |tools: Vec<ToolSpec>| {
         let catalog = Arc::new(Catalog::new(tools, String::new()));
-        let (mut run, step) = Run::start(task(Limits::default()), catalog);
+        let (mut run, step) = Run::start(task(RunLimits::default()), catalog);
         let reply = asks_for(&[("1", "script", json!({}))]);
         let Step::CallTools(open) = run.on(asks_model(&step).replied(reply)).unwrap() else { panic!() };
         (open[0].is_repeatable, open[0].is_destructive, open[0].calls_tools)

@@ -19,7 +19,6 @@ use host_setup::program::install_tls;
 use host_setup::tools::tool_host_config;
 use run_service::health::{Check, check_all};
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tool_host::ToolHost;
 
@@ -43,12 +42,12 @@ pub(crate) struct Arguments {
     without_model: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let report = match Config::from_vars(&ProcessEnv) {
         Ok(config) => {
             install_tls();
             telemetry::install(&config.observe.log, Destination::Command, None)?;
-            examine(&config, arguments, guest_runtime).await
+            examine(&config, arguments).await
         }
         // Nothing else can be looked at without them.
         Err(problems) => {
@@ -61,7 +60,7 @@ pub(crate) async fn run(arguments: &Arguments, guest_runtime: Handle) -> anyhow:
     Ok(if report.has_failed() { Exit::Failure } else { Exit::Success })
 }
 
-async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) -> Report {
+async fn examine(config: &Config, arguments: &Arguments) -> Report {
     let mut findings = vec![settings(config)];
     findings.extend(
         config.all_warnings().into_iter().map(|warning| Finding::warning("settings", warning.to_owned(), "")),
@@ -72,7 +71,7 @@ async fn examine(config: &Config, arguments: &Arguments, guest_runtime: Handle) 
         stores::examine(config),
         models(config, arguments),
         servers(config),
-        tools(config, guest_runtime),
+        tools(config),
         approvals::examine(config),
     );
     let all = address.into_iter().chain(stores).chain(models).chain(servers).chain(tools).chain(approvals);
@@ -183,7 +182,7 @@ async fn takes_connections(
 }
 
 /// What the tools folder has.
-async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
+async fn tools(config: &Config) -> Vec<Finding> {
     let folder = config.tools.folder.display();
     if !config.tools.folder.is_dir() && !config.tools.is_default_folder {
         let text = format!("there is no folder {folder}");
@@ -193,7 +192,7 @@ async fn tools(config: &Config, guest_runtime: Handle) -> Vec<Finding> {
     let needs_approval = config.tools.needs_approval && config.stores.database.is_none();
     let settings = Tools { needs_approval, ..config.tools.clone() };
     let host = async {
-        let start = tool_host_config(&settings, config.agent.token_budget, guest_runtime);
+        let start = tool_host_config(&settings, config.agent.token_budget);
         let host = ToolHost::start(start).await.map_err(WireError::Tools)?;
         host.reload().await;
         anyhow::Ok(host)

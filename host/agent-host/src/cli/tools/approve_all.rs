@@ -9,7 +9,6 @@ use agent_core::ports::{AdminAction, ComponentView, Operator, ToolAdmin};
 use agent_core::words::{ComponentVersion, VersionStatus};
 use anyhow::bail;
 use serde_json::json;
-use tokio::runtime::Handle;
 
 use super::versions::{OPERATOR, open};
 use host_setup::output::{json_line, plain, print};
@@ -17,8 +16,8 @@ use host_setup::output::{json_line, plain, print};
 use super::Exit;
 
 /// Prints what waits, and approves it.
-pub(super) async fn run(serve: bool, as_json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
-    let host = open(guest_runtime).await?;
+pub(super) async fn run(serve: bool, as_json: bool) -> anyhow::Result<Exit> {
+    let host = open().await?;
     let views = ToolAdmin::list(&host).await?;
     let waiting: Vec<_> =
         views.iter().filter_map(|view| Some((view, view.record.next_to_approve()?))).collect();

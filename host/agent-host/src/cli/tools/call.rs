@@ -12,7 +12,6 @@ use clap::Args;
 use host_setup::advice;
 use host_setup::output::{json_line, plain, print};
 use serde_json::{Map, Value, json};
-use tokio::runtime::Handle;
 use tool_host::{CallReport, Cost, Observer, SetReport};
 
 use super::{Exit, host_config, load, whence};
@@ -41,13 +40,13 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let object = read_arguments(&arguments.arguments)?;
     let config = Tools::from_vars(&ProcessEnv)?;
     let meter = Arc::new(Meter::default());
     let log = Log::from_vars(&ProcessEnv)?;
     let observer = meter.clone();
-    let host = load(tool_host::Config { observer, ..host_config(&config, guest_runtime).await? }).await?;
+    let host = load(tool_host::Config { observer, ..host_config(&config).await? }).await?;
     // From here on, so that it has what the call logs and not what was loaded; what could not be loaded is of
     // interest.
     telemetry::install(&log, Destination::Command, None)?;

@@ -16,9 +16,7 @@ use host_setup::component_file::{read_bounded, read_signature_beside, stem};
 use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
 use serde_json::json;
-use tokio::runtime::Handle;
-use tool_host::signing::{self, Standing};
-use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
+use tool_host::{MOST_COMPONENT_BYTES, PolicyFile, Standing};
 use tool_registry::{Client, Digest, Options, Reference};
 
 use super::{Exit, versions};
@@ -57,7 +55,7 @@ pub(crate) struct Fetched {
     pub(crate) source: String,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let mut config = Tools::from_vars(&ProcessEnv)?;
     if let Some(folder) = &arguments.tools_dir {
         if let PolicyFile::Beside(beside) = &mut config.policy {
@@ -75,10 +73,10 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
     let name = name_of(arguments)?;
     let fetched = fetch(&arguments.source, config.registry_options(arguments.plain_http)).await?;
     let (pair, left_out) = pair_of(&fetched, &name);
-    let standing = signing::check(&config.policy, &name, &pair.component, pair.signature.as_deref());
+    let standing = tool_host::standing(&config.policy, &name, &pair.component, pair.signature.as_deref());
     let standing = standing.with_context(|| format!("{} was not installed as {name}", fetched.source))?;
     if shares {
-        return propose(&name, &pair, &fetched.source, json, guest_runtime).await;
+        return propose(&name, &pair, &fetched.source, json).await;
     }
     place(&mut RealDisk, folder, &name, &pair)?;
     let signature = match (&standing, left_out, pair.signature.is_some()) {
@@ -111,15 +109,9 @@ pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle
 }
 
 /// Proposes it to all replicas.
-async fn propose(
-    name: &str,
-    pair: &Pair,
-    source: &str,
-    json: bool,
-    guest_runtime: Handle,
-) -> anyhow::Result<Exit> {
+async fn propose(name: &str, pair: &Pair, source: &str, json: bool) -> anyhow::Result<Exit> {
     let upload = Upload { bytes: pair.component.clone(), signature: pair.signature.clone() };
-    let view = versions::propose(name, upload, source, guest_runtime).await?;
+    let view = versions::propose(name, upload, source).await?;
     let view = view.context("DATABASE_URL is set, and versions of tools are not kept there")?;
     if json {
         print(&json_line(&json!({ "proposed": name, "from": source, "component": view })))?;

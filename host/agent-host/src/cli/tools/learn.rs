@@ -10,7 +10,6 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use host_setup::output::{json_line, plain, print};
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 
 use super::{Exit, call, host_config, load};
@@ -30,13 +29,13 @@ pub(crate) struct Arguments {
     with: Option<PathBuf>,
 }
 
-pub(crate) async fn run(arguments: &Arguments, json: bool, guest_runtime: Handle) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     let object = call::read_arguments(&arguments.arguments)?;
     let mut config = Tools::from_vars(&ProcessEnv)?;
     // The service's own policy is not in force: what it grants would not be asked for.
     config.policy = arguments.with.clone().map_or(PolicyFile::None, PolicyFile::At);
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
-    let host = load(tool_host::Config { learn: true, ..host_config(&config, guest_runtime).await? }).await?;
+    let host = load(tool_host::Config { learn: true, ..host_config(&config).await? }).await?;
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };
     let deadline = Instant::now() + config.timeout * 2;

@@ -15,7 +15,6 @@ use agent_core::words::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use host_setup::output::{plain, print};
-use tokio::runtime::Handle;
 use tool_host::ToolHost;
 
 use super::{Exit, load_for_versions};
@@ -144,12 +143,8 @@ impl TryArguments {
 }
 
 /// `agent-host tools versions`.
-pub(crate) async fn show(
-    arguments: &ShowArguments,
-    as_json: bool,
-    guest_runtime: Handle,
-) -> anyhow::Result<Exit> {
-    let host = open(guest_runtime).await?;
+pub(crate) async fn show(arguments: &ShowArguments, as_json: bool) -> anyhow::Result<Exit> {
+    let host = open().await?;
     let text = match &arguments.name {
         Some(name) => {
             let view = host.get(name).await.with_context(|| of(name))?;
@@ -165,13 +160,9 @@ pub(crate) async fn show(
 }
 
 /// `agent-host tools diff`.
-pub(crate) async fn diff(
-    arguments: &DiffArguments,
-    as_json: bool,
-    guest_runtime: Handle,
-) -> anyhow::Result<Exit> {
+pub(crate) async fn diff(arguments: &DiffArguments, as_json: bool) -> anyhow::Result<Exit> {
     let DiffArguments { name, from, to } = arguments;
-    let host = open(guest_runtime).await?;
+    let host = open().await?;
     let diff = ToolHost::diff(&host, name, from.as_deref(), to.as_deref()).await.with_context(|| of(name))?;
     print(&if as_json { json(&diff)? } else { describe_diff(&diff) })?;
     Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
@@ -179,13 +170,8 @@ pub(crate) async fn diff(
 
 /// Reads a component, says which revision and version that was, changes that and nothing else, and shows the
 /// component as it is then. Somebody who changes it meanwhile is not overruled.
-pub(crate) async fn change(
-    name: &str,
-    action: AdminAction,
-    as_json: bool,
-    guest_runtime: Handle,
-) -> anyhow::Result<Exit> {
-    let host = open(guest_runtime).await?;
+pub(crate) async fn change(name: &str, action: AdminAction, as_json: bool) -> anyhow::Result<Exit> {
+    let host = open().await?;
     let seen = host.get(name).await.with_context(|| of(name))?;
     let action = with_facts(&host, with_version(action, &seen)?, &seen).await?;
     // silent-ok: whoever cannot be told has closed the standard error.
@@ -197,13 +183,8 @@ pub(crate) async fn change(
 }
 
 /// Proposes a version for all replicas, if there is a store for them. Nothing when there is none.
-pub(super) async fn propose(
-    name: &str,
-    upload: Upload,
-    from: &str,
-    guest_runtime: Handle,
-) -> anyhow::Result<Option<ComponentView>> {
-    let host = open(guest_runtime).await?;
+pub(super) async fn propose(name: &str, upload: Upload, from: &str) -> anyhow::Result<Option<ComponentView>> {
+    let host = open().await?;
     match host.propose(name, upload, VersionSource::CommandLine { from: from.to_owned() }, OPERATOR).await {
         Ok(view) => Ok(Some(view)),
         Err(AdminError::NoStore) => Ok(None),
@@ -280,8 +261,8 @@ fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
     format!("{} at revision {} serves {serves}; {what}{about}\n", plain(&seen.name), seen.revision)
 }
 
-pub(super) async fn open(guest_runtime: Handle) -> anyhow::Result<ToolHost> {
-    let host = load_for_versions(guest_runtime).await?;
+pub(super) async fn open() -> anyhow::Result<ToolHost> {
+    let host = load_for_versions().await?;
     // From here on: what the folder has is of no interest.
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     match ToolAdmin::list(&host).await {

@@ -57,7 +57,7 @@ async fn runs_are_counted_by_what_they_came_to() {
 #[tokio::test]
 async fn the_circuit_and_the_places_are_shown_as_they_are() {
     let metrics = metrics("agent_");
-    let (circuit, admission) = (SharedCircuit::new(1), Admission::new(2));
+    let (circuit, admission) = (agent_core::testing::circuit(1), Admission::new(2));
     metrics.show_gates(circuit.clone(), admission.clone()).unwrap();
     circuit.enter().unwrap().end(Verdict::Failure);
     let _place = admission.acquire().await;

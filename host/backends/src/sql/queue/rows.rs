@@ -75,7 +75,7 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
         attempts_made: u32::try_from(row.attempts_made).unwrap_or(u32::MAX),
         created_at: from_ms(row.created_at),
         trace: row.traceparent.as_deref().and_then(TraceContext::parse),
-        leased_at,
+        leased_at: leased_at.into_std(),
         notes: Arc::default(),
     }
 }

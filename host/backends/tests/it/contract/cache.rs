@@ -11,10 +11,7 @@ use super::text::NASTY;
 
 /// A test of every case. The argument is the path of an `async fn() -> (cache, guard)`.
 macro_rules! test_all {
-    (in_turn: $start:path, $open:path) => {
-        crate::contract::cache::test_all! { @cases test_in_turn ($start, $open) }
-    };
-    (@cases $test:ident $benches:tt) => {
+    ($test:ident $benches:tt) => {
         crate::contract::$test! { cache, $benches:
             a_result_is_found_as_it_was_put,
             what_was_never_put_is_a_miss,
@@ -24,9 +21,6 @@ macro_rules! test_all {
             a_pattern_is_a_glob_of_redis,
             many_results_are_deleted_at_once,
         }
-    };
-    ($open:path) => {
-        crate::contract::cache::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

@@ -26,8 +26,8 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { conversations, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { conversations, $benches:
             turns_are_kept_as_they_are_and_a_claim_is_given_back_with_them,
             one_owner_at_a_time_holds_a_conversation,
             a_later_attempt_takes_a_claim_over_and_the_earlier_one_changes_nothing,

@@ -21,8 +21,8 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { http_recordings, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { http_recordings, $benches:
             exchanges_are_read_in_their_order,
             runs_do_not_mix_and_hold_any_text,
             a_call_has_so_many_exchanges_and_no_more,

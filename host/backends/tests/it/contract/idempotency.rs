@@ -24,10 +24,7 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    (in_turn: $start:path, $open:path) => {
-        crate::contract::idempotency::test_all! { @cases test_in_turn ($start, $open) }
-    };
-    (@cases $test:ident $benches:tt) => {
+    ($test:ident $benches:tt) => {
         crate::contract::$test! { idempotency, $benches:
             a_key_is_claimed_once_and_answered_for_all,
             of_many_claims_at_once_one_succeeds,
@@ -40,9 +37,6 @@ macro_rules! test_all {
             the_oldest_keys_of_a_caller_go_when_there_are_too_many,
             the_oldest_answers_of_a_caller_go_when_they_are_too_large,
         }
-    };
-    ($open:path) => {
-        crate::contract::idempotency::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

@@ -33,10 +33,7 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    (in_turn: $start:path, $open:path) => {
-        crate::contract::key_value::test_all! { @cases test_in_turn ($start, $open) }
-    };
-    (@cases $test:ident $benches:tt) => {
+    ($test:ident $benches:tt) => {
         crate::contract::$test! { key_value, $benches:
             a_value_is_read_as_it_was_set,
             what_was_never_set_is_absent,
@@ -71,9 +68,6 @@ macro_rules! test_all {
             a_listing_goes_on_after_a_key,
             a_listing_has_at_most_a_thousand_keys,
         }
-    };
-    ($open:path) => {
-        crate::contract::key_value::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

@@ -3,10 +3,10 @@
 //!
 //! ```ignore
 //! mod queue {
-//!     crate::contract::queue::test_all!(super::open_queue);
+//!     crate::contract::queue::test_all!(test_each(super::open_queue));
 //! }
 //! mod queue_of_a_cluster {
-//!     crate::contract::queue::test_all!(in_turn: super::start, super::open_queue);
+//!     crate::contract::queue::test_all!(test_in_turn(super::start, super::open_queue));
 //! }
 //! ```
 
@@ -32,9 +32,6 @@ macro_rules! test_each {
             test_servers::within(stringify!($case), crate::contract::$suite::$case(&bench)).await;
         }
     )+ };
-    ($suite:ident, $open:path: $($case:ident),+ $(,)?) => {
-        crate::contract::test_each! { $suite, ($open): $($case),+ }
-    };
 }
 pub(crate) use test_each;
 
@@ -47,6 +44,7 @@ macro_rules! test_in_turn {
             let Some(servers) = $start().await else { return };
             $(
                 let bench = $open(&servers).await;
+                let _case = crate::contract::Case(stringify!($case));
                 test_servers::within(stringify!($case), crate::contract::$suite::$case(&bench)).await;
                 drop(bench);
             )+
@@ -54,3 +52,15 @@ macro_rules! test_in_turn {
     };
 }
 pub(crate) use test_in_turn;
+
+/// Names the case that fails among others of one test.
+pub(crate) struct Case(pub(crate) &'static str);
+
+impl Drop for Case {
+    #[expect(clippy::print_stderr, reason = "the panic's own message names the test of all cases")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the case is {}", self.0);
+        }
+    }
+}

@@ -35,10 +35,7 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    (in_turn: $start:path, $open:path) => {
-        crate::contract::queue::test_all! { @cases test_in_turn ($start, $open) }
-    };
-    (@cases $test:ident $benches:tt) => {
+    ($test:ident $benches:tt) => {
         crate::contract::$test! { queue, $benches:
             // reading
             a_job_is_read_as_it_was_added,
@@ -87,9 +84,6 @@ macro_rules! test_all {
             who_lost_a_lease_changes_nothing_any_more,
             a_restarted_worker_gives_its_predecessors_jobs_back_soon,
         }
-    };
-    ($open:path) => {
-        crate::contract::queue::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

@@ -11,10 +11,7 @@ use super::text::NASTY;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    (in_turn: $start:path, $open:path) => {
-        crate::contract::rates::test_all! { @cases test_in_turn ($start, $open) }
-    };
-    (@cases $test:ident $benches:tt) => {
+    ($test:ident $benches:tt) => {
         crate::contract::$test! { rates, $benches:
             hits_are_counted_until_the_window_ends,
             a_window_ends_after_its_period_whatever_comes_in_between,
@@ -24,9 +21,6 @@ macro_rules! test_all {
             hits_at_once_are_all_counted,
             a_window_that_is_read_counts_nothing,
         }
-    };
-    ($open:path) => {
-        crate::contract::rates::test_all! { @cases test_each ($open) }
     };
 }
 pub(crate) use test_all;

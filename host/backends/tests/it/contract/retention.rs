@@ -41,8 +41,8 @@ pub(crate) trait Things: Send + Sync {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { retention, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { retention, $benches:
             an_empty_store_has_nothing_to_remove,
             what_ended_before_is_found_page_by_page_and_removed,
             pages_go_on_when_nothing_of_them_is_removed,

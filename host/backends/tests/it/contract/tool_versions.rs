@@ -50,8 +50,8 @@ pub(crate) const DAMAGED: &str = "damaged";
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { tool_versions, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { tool_versions, $benches:
             // records
             an_empty_store_knows_nothing,
             a_record_is_read_as_it_was_written,

@@ -23,8 +23,8 @@ pub(crate) struct Bench {
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
-    ($open:path) => {
-        crate::contract::test_each! { webhooks, $open:
+    ($test:ident $benches:tt) => {
+        crate::contract::$test! { webhooks, $benches:
             a_webhook_is_due_at_once_and_put_in_once,
             one_process_at_a_time_has_a_webhook,
             a_user_with_many_webhooks_delays_nobody_elses,

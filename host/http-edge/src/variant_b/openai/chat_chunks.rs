@@ -5,7 +5,7 @@
 //! no chunks: the `tool_calls` of a chunk are for the client to carry out.
 
 use agent_core::words::Event;
-use run_service::layers::Answer;
+use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ impl WriteRun for ChatChunks {
         self.has_replied = true;
     }
 
-    fn ended(&mut self, out: &mut String, answer: &Answer) {
+    fn ended(&mut self, out: &mut String, answer: &RunAnswer) {
         let result = &answer.result;
         // One that was kept has no events.
         if !self.has_replied && !result.output.is_empty() {

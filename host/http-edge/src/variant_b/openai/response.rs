@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
-use run_service::layers::Answer;
+use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ impl Frame {
     }
 
     /// The response names no conversation from now on that does not know the run.
-    pub(super) fn ended_as(&mut self, answer: &Answer) {
+    pub(super) fn ended_as(&mut self, answer: &RunAnswer) {
         if answer.is_turn_lost {
             self.echo.place.conversation = None;
         }
@@ -242,7 +242,7 @@ impl WriteRun for ResponseEvents {
         self.write_items(out);
     }
 
-    fn conclude(&mut self, out: &mut String, answer: &Answer) -> Option<Value> {
+    fn conclude(&mut self, out: &mut String, answer: &RunAnswer) -> Option<Value> {
         self.frame.ended_as(answer);
         let result = &answer.result;
         if self.has_replied {
@@ -256,7 +256,7 @@ impl WriteRun for ResponseEvents {
         Some(self.response())
     }
 
-    fn ended(&mut self, out: &mut String, _answer: &Answer) {
+    fn ended(&mut self, out: &mut String, _answer: &RunAnswer) {
         let kind = match self.end.status {
             "completed" => "response.completed",
             // The API has no event for a response that was cancelled.

@@ -10,7 +10,7 @@ use agent_core::words::{Event, FailureKind};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use run_service::layers::{Answer, Ask};
+use run_service::layers::{Ask, RunAnswer};
 use run_service::live::Delta;
 use run_service::streams::{Followed, Interruption, RunEnd, RunFailure};
 use serde_json::Value;
@@ -36,12 +36,12 @@ pub(super) trait WriteRun: Send + 'static {
 
     /// The run's output is whole. An output that no event came before was kept from an earlier run. Returns
     /// what the client will have been shown, if the protocol can keep that.
-    fn conclude(&mut self, _out: &mut String, _answer: &Answer) -> Option<Value> {
+    fn conclude(&mut self, _out: &mut String, _answer: &RunAnswer) -> Option<Value> {
         None
     }
 
     /// The run has ended with a result, which was concluded.
-    fn ended(&mut self, out: &mut String, answer: &Answer);
+    fn ended(&mut self, out: &mut String, answer: &RunAnswer);
 
     /// What was to be kept of it cannot be. Told before the end.
     fn not_kept(&mut self) {}
@@ -75,7 +75,7 @@ pub(super) async fn begin(
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
-async fn keep_end(keep: Option<&Keep>, answer: &Answer, writer: &mut impl WriteRun, out: &mut String) {
+async fn keep_end(keep: Option<&Keep>, answer: &RunAnswer, writer: &mut impl WriteRun, out: &mut String) {
     if let Some(shown) = writer.conclude(out, answer)
         && let Some(keep) = keep
         && !keep.keep(&answer.result, &shown).await

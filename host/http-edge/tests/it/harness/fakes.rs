@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::ports::{Probe, ProbeError};
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use async_trait::async_trait;
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use tokio::sync::Notify;
 
 /// Answers every request with its own input and its own id.
@@ -14,7 +14,7 @@ pub(crate) struct Answers;
 
 #[async_trait]
 impl Invoke for Answers {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let result = AgentResult {
             id: "run_1".into(),
             output: ask.request_id,
@@ -25,7 +25,7 @@ impl Invoke for Answers {
             model: "test/answers".into(),
             tool_calls: vec![],
         };
-        Ok(Answer { result: Arc::new(result), cached: None, is_turn_lost: false })
+        Ok(RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false })
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Hangs {
 
 #[async_trait]
 impl Invoke for Hangs {
-    async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
         struct SaysStopped(Arc<Notify>);
         impl Drop for SaysStopped {
             fn drop(&mut self) {
@@ -56,7 +56,7 @@ pub(crate) struct Panics;
 
 #[async_trait]
 impl Invoke for Panics {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         tokio::task::yield_now().await;
         panic!("cannot answer: {}", ask.input)
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
-use agent_core::words::{Limits, ModelReply};
+use agent_core::words::{ModelReply, RunLimits};
 use axum::Router;
 use axum::body::Body;
 use http::Request;
@@ -38,7 +38,7 @@ impl Service {
             model: Arc::new(ScriptedModel::new(script)),
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(TestJournal::default()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         })
     }

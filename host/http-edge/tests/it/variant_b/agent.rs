@@ -4,11 +4,11 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Limits, Options, Principal};
+use agent_core::words::{Options, Principal, RunLimits};
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;
-use run_service::layers::{Agent, Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
 use run_service::live::LiveRuns;
 use run_service::streams::{RunStores, RunStreams};
 use serde_json::json;
@@ -39,8 +39,8 @@ struct Cached(bool);
 
 #[async_trait]
 impl Invoke for Cached {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        Ok(Answer { cached: Some(self.0), ..Answers.invoke(ask).await? })
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        Ok(RunAnswer { cached: Some(self.0), ..Answers.invoke(ask).await? })
     }
 }
 
@@ -49,8 +49,8 @@ struct Forgetful;
 
 #[async_trait]
 impl Invoke for Forgetful {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
-        Ok(Answer { is_turn_lost: true, ..Answers.invoke(ask).await? })
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        Ok(RunAnswer { is_turn_lost: true, ..Answers.invoke(ask).await? })
     }
 }
 
@@ -94,7 +94,7 @@ struct Keeps(Arc<Mutex<Vec<Ask>>>);
 
 #[async_trait]
 impl Invoke for Keeps {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.lock().push(ask.clone());
         Answers.invoke(ask).await
     }
@@ -146,7 +146,7 @@ fn searching() -> Agent {
         model: Arc::new(ScriptedModel::new(script)),
         toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
         journal: Arc::new(TestJournal::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     }
 }

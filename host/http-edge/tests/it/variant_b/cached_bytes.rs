@@ -9,7 +9,9 @@ use agent_core::testing::{EchoTools, TokioSpawn};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
-use run_service::layers::{Answer, Answerer, Ask, Cached, Invoke, InvokeError, JsonAnswer, WriteBehindCache};
+use run_service::layers::{
+    Answerer, Ask, Cached, Invoke, InvokeError, JsonAnswer, RunAnswer, WriteBehindCache,
+};
 use serde_json::Value;
 
 use crate::harness::{Answers, Fakes};
@@ -48,7 +50,7 @@ struct Parsing(Cached<Answers>);
 
 #[async_trait]
 impl Invoke for Parsing {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.invoke(ask).await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::ports::ModelError;
 use async_trait::async_trait;
 use http::StatusCode;
-use run_service::layers::{Answer, Ask, Invoke, InvokeError};
+use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use run_service::loop_driver::RunError;
 
 use crate::harness::{Fakes, b};
@@ -15,7 +15,7 @@ pub(super) struct Fails(pub(super) InvokeError);
 
 #[async_trait]
 impl Invoke for Fails {
-    async fn invoke(&self, _ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
         Err(self.0.clone())
     }
 }

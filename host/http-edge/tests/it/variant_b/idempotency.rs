@@ -140,7 +140,7 @@ struct Held {
 
 #[async_trait]
 impl Invoke for Held {
-    async fn invoke(&self, ask: Ask) -> Result<layers::Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
         self.asked.notify_one();
         self.gate.notified().await;
         Answers.invoke(ask).await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Limits, Message, ModelReply, Options, StopReason};
+use agent_core::words::{Message, ModelReply, Options, RunLimits, StopReason};
 use http::StatusCode;
 use run_service::layers::{Agent, InvokeError};
 use run_service::live::{LiveJournal, LiveRuns};
@@ -51,7 +51,7 @@ pub(super) fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
         model: Arc::new(ScriptedModel::new(script.clone().into_iter().map(Ok))),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let kept = RunStores { journal: journal.clone(), records: Some(store), live };
@@ -407,7 +407,7 @@ async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() 
             model: Arc::new(ScriptedModel::new([Ok(calls)])),
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         RunStreams::new(Arc::new(agent), kept, Arc::new(TokioSpawn))

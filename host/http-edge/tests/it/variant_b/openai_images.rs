@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says};
-use agent_core::words::{ContentPart, Image, ImageDetail, Limits, MOST_IMAGES, Message, UserContent};
+use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, RunLimits, UserContent};
 use http::StatusCode;
 use run_service::conversations::Conversations;
 use run_service::layers::{Agent, Conversed, Invoke};
@@ -51,7 +51,7 @@ async fn the_model_is_shown_what_the_user_shows_now_and_has_shown_before() {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     });
     let remote = "https://example.com/dog.webp";

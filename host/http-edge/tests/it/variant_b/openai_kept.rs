@@ -7,7 +7,7 @@ use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{ConversationKey, Limits, Message, ModelReply};
+use agent_core::words::{ConversationKey, Message, ModelReply, RunLimits};
 use axum::body::Body;
 use http::StatusCode;
 use run_service::conversations::Conversations;
@@ -137,7 +137,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let (fakes, _store) = service(agent);
@@ -169,7 +169,7 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let (fakes, _store) = service(agent);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal as _, RunStore as _};
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Event, FailureKind, Limits, RunOutcome, RunRecord, Usage};
+use agent_core::words::{Event, FailureKind, RunLimits, RunOutcome, RunRecord, Usage};
 use axum::body::Body;
 use http::{Request, StatusCode};
 use run_service::layers::{Agent, Heartbeat, InvokeError};
@@ -24,7 +24,7 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
         model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let stack = Arc::new(Heartbeat::new(agent, store.clone()));

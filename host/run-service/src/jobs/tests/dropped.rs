@@ -3,7 +3,7 @@
 use agent_core::ports::RunStore as _;
 use agent_core::ports::Unobserved;
 use agent_core::testing::{EchoTools, ScriptedModel, says};
-use agent_core::words::{Limits, RunOutcome, RunRecord, StopReason};
+use agent_core::words::{RunLimits, RunOutcome, RunRecord, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -17,7 +17,7 @@ async fn recorded() -> Arc<TestRuns> {
         model: Arc::new(ScriptedModel::new([Ok(says("4"))])),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::ports::{Claim, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
-use agent_core::words::{Event, Limits, ModelReply, RunOutcome, StopReason};
+use agent_core::words::{Event, ModelReply, RunLimits, RunOutcome, StopReason};
 use serde_json::json;
 
 use super::*;
 use crate::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
-use crate::layers::{Agent, Answer, Ask, Recorded};
+use crate::layers::{Agent, Ask, Recorded, RunAnswer};
+use crate::loop_driver::RunClaim;
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
@@ -17,7 +18,7 @@ fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     }
 }
@@ -205,10 +206,12 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
     let heir = queue.claim("heir", SECOND).await.unwrap().unwrap();
     let ask = |claim: &Claim| Ask {
         run_id: claim.run_id.clone(),
-        job_id: Some(claim.job_id.clone()),
-        epoch: claim.epoch,
-        earlier: claim.earlier,
-        last_may_wait: true,
+        claim: Some(RunClaim {
+            epoch: claim.epoch,
+            earlier: claim.earlier,
+            last_may_wait: true,
+            ..RunClaim::default()
+        }),
         ..Ask::new("1".into(), "2+2".into())
     };
     let unused = Arc::new(ScriptedModel::new([]));
@@ -289,7 +292,7 @@ struct Polite(Agent, Duration);
 
 #[async_trait::async_trait]
 impl Invoke for Polite {
-    async fn invoke(&self, ask: Ask) -> Result<Answer, InvokeError> {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let started = self.0.journal.read(&ask.run_id, 0).await.unwrap().is_empty();
         if started {
             tokio::time::sleep(self.1).await;

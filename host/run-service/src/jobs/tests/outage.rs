@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent_core::circuit_breaker::{RESET_TIMEOUT, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::testing::{EchoTools, says};
-use agent_core::words::{Limits, ModelReply};
+use agent_core::words::{ModelReply, RunLimits};
 use async_trait::async_trait;
 use futures::future::join_all;
 
@@ -31,7 +31,7 @@ enum Way {
     Refuses,
     Hangs,
     Fails,
-    Limits,
+    RunLimits,
 }
 
 #[async_trait]
@@ -55,7 +55,7 @@ impl Model for Away {
             Way::Refuses => ModelError::Unreachable { provider, detail },
             Way::Hangs => std::future::pending().await,
             Way::Fails => ModelError::Unavailable { provider, detail, retry_after: None },
-            Way::Limits => ModelError::RateLimited { provider, detail, retry_after: Some(SECOND * 7) },
+            Way::RunLimits => ModelError::RateLimited { provider, detail, retry_after: Some(SECOND * 7) },
         })
     }
 }
@@ -68,7 +68,7 @@ fn away(lasts: Duration, way: Way, poison: Option<&'static str>) -> (Arc<Away>, 
         model: model.clone(),
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     (model, bench_on(&Arc::default(), &runs, Deadline::new(agent, LIMIT)))
@@ -93,7 +93,7 @@ impl Bench {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_ten_minutes_fails_none_of_a_hundred_jobs() {
-    for way in [Way::Refuses, Way::Hangs, Way::Fails, Way::Limits] {
+    for way in [Way::Refuses, Way::Hangs, Way::Fails, Way::RunLimits] {
         let (model, bench) = away(MINUTE * 10, way, None);
         let jobs = bench.submit_all(100).await;
         let start = Instant::now();

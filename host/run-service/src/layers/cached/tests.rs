@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use agent_core::ports::ToolSet;
 use agent_core::testing::{EchoTools, ScriptedModel, TestCache, TestJournal, TokioSpawn, asks_for, says};
-use agent_core::words::{Limits, Options};
+use agent_core::words::{Options, RunLimits};
 use serde_json::json;
 
 use super::*;
@@ -24,7 +24,7 @@ impl Observer for Noted {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Answered = Result<Answer, InvokeError>;
+type Answered = Result<RunAnswer, InvokeError>;
 
 struct Bench {
     agent: ScriptedInvoke,
@@ -107,9 +107,14 @@ async fn a_question_is_answered_once_and_then_from_the_cache() {
 
 #[tokio::test]
 async fn only_a_completed_run_is_kept() {
-    let reasons =
-        [StopReason::MaxIterations, StopReason::TokenBudget, StopReason::MaxTokens, StopReason::Cancelled];
-    for reason in reasons {
+    for reason in [
+        StopReason::MaxIterations,
+        StopReason::TokenBudget,
+        StopReason::MaxTokens,
+        StopReason::ContentFilter,
+        StopReason::EmptyReply,
+        StopReason::Cancelled,
+    ] {
         let bench = bench(ScriptedInvoke::new([Ok(ScriptedInvoke::ended("half", reason))]));
         assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
         assert!(bench.cache.kept().is_empty(), "{reason:?}");
@@ -376,7 +381,7 @@ async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
             model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", tool, json!({}))])), Ok(says("done"))])),
             toolbox: toolbox.clone(),
             journal: Arc::new(TestJournal::default()),
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             instructions: None,
         };
         let cache = Arc::new(TestCache::default());

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::layers::RateCheck;
+use crate::loop_driver::RunClaim;
 use crate::testing::ScriptedInvoke;
 
 /// How long a run may take.
@@ -44,8 +45,8 @@ fn reply(content: &str) -> Message {
 /// An attempt at a job: all of them have one run.
 fn attempt(epoch: u64) -> Ask {
     let conversation = Some(InConversation::of_job("a".into()));
-    let job_id = Some("1".into());
-    Ask { run_id: "run_1".into(), epoch: Epoch(epoch), job_id, conversation, ..ask("q", None) }
+    let claim = Some(RunClaim { epoch: Epoch(epoch), ..RunClaim::default() });
+    Ask { run_id: "run_1".into(), claim, conversation, ..ask("q", None) }
 }
 
 fn seconds(number: f64) -> Duration {
@@ -63,7 +64,7 @@ impl Bench {
     }
 }
 
-fn is_busy(answer: &Result<Answer, InvokeError>) -> bool {
+fn is_busy(answer: &Result<RunAnswer, InvokeError>) -> bool {
     matches!(answer, Err(InvokeError::Conversation(ConversationRefusal::Busy)))
 }
 
@@ -240,7 +241,7 @@ async fn a_turn_is_written_again_while_the_store_fails_and_never_lost_in_silence
 /// The store takes 10 s to fail each of five writes; the run had 29 s left.
 #[tokio::test(start_paused = true)]
 async fn a_paid_answer_does_not_wait_for_its_conversation_beyond_the_time_of_its_run() {
-    for (job_id, is_answered) in [(None, true), (Some("1".to_owned()), false)] {
+    for (claim, is_answered) in [(None, true), (Some(RunClaim::default()), false)] {
         let agent = ScriptedInvoke::default();
         agent.add_after(seconds(1.0), Ok(ScriptedInvoke::answer("one")));
         let bench = bench(agent);
@@ -249,7 +250,7 @@ async fn a_paid_answer_does_not_wait_for_its_conversation_beyond_the_time_of_its
             bench.store.switch.hang(true);
         };
         let began = tokio::time::Instant::now();
-        let asking = bench.conversed.invoke(Ask { job_id, ..ask("q", Some("a")) });
+        let asking = bench.conversed.invoke(Ask { claim, ..ask("q", Some("a")) });
         let (answer, ()) = tokio::join!(asking, hanging);
         assert_eq!(began.elapsed().as_secs(), 35);
         // The next attempt at a job has the run's journal.

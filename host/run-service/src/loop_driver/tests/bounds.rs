@@ -89,7 +89,8 @@ async fn a_run_that_is_cancelled_drops_its_tools_and_says_so_in_its_journal() {
     let calls = [("1", "wait", json!({})), ("2", "wait", json!({ "ms": 5 }))];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
     let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
-    let driver = Driver { cancel: Some(&cancel), ..driver(&model, &tools, &journal) };
+    let control = control(&cancel);
+    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();
@@ -117,7 +118,8 @@ async fn a_run_that_is_cancelled_drops_its_model_call() {
     }
     let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
     let unasked = ScriptedModel::default();
-    let driver = Driver { model: &Silent, cancel: Some(&cancel), ..driver(&unasked, &tools, &journal) };
+    let control = control(&cancel);
+    let driver = Driver { model: &Silent, control: &control, ..driver(&unasked, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();

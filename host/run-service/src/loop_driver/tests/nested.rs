@@ -307,7 +307,8 @@ async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
     let calls = [script("a", &[("look", "{}"), ("pay", r#"{"hang": true}"#)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
     let (tools, journal, cancel) = (Scripts::new(), TestJournal::default(), CancellationToken::new());
-    let driver = Driver { cancel: Some(&cancel), ..driver(&model, &tools, &journal) };
+    let control = control(&cancel);
+    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(tools.others.now.load(Ordering::SeqCst), 1);
@@ -382,7 +383,7 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     let calls = [script("a", &[(&name, "{}"), ("look", &long)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let limits = Limits { tokens: 1_000_000, ..Limits::default() };
+    let limits = RunLimits { tokens: 1_000_000, ..RunLimits::default() };
     driver(&model, &tools, &journal).start(Task { limits, ..task() }).await.unwrap();
     let expected = [
         (0, 0, "x".repeat(100), ToolOutcome::UnknownTool, None),

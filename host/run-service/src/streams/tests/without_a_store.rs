@@ -28,7 +28,7 @@ fn memory(journal: &Arc<TestRuns>, model: ScriptedModel, tools: EchoTools) -> Ru
         model: Arc::new(model),
         toolbox: Arc::new(tools),
         journal: journal.clone(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         instructions: None,
     };
     RunStreams::new(Arc::new(agent), RunStores { journal, records: None, live }, Arc::new(TokioSpawn))

@@ -1,5 +1,6 @@
-//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`Limits`]) and per component
-//! over time (`rate.rs`), cut to size, and without anything that could forge a line or drive a terminal.
+//! `agent:tool/log`: the tool's lines in the service's log, bounded per call ([`ToolLimits`]) and per
+//! component over time (`rate.rs`), cut to size, and without anything that could forge a line or drive a
+//! terminal.
 
 mod rate;
 
@@ -12,8 +13,8 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
-use crate::call_limits::Limits;
 use crate::grants::granted::Granted;
+use crate::limits::ToolLimits;
 
 pub(crate) use rate::LogRate;
 
@@ -27,12 +28,18 @@ const FIELDS: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct LogState(Arc<Mutex<Lines>>);
 
+/// Whose lines they are.
+#[derive(Debug)]
+pub(crate) struct LogSource {
+    pub(crate) request_id: Arc<str>,
+    pub(crate) component: Arc<str>,
+    pub(crate) tool: Arc<str>,
+}
+
 /// Whose lines they are, and how many more the call may write.
 #[derive(Debug)]
 struct Lines {
-    request_id: Arc<str>,
-    component: Arc<str>,
-    tool: Arc<str>,
+    source: LogSource,
     lines_left: u32,
     lines_dropped: u32,
     line_bytes: usize,
@@ -50,16 +57,15 @@ pub(super) fn link<T: 'static>(
 }
 
 impl LogState {
-    /// The state of one call: of that request, component and tool.
+    /// The state of one call.
     pub(crate) fn new(
-        limits: &Limits,
-        (request_id, component, tool): (Arc<str>, Arc<str>, Arc<str>),
+        limits: &ToolLimits,
+        source: LogSource,
         rate: Arc<LogRate>,
         granted: Option<Arc<Granted>>,
     ) -> Self {
         let (lines_left, line_bytes) = (limits.log_lines, limits.log_line_bytes);
-        let lines =
-            Lines { request_id, component, tool, lines_left, lines_dropped: 0, line_bytes, rate, granted };
+        let lines = Lines { source, lines_left, lines_dropped: 0, line_bytes, rate, granted };
         Self(Arc::new(Mutex::new(lines)))
     }
 
@@ -133,7 +139,8 @@ impl Lines {
 
     fn put(&self, level: &str, message: &str, fields: &[(String, String)]) {
         let (message, fields) = self.bound(message, fields);
-        let (request_id, component, tool) = (&*self.request_id, &*self.component, &*self.tool);
+        let LogSource { request_id, component, tool } = &self.source;
+        let (request_id, component, tool) = (&**request_id, &**component, &**tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
             ($level:ident) => {
@@ -164,9 +171,9 @@ impl Drop for Lines {
         {
             tracing::warn!(
                 target: "tool",
-                request_id = &*self.request_id,
-                component = &*self.component,
-                tool = &*self.tool,
+                request_id = &*self.source.request_id,
+                component = &*self.source.component,
+                tool = &*self.source.tool,
                 dropped,
                 "the tool wrote more log lines than it may"
             );

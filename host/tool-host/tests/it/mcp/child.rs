@@ -11,7 +11,7 @@ use agent_core::words::{Principal, ToolOutcome};
 use rustix::process::DumpableBehavior;
 use serde_json::json;
 use tempfile::TempDir;
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use super::{eventually, fault, host, set_policy};
 use crate::harness::{Host, limits};
@@ -51,7 +51,7 @@ const SECRET: &str =
 
 /// A host that has the secret, and the folder of its policy.
 async fn host_with_key(policy: &str) -> (Host, TempDir) {
-    let limits = Limits { timeout: Duration::from_secs(20), ..limits() };
+    let limits = ToolLimits { timeout: Duration::from_secs(20), ..limits() };
     host(policy, limits, |config| {
         config.environment = Arc::new(|name: &str| (name == "KEY").then(|| "abc-12345678".to_owned()));
     })

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
-use tool_host::Limits;
+use tool_host::ToolLimits;
 
 use super::fake::{Fake, Reply, text, tool, tools};
 use super::{fault, host};
 use crate::harness::limits;
 
 /// Time enough for what is to succeed.
-fn patient() -> Limits {
-    Limits { timeout: Duration::from_secs(20), ..limits() }
+fn patient() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
 }
 
 fn request(method: &str) -> String {

@@ -14,12 +14,16 @@ use std::time::Duration;
 
 use agent_core::ports::Toolbox;
 use tempfile::TempDir;
-use tool_host::{Config, Limits, PolicyFile};
+use tool_host::{Config, PolicyFile, ToolLimits};
 
 use crate::harness::{Host, Seen, config};
 
 /// A host whose policy is this, and the folder of the policy.
-pub(crate) async fn host(policy: &str, limits: Limits, change: impl FnOnce(&mut Config)) -> (Host, TempDir) {
+pub(crate) async fn host(
+    policy: &str,
+    limits: ToolLimits,
+    change: impl FnOnce(&mut Config),
+) -> (Host, TempDir) {
     let (home, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(home.path().join("policy.toml"), policy).unwrap();
     let seen = Arc::new(Seen::default());

@@ -137,7 +137,7 @@ async fn finish_and_claim(bench: &Bench, claim: &Claim, end: &AttemptEnd) -> Cla
 pub(crate) async fn the_end_of_an_attempt_may_claim_the_next_job(bench: &Bench) {
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
     let first = claim_next(&*bench.queue, "worker").await;
-    let before = tokio::time::Instant::now();
+    let before = Instant::now();
     let second = finish_and_claim(bench, &first, &completed("1")).await;
     assert_eq!((&second.job_id, second.attempts_made, second.earlier.lost), (&ids[1], 0, 0));
     assert!(second.epoch.0 >= 1 && second.token != first.token && second.leased_at >= before);

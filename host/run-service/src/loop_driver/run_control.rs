@@ -1,0 +1,32 @@
+//! How those around a run end it, watch it and learn what it cost.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::live::LiveRun;
+use crate::usage_meter::UsageMeter;
+
+/// How long a run may take when nobody set a deadline: long enough to be none.
+const NO_DEADLINE: Duration = Duration::from_hours(24);
+
+/// Set by the layers around a run, and by its owner.
+#[derive(Debug, Clone, Default)]
+pub struct RunControl {
+    /// When the answer must be there.
+    pub deadline: Option<Instant>,
+    /// Cancels the run: what is under way is dropped at once, and the run ends as cancelled, with what it had
+    /// come to and cost. Absent where it never will be; a request's run is dropped instead.
+    pub cancel: Option<CancellationToken>,
+    /// What the run has cost so far, also when it ends without a result.
+    pub meter: UsageMeter,
+    /// Where replies go while they are written; absent where nobody can watch the run.
+    pub live: Option<LiveRun>,
+}
+
+impl RunControl {
+    /// When the caller stops waiting.
+    pub(super) fn ends_at(&self) -> Instant {
+        self.deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE)
+    }
+}

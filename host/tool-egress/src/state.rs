@@ -1,0 +1,53 @@
+//! What requests share: all of the service ([`EgressShared`]), and those of one call ([`CallState`]).
+
+use std::sync::Arc;
+
+use outbound::Dialer;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::allowed_hosts::Grant;
+use crate::answers::HttpMode;
+use crate::answers::recording::CallName;
+use crate::body::RequestBody;
+use crate::budget::CallBudget;
+use crate::error::EgressError;
+use crate::receipt::Ledger;
+
+/// What all calls share.
+#[derive(Debug)]
+pub(super) struct EgressShared {
+    /// Does the I/O.
+    pub(super) runtime: Handle,
+    pub(super) dialer: Dialer<RequestBody>,
+    pub(super) exchanges: Arc<Semaphore>,
+    pub(super) http: HttpMode,
+}
+
+/// What the requests of one call share.
+#[derive(Debug)]
+pub(super) struct CallState {
+    pub(super) egress: Arc<EgressShared>,
+    pub(super) name: Arc<CallName>,
+    pub(super) grant: Arc<Grant>,
+    pub(super) budget: Arc<CallBudget>,
+    pub(super) ledger: Arc<Ledger>,
+    /// Fails when the call has ended.
+    pub(super) ended: watch::Receiver<()>,
+}
+
+/// The call's own, and that of the service.
+pub(super) type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
+impl CallState {
+    /// Waits for the right to one more request.
+    pub(super) async fn permits(&self, host: &str) -> Result<Permits, EgressError> {
+        let own = self.budget.concurrency_permit(host).await?;
+        let of_service = self.egress.exchanges.clone().acquire_owned();
+        match tokio::time::timeout_at(self.budget.deadline(), of_service).await {
+            Ok(Ok(of_service)) => Ok((own, of_service)),
+            Ok(Err(_closed)) => Err(EgressError::CallEnded),
+            Err(_elapsed) => Err(EgressError::Deadline(host.to_owned())),
+        }
+    }
+}

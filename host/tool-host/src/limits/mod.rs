@@ -1,0 +1,240 @@
+//! What one tool call may use up, and the guard that counts it. `progress.rs` has what a call has used up
+//! until now.
+
+pub(crate) mod progress;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool_policy::HostLimits;
+use wasmtime::ResourceLimiter;
+
+use progress::Progress;
+
+/// What one tool call may use up.
+#[derive(Debug, Clone)]
+pub struct ToolLimits {
+    /// Longest a call may take, host functions included. A tool's `timeout-ms` hint can shorten it.
+    pub timeout: Duration,
+    /// Most bytes of all linear memories of the component together.
+    pub memory_bytes: usize,
+    /// Most bytes a tool may return.
+    pub output_bytes: usize,
+    /// Most log lines of one call; further ones are counted and dropped.
+    pub log_lines: u32,
+    /// Most bytes of one log line; the rest of it is cut off.
+    pub log_line_bytes: usize,
+    /// Most calls that hold an instance at the same time; further ones wait their turn within their deadline.
+    pub concurrency: u32,
+    /// Most calls of one component that do so. A component that hangs keeps the others no slot from theirs
+    /// but these.
+    pub component_concurrency: u32,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            memory_bytes: 64 << 20,
+            output_bytes: 1 << 20,
+            log_lines: 100,
+            log_line_bytes: 1 << 10,
+            concurrency: 128,
+            // A quarter of the slots: one component that hangs leaves three.
+            component_concurrency: 32,
+        }
+    }
+}
+
+impl ToolLimits {
+    /// What applies where the lines of a policy say nothing.
+    pub(crate) fn of_policy(&self) -> HostLimits {
+        HostLimits {
+            timeout: self.timeout,
+            memory_bytes: self.memory_bytes as u64,
+            output_bytes: self.output_bytes as u64,
+        }
+    }
+}
+
+/// Largest component, in bytes: room for one that carries a Python interpreter.
+pub const MOST_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Most core instances of one component. Components made of Rust have three; those that carry an interpreter
+/// have a dozen.
+pub(crate) const INSTANCES: u32 = 32;
+
+/// Most linear memories of one component. Nearly every component has one; composed ones have one each.
+pub(crate) const MEMORIES: u32 = 8;
+
+/// Most tables of one component, likewise two.
+pub(crate) const TABLES: u32 = 16;
+
+/// Components that may describe themselves at the same time. They have instances of their own, so that they
+/// neither wait for calls nor take theirs.
+pub(crate) const DESCRIBE_SLOTS: u32 = 2;
+
+/// Calls that may call tools, at the same time. They have instances of their own, so that they never hold
+/// what the calls wait for that they make: those cannot call further.
+pub(crate) const CALLING_SLOTS: u32 = 32;
+
+/// How many of them one component may hold, so that one whose calls hang leaves some to others.
+pub(crate) const CALLING_SHARE: u32 = 24;
+
+/// What a guest may move to the host at once beyond its output: the lists and records around it.
+const OUTPUT_SLACK_BYTES: usize = 64 << 10;
+
+/// What a guest may move to the host as typed values: each element of a list takes some 40 bytes until it is
+/// JSON.
+const VALUE_BYTES: usize = 4 << 20;
+
+/// What a guest may move to the host as typed values with flags among them: wasmtime counts the bytes of the
+/// flags' names, and each becomes a text.
+const FLAG_BYTES: usize = 512 << 10;
+
+/// Most elements of all tables of a component together, and so of each: components that carry an interpreter
+/// have some ten thousand.
+pub(crate) const TABLE_ELEMENTS: usize = 100_000;
+
+/// How values get from a guest to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// As one text.
+    Text,
+    /// One by one.
+    Values,
+    /// One by one, and flags among them.
+    Flags,
+}
+
+impl Transfer {
+    /// What a guest may move to the host at once. Typed values take more room on their way than their text.
+    pub(crate) fn most_at_once(self, limits: &ToolLimits) -> usize {
+        match self {
+            Self::Text => limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES),
+            Self::Values => VALUE_BYTES,
+            Self::Flags => FLAG_BYTES,
+        }
+    }
+}
+
+/// Counts the memory and the tables of one store and refuses what is over the limit.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    memory_limit: usize,
+    memory: usize,
+    table_elements: usize,
+    denied: bool,
+    progress: Arc<Progress>,
+}
+
+impl Limiter {
+    pub(crate) fn new(memory_limit: usize, progress: Arc<Progress>) -> Self {
+        Self { memory_limit, memory: 0, table_elements: 0, denied: false, progress }
+    }
+
+    /// Whether the guest's last request for memory or a table was denied. One that traps then trapped because
+    /// of it.
+    pub(crate) fn denied(&self) -> bool {
+        self.denied
+    }
+
+    /// The guest went on after a denial, so that a later trap has another cause.
+    pub(crate) fn clear_denied(&mut self) {
+        self.denied = false;
+    }
+
+    fn grow(&mut self, used: usize, current: usize, desired: usize, limit: usize) -> Option<usize> {
+        let total = desired.checked_sub(current).and_then(|more| used.checked_add(more));
+        let granted = total.filter(|total| *total <= limit);
+        self.denied = granted.is_none();
+        granted
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let granted = self.grow(self.memory, current, desired, self.memory_limit);
+        if let Some(granted) = granted {
+            self.memory = granted;
+            // Memories never shrink, so what they have now is the most they had.
+            self.progress.set_peak_memory(granted);
+        }
+        Ok(granted.is_some())
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.denied = true;
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let granted = self.grow(self.table_elements, current, desired, TABLE_ELEMENTS);
+        self.table_elements = granted.unwrap_or(self.table_elements);
+        Ok(granted.is_some())
+    }
+
+    fn instances(&self) -> usize {
+        INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        TABLES as usize
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn limiter(memory: usize) -> Limiter {
+        Limiter::new(memory, Arc::new(Progress::new(Instant::now(), false)))
+    }
+
+    #[test]
+    fn memories_share_one_limit() {
+        let mut limiter = limiter(1000);
+        limiter.progress.begin();
+        let mut grow = |current, desired| limiter.memory_growing(current, desired, None).unwrap();
+        assert!(grow(0, 600), "the first memory");
+        assert!(grow(0, 400), "the second memory, up to the limit");
+        assert!(!grow(600, 601), "one byte over it");
+        assert!(!grow(0, usize::MAX), "a sum that overflows");
+        assert_eq!((limiter.progress.cost().peak_memory_bytes, limiter.denied()), (1000, true));
+    }
+
+    #[test]
+    fn a_guest_that_went_on_after_a_refusal_is_not_said_to_have_died_of_it() {
+        let mut limiter = limiter(1000);
+        assert!(!limiter.memory_growing(0, 1001, None).unwrap());
+        assert!(limiter.denied());
+        assert!(limiter.memory_growing(0, 10, None).unwrap());
+        assert!(!limiter.denied(), "it wanted less and got it");
+        assert!(!limiter.memory_growing(0, 1001, None).unwrap());
+        limiter.clear_denied();
+        assert!(!limiter.denied());
+    }
+
+    #[test]
+    fn tables_share_one_limit_of_their_own() {
+        let mut limiter = limiter(0);
+        assert!(limiter.table_growing(0, TABLE_ELEMENTS, None).unwrap());
+        assert!(!limiter.table_growing(0, 1, None).unwrap());
+    }
+}
