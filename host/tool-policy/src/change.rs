@@ -104,6 +104,12 @@ fn of_entry(before: &ComponentPolicy, after: &ComponentPolicy, host: &HostLimits
     let covered =
         |rule: &HttpRule, others: &BTreeSet<HttpRule>| others.iter().any(|other| other.covers(rule));
     change.note_set(&before.http, &after.http, covered, describe);
+    if before.approve != after.approve {
+        match (&before.approve, &after.approve) {
+            (Some(_), Some(_)) => change.altered.push("approve".to_owned()),
+            (was, is) => change.note("calls without approval", was.is_none(), is.is_none()),
+        }
+    }
     if before.mcp != after.mcp {
         change.altered.push("the MCP server".to_owned());
     }

@@ -12,8 +12,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::words::ToolHints;
+use serde_json::Value;
+
 use super::audience::Caller;
 use super::entries::{Entry, Identity, Policy, sha256};
+use super::model::approve::ApproveRule;
 use super::model::{CallLimits, ComponentPolicy, KeyValueRule, Scope, SecretRule, Want};
 use super::rules::{Mismatch, Target};
 
@@ -66,6 +70,23 @@ impl Policy {
         let pinned = self.find(component)?;
         let is_other = pinned != now;
         Some(EffectivePolicy { current: now.clone(), pinned: is_other.then(|| pinned.clone()) })
+    }
+
+    /// Why somebody has to approve a call of a tool with these hints, in a run that was pinned to this policy
+    /// now that `current` is in force: the rule of the one that asks, and a digest that is equal for equal
+    /// grants. Each is asked by itself, so what is approved in either is approved.
+    pub fn approval(
+        &self,
+        current: &Self,
+        component: Identity<'_>,
+        call: (&ToolHints, &Value),
+    ) -> Option<(ApproveRule, String)> {
+        let (hints, arguments) = call;
+        let entries = [current, self].map(|policy| policy.find(component));
+        let asking = entries.iter().flatten().filter_map(|entry| entry.approve.as_ref());
+        let rule = asking.into_iter().find(|rule| rule.asks(hints, arguments))?.clone();
+        let digests: Vec<_> = entries.iter().flatten().map(|entry| entry.digest()).collect();
+        Some((rule, sha256(digests.join("\n"))))
     }
 
     /// Whether a caller may use a component at all, in a run that was pinned to this policy now that

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Write as _};
 
+use super::model::approve::ApproveRule;
 use super::model::{
     CallLimits, ComponentPolicy, HttpRule, McpRule, McpTransport, Placement, Scheme, SecretRule,
     SecretSource, default_methods,
@@ -52,6 +53,7 @@ pub fn component(entry: &ComponentPolicy) -> String {
         let scope = format!("scope = {}", Quoted(rule.scope.as_str()));
         line(&mut text, "key-value", inline([scope, format!("bytes = {}", rule.bytes)].into_iter()));
     }
+    approve(&mut text, entry.approve.as_ref());
     entry.http.iter().for_each(|rule| http(&mut text, rule));
     for (name, rule) in &entry.secrets {
         text.push_str("[[component.secret]]\n");
@@ -102,11 +104,36 @@ fn server(entry: &ComponentPolicy, rule: &McpRule) -> String {
     if !limits.is_empty() {
         line(&mut text, "limits", inline(limits.into_iter()));
     }
+    approve(&mut text, entry.approve.as_ref());
     for (name, rule) in &entry.secrets {
         text.push_str("[[mcp.secret]]\n");
         secret(&mut text, name, rule);
     }
     text
+}
+
+/// A word where everything else is as by default.
+fn approve(text: &mut String, rule: Option<&ApproveRule>) {
+    let Some(rule) = rule else { return };
+    let standard = ApproveRule::new(rule.when);
+    if *rule == standard {
+        return line(text, "approve", Quoted(rule.when.as_str()));
+    }
+    let ApproveRule { when, unhinted, pass, deciders, within_s, on_expiry } = rule;
+    let mut pairs = vec![format!("when = {}", Quoted(when.as_str()))];
+    let mut add = |is_other: bool, pair: String| pairs.extend(is_other.then_some(pair));
+    add(*unhinted, "unhinted = true".to_owned());
+    if let Some(pass) = pass {
+        add(true, format!("pass = {}", Quoted(&pass.text)));
+    }
+    for (key, names) in [("users", &deciders.users), ("tiers", &deciders.tiers), ("roles", &deciders.roles)] {
+        add(!names.is_empty(), format!("{key} = {}", List(names)));
+    }
+    add(deciders.count != standard.deciders.count, format!("count = {}", deciders.count));
+    add(!deciders.own, "own = false".to_owned());
+    add(*within_s != standard.within_s, format!("within-s = {within_s}"));
+    add(*on_expiry != standard.on_expiry, format!("on-expiry = {}", Quoted(on_expiry.as_str())));
+    line(text, "approve", inline(pairs.into_iter()));
 }
 
 fn audience(text: &mut String, entry: &ComponentPolicy) {

@@ -46,6 +46,7 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         principal: &shadow.principal,
         grants: &shadow.grants,
         call: &shadow.call,
+        approved: None,
         deadline: Instant::now() + runtime.sandbox.limits().timeout,
         nested: None,
         // Nobody reads of it.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::ToolRequest;
-use agent_core::words::{Principal, ToolReturn};
+use agent_core::ports::{ApprovalTerms, ToolRequest};
+use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
@@ -60,6 +60,26 @@ impl Tool {
         if *side == Side::Old && is_comparable && running.shadows(request) {
             runtime.shadows.offer(ShadowCall::of(running.clone(), &self.policy, request, answer));
         }
+    }
+
+    /// What somebody has to approve before this call is made.
+    pub(crate) fn approval(&self, runtime: &Runtime, call: &ToolCall) -> Option<ApprovalTerms> {
+        let current = runtime.grants.current();
+        let hints = self.definition.spec.hints;
+        let identity = self.component.identity();
+        let (rule, policy) = self.policy.approval(&current, identity, (&hints, &call.arguments))?;
+        Some(ApprovalTerms {
+            shown: ShownCall {
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                component: format!("{}@{}", self.component.name, self.component.digest),
+                policy,
+                hints,
+            },
+            deciders: rule.deciders,
+            within: Duration::from_secs(rule.within_s),
+            on_expiry: rule.on_expiry,
+        })
     }
 
     /// Counts a call whose guest ran when its caller went away, if its component is in a trial.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tool_policy::audience::Caller;
 use tool_policy::{Lookup, Policy};
 
-use agent_core::ports::{ToolRequest, ToolSet, Versions};
-use agent_core::words::{Catalog, Principal, ToolReturn};
+use agent_core::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
@@ -219,6 +219,10 @@ impl ToolSet for Snapshot {
     fn versions(&self) -> Versions {
         let versions = self.components.iter();
         versions.map(|component| (component.name.to_string(), component.digest.clone())).collect()
+    }
+
+    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        self.tools.get(call.name.as_str())?.approval(&self.runtime, call)
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_core::words::{is_component_name, is_tool_name};
 
 use super::reader::{Reader, Section, Table};
-use super::{http, limits, secret};
+use super::{approve, http, limits, secret};
 use crate::audience::Audience;
 use crate::model::{Binding, ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, KeyValueRule, Scope};
 use crate::signature::SignerKey;
 use crate::text::brief;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "digest",
     "signer",
@@ -25,6 +25,7 @@ const KEYS: [&str; 13] = [
     "key-value",
     "http",
     "secret",
+    "approve",
 ];
 
 const KEY_VALUE_KEYS: [&str; 2] = ["scope", "bytes"];
@@ -59,6 +60,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     let rename = read_rename(reader, &section);
     let limits = limits::read(reader, &section);
     let key_value = read_key_value(reader, &section);
+    let approve = approve::read(reader, &section);
     let before = reader.count();
     let http = http::read_all(reader, &section);
     // Whether the hosts of secrets are granted cannot be said when lines are wrong.
@@ -75,6 +77,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
         key_value,
         http,
         secrets,
+        approve,
         mcp: None,
     })
 }

@@ -7,13 +7,13 @@ use url::{Host, Url};
 
 use super::component::{DIGEST, parse_digest, read_names};
 use super::reader::{Reader, Section, Table, Word};
-use super::secret;
+use super::{approve, secret};
 use crate::audience::Audience;
 use crate::model::host::{self, HostPattern};
 use crate::model::path::PathPrefix;
 use crate::model::{Binding, CallLimits, ComponentPolicy, HttpRule, McpRule, McpTransport, Scheme};
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "digest",
     "users",
@@ -28,6 +28,7 @@ const KEYS: [&str; 14] = [
     "allow",
     "limits",
     "secret",
+    "approve",
 ];
 
 const NAME: &str = "1 to 24 of a-z, 0-9, '_' and '-', a letter first";
@@ -63,12 +64,14 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     let reached = read_transport(reader, &section);
     let allow = read_allow(reader, &section);
     let (limits, concurrency) = read_limits(reader, &section);
+    let approve = approve::read(reader, &section);
     // What a secret may say depends on how the server is reached.
     let (transport, rule) = reached?;
     let secrets = secret::read_of_server(reader, &section, rule.as_ref().map(|rule| &rule.host));
     let mut entry = ComponentPolicy::bare(name?, "");
     entry.binding = Binding { digests, signers: BTreeSet::new() };
     (entry.audience, entry.limits, entry.secrets) = (audience, limits, secrets);
+    entry.approve = approve;
     entry.http = rule.into_iter().collect();
     entry.mcp = Some(McpRule { transport, allow, concurrency });
     Some(entry)

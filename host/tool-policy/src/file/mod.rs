@@ -7,6 +7,7 @@
 //!
 //! What does not belong here: reading the file, and the values of secrets.
 
+mod approve;
 mod component;
 mod http;
 mod limits;

@@ -183,6 +183,11 @@ impl<'t, 'i> Section<'t, 'i> {
         self.table.iter().map(move |(key, value)| (word(key), value))
     }
 
+    /// Whether the key's value is a table.
+    pub(super) fn is_table(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|value| value.get_ref().is_table())
+    }
+
     pub(super) fn text(&self, reader: &mut Reader<'_>, key: &str) -> Option<Word<'t>> {
         let value = self.table.get(key)?;
         self.read_text(reader, key, value)

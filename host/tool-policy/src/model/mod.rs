@@ -4,6 +4,7 @@
 //! [`file`](super::file) makes them of text, [`render`](super::render) makes text of them,
 //! [`entries`](super::entries) has all of a file together.
 
+pub mod approve;
 pub mod host;
 pub mod path;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use super::audience::Audience;
 use super::signature::SignerKey;
+use approve::ApproveRule;
 use host::HostPattern;
 use path::PathPrefix;
 
@@ -51,6 +53,8 @@ pub struct ComponentPolicy {
     pub http: BTreeSet<HttpRule>,
     /// Sorted by name.
     pub secrets: BTreeMap<String, SecretRule>,
+    /// Which calls somebody has to approve; absent: none.
+    pub approve: Option<ApproveRule>,
     /// Present if it is no component but an MCP server: one `[[mcp]]` of the file.
     pub mcp: Option<McpRule>,
 }
@@ -245,6 +249,7 @@ impl ComponentPolicy {
             key_value: None,
             http: BTreeSet::new(),
             secrets: BTreeMap::new(),
+            approve: None,
             mcp: None,
         }
     }
