@@ -17,6 +17,7 @@
 //! - [`nearest_word`](mod@nearest_word): which word was meant.
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
+//! - [`held_lease`]: the holder's side of a lease: renewed while work goes on, given back when it ends.
 //! - [`jobs`]: what callers do with jobs, and the worker that works them off.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
 //! - [`shutdown`]: the phases in which a service stops.
@@ -35,6 +36,7 @@ pub mod direct_calls;
 pub mod error_chain;
 pub mod event_stream;
 pub mod health;
+pub mod held_lease;
 pub mod jobs;
 pub mod journal;
 pub mod layers;

@@ -9,12 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
-use uuid::Uuid;
 
 use super::{Answer, Ask, Invoke, InvokeError, JsonAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::ports::ConversationError;
-use crate::ports::conversations::owner_of_attempt;
+use crate::ports::lease::{new_owner, owner_of_attempt};
 use crate::words::Turn;
 
 /// How long appending a turn may take beyond the time that its run could have taken.
@@ -112,7 +111,7 @@ async fn in_time(
 fn owner(ask: &Ask) -> String {
     match ask.job_id {
         Some(_) => owner_of_attempt(&ask.run_id, ask.epoch),
-        None => Uuid::now_v7().simple().to_string(),
+        None => new_owner(),
     }
 }
 

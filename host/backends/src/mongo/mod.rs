@@ -1,7 +1,7 @@
 //! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
 //! Three collections: `run_events`, the journals, `run_records`, and `conversations`; a fourth, `sweeps`, has
-//! the locks under which old ones are removed (`sweep_lock.rs`). What makes an event or a record the only one
+//! the leases under which old ones are removed (`lease.rs`). What makes an event or a record the only one
 //! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
 //! made before the first write, by one replica or by ten, and no replica can write where nothing is unique
 //! yet. The other indexes, of when runs ended and of their jobs, only find: they are made when they are first
@@ -11,10 +11,10 @@ mod conversation_retention;
 mod conversations;
 mod documents;
 mod error;
+mod lease;
 mod probe;
 mod retention;
 mod runs;
-mod sweep_lock;
 mod time_pages;
 mod writer;
 
@@ -27,6 +27,7 @@ use mongodb::{Client, Database};
 
 pub use conversation_retention::MongoConversationRetention;
 pub use conversations::MongoConversations;
+pub use lease::MongoLeases;
 pub use probe::MongoProbe;
 pub use retention::MongoRetention;
 pub use runs::MongoRuns;
@@ -99,6 +100,11 @@ impl MongoStore {
     /// Removes conversations that nobody has gone on with for long.
     pub fn conversation_retention(&self) -> MongoConversationRetention {
         MongoConversationRetention::new(&self.database)
+    }
+
+    /// The leases of what is done again and again.
+    pub fn leases(&self) -> MongoLeases {
+        MongoLeases::new(&self.database)
     }
 
     /// Asks whether the store answers.

@@ -43,6 +43,7 @@ async fn open_retention() -> retained::Bench {
     retained::Bench {
         store: Arc::new(here.store.retention(None)),
         peer: Arc::new(there.store.retention(None)),
+        leases: [Arc::new(here.store.leases()), Arc::new(there.store.leases())],
         things: Box::new(retained::RunThings(Arc::new(here.runs.clone()))),
         _guard: Box::new((here, there, server)),
     }
