@@ -53,6 +53,11 @@ impl Postgres {
         self.address
     }
 
+    /// Its first process, which has started all others, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        self.server.as_ref().map(Server::id)
+    }
+
     /// For `DATABASE_URL`.
     pub fn url(&self) -> String {
         format!("postgres://postgres:hunter2@{}/postgres", self.address)

@@ -77,6 +77,11 @@ impl Redis {
         this
     }
 
+    /// Its process, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        self.server.as_ref().map(Server::id)
+    }
+
     /// For `REDIS_URL`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::jobs::{Jobs, WORKERS, Worker};
+use agent_core::jobs::{Jobs, Worker};
 use agent_core::journal::Flusher;
 use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, RunStore, Toolbox as _};
@@ -63,6 +63,8 @@ pub(super) struct JobProcessing {
     /// Writes for the queue, if it does not do so by itself.
     pub(super) writer: Option<Writer>,
     pub(super) worker: Worker,
+    /// How many jobs it works on at once.
+    pub(super) workers: usize,
     /// What callers wait for.
     pub(super) jobs: Jobs,
     /// The worker's name.
@@ -241,7 +243,7 @@ impl Starting<'_> {
         }
         self.recover(processing.queue, processing.name, &running.others);
         let worker = Arc::new(processing.worker);
-        for _ in 0..WORKERS {
+        for _ in 0..processing.workers {
             let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
             let work = move || {
                 let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
