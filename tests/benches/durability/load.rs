@@ -15,7 +15,7 @@ use crate::site::Site;
 const TURN: Duration = Duration::from_secs(3);
 const WARM_UP: Duration = Duration::from_millis(1500);
 
-/// How long flushes are counted.
+/// How long runs are made while flushes are counted.
 const COUNTED: Duration = Duration::from_secs(2);
 
 /// Runs of all engines have numbers of their own.

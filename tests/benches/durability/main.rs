@@ -47,7 +47,7 @@ fn main() {
     let mut disk = flushes::Disk::default();
     for round in 1..=ROUNDS {
         for (engine, row) in engines.iter().zip(&mut rows) {
-            eprint(&format!("round {round} of {ROUNDS}: {}", row.name));
+            eprint(&format!("round {round} of {ROUNDS}: {}", row.title()));
             row.attempt(|row| {
                 let site = Site::prepare(&runtime, provider.address, engine.stores());
                 disk.measure(site.home());
@@ -56,7 +56,7 @@ fn main() {
         }
     }
     for (engine, row) in engines.iter().zip(&mut rows) {
-        eprint(&format!("flushes and kills: {}", row.name));
+        eprint(&format!("flushes and kills: {}", row.title()));
         row.attempt(|row| {
             let site = Site::prepare(&runtime, provider.address, engine.stores());
             row.flushes = count_flushes(engine.as_ref(), &site);
@@ -67,7 +67,7 @@ fn main() {
     table::print(&mut rows);
 }
 
-/// One turn of an engine.
+/// Gives an engine its turn of one round.
 fn measure(engine: &dyn Engine, site: &Site, row: &mut Row) {
     let deployment = engine.start(site);
     for (under_way, loads) in UNDER_WAY.into_iter().zip(&mut row.loads) {

@@ -66,7 +66,7 @@ pub(crate) fn query(run: usize) -> String {
     format!("run-{run}: use the tool twice")
 }
 
-/// What the run answers.
+/// What the run answers in the end.
 pub(crate) fn expected(run: usize) -> String {
     format!("the answer of run-{run}.")
 }

@@ -23,7 +23,7 @@ pub(crate) struct Stores {
 pub(crate) enum AppendOnly {
     /// Once a second: what is usual where Redis has such a file at all.
     EverySecond,
-    /// Before each answer.
+    /// Before the client has its answer.
     Always,
 }
 
@@ -67,7 +67,7 @@ impl Site {
         self.redis.as_ref().map(Redis::url)
     }
 
-    /// Those of the stores' servers.
+    /// The processes of the stores' servers.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let postgres = self.postgres.as_ref().and_then(Postgres::process);
         let redis = self.redis.as_ref().and_then(Redis::process);

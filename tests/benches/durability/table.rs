@@ -1,5 +1,7 @@
 //! The tables, as Markdown.
 
+use std::time::Duration;
+
 use crate::engines::Engine;
 use crate::flushes::Flushes;
 use crate::kill::Killed;
@@ -27,7 +29,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The larger one.
+    /// The larger of two, one by one.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             server: self.server.max(other.server),
@@ -49,6 +51,10 @@ impl Row {
             memory: Memory::default(),
             kills: Vec::new(),
         }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        format!("{}; {}", self.name, self.strictness)
     }
 
     /// Does what may fail, unless the engine is not there or has failed before.
@@ -81,21 +87,18 @@ impl Row {
         }
         let Memory { server, service, stores } = self.memory;
         let column = |of: fn(&Killed) -> String| self.kills.iter().map(of).collect::<Vec<_>>().join(", ");
-        let seconds = |time: Option<std::time::Duration>| {
-            time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", time.as_secs_f64()))
-        };
-        let join = |pick: fn(&Killed) -> Option<std::time::Duration>| {
-            self.kills.iter().map(|kill| seconds(pick(kill))).collect::<Vec<_>>().join(", ")
-        };
-        let twice = column(|kill| kill.paid_twice.to_string());
+        let (goes_on, answer) = (column(|kill| seconds(kill.goes_on)), column(|kill| seconds(kill.answer)));
+        let twice =
+            column(|kill| kill.goes_on.map_or_else(|| "lost".to_owned(), |_| kill.paid_twice.to_string()));
         println!(
-            "| {} | {} | {server:.0} | {service:.0} | {stores:.0} | {} | {} | {twice} |",
-            self.name,
-            self.strictness,
-            join(|kill| kill.goes_on),
-            join(|kill| kill.answer),
+            "| {} | {} | {server:.0} | {service:.0} | {stores:.0} | {goes_on} | {answer} | {twice} |",
+            self.name, self.strictness,
         );
     }
+}
+
+fn seconds(time: Option<Duration>) -> String {
+    time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", time.as_secs_f64()))
 }
 
 fn one_line(text: &str) -> String {

@@ -226,6 +226,25 @@ async fn a_job_that_waits_is_cancelled_without_ever_being_begun() {
     }
 }
 
+#[tokio::test]
+async fn a_process_works_on_as_many_jobs_at_once_as_it_is_told_to() {
+    for queue in Queue::every().await {
+        let model = Model::openai().await;
+        let gates: Vec<_> = (0..7).map(|_| model.holds(says("done"))).collect();
+        let service = queue.service(&model).env("JOB_WORKERS", "7").start().await;
+        let user = service.user(Token::of("u").premium());
+        for n in 0..7 {
+            user.job_for(&format!("held {n}")).await;
+        }
+        model.was_asked(7).await;
+        let waits = user.job_for("one too many").await;
+        assert_eq!(user.job(&waits).await.json()["status"], "waiting");
+        model.says("done");
+        gates.into_iter().for_each(acceptance::Gate::open);
+        assert_eq!(user.ended_job(&waits).await["status"], "completed");
+    }
+}
+
 /// host/docs/interface/decisions-runs.md#durability.
 #[tokio::test]
 async fn a_service_that_was_killed_goes_on_where_its_journal_ends() {

@@ -53,7 +53,7 @@ impl Postgres {
         self.address
     }
 
-    /// Its first process, which has started all others, while it runs.
+    /// The process that has started all others, while the server runs.
     pub fn process(&self) -> Option<u32> {
         self.server.as_ref().map(Server::id)
     }

@@ -77,7 +77,7 @@ impl Redis {
         this
     }
 
-    /// Its process, while it runs.
+    /// The process of the server, while it runs.
     pub fn process(&self) -> Option<u32> {
         self.server.as_ref().map(Server::id)
     }

@@ -24,7 +24,7 @@ const PYTHON: Environment = Environment {
     modules: &["httpx", "langgraph_api", "temporalio"],
 };
 
-/// Installs what can be.
+/// Installs the engines that this machine can have.
 pub(super) fn install_peers(repository: &Path) {
     let of_node = FOLDERS.map(|folder| peers::install_packages(&repository.join(folder)));
     for installed in of_node.into_iter().chain([PYTHON.find_or_install(repository)]) {

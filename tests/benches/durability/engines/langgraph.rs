@@ -28,7 +28,7 @@ impl Engine for LangGraph {
     }
 
     fn start(&self, site: &Site) -> Deployment {
-        // It writes into the folder of its configuration.
+        // The server writes into the folder of its configuration.
         for file in ["langgraph.json", "langgraph_agent.py", "agent.py"] {
             std::fs::copy(scripts().join(file), site.home().join(file)).unwrap();
         }

@@ -51,9 +51,9 @@ pub(crate) trait Engine: Sync {
     fn read(&self, run: usize, submitted: &Value, request: &mut Vec<u8>);
 }
 
-/// An engine that runs.
+/// An engine that has been started and takes runs.
 pub(crate) struct Deployment {
-    /// Where runs are submitted.
+    /// Where runs are submitted and answers read.
     pub(crate) address: SocketAddr,
     /// What journals, where that is a process of its own.
     server: Option<Running>,
@@ -90,7 +90,7 @@ impl Drop for Deployment {
     }
 }
 
-/// Those whose name has `BENCH_ENGINE` in it; all, if that is not set.
+/// The engines whose name has `BENCH_ENGINE` in it; all, if that is not set.
 pub(crate) fn wanted() -> Vec<Box<dyn Engine>> {
     #[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
     let wanted = std::env::var("BENCH_ENGINE").unwrap_or_default();
@@ -109,7 +109,7 @@ fn all() -> Vec<Box<dyn Engine>> {
     engines.extend(redis.map(|redis| Box::new(ours::Ours::on_redis(redis)) as _));
     engines.push(Box::new(restate::Restate));
     engines.push(Box::new(dbos::Dbos));
-    engines.push(Box::new(temporal::Temporal));
+    engines.extend([false, true].map(|has_log| Box::new(temporal::Temporal { has_log }) as _));
     engines.push(Box::new(inngest::Inngest));
     engines.push(Box::new(langgraph::LangGraph));
     engines.extend(redis.map(|redis| Box::new(bullmq::BullMq(redis)) as _));

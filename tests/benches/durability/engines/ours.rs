@@ -16,7 +16,7 @@ pub(crate) struct Ours {
     stores: Stores,
     /// Instead of the five that ship.
     workers: Option<usize>,
-    /// Of each user.
+    /// What identifies each of the users.
     headers: Vec<String>,
 }
 

@@ -10,7 +10,10 @@ use crate::site::{Site, Stores};
 
 const WORKFLOWS: &str = "/api/v1/namespaces/default/workflows";
 
-pub(crate) struct Temporal;
+pub(crate) struct Temporal {
+    /// With SQLite's log in place of its journal, which is as strict and flushes less often.
+    pub(crate) has_log: bool,
+}
 
 impl Engine for Temporal {
     fn name(&self) -> String {
@@ -18,7 +21,8 @@ impl Engine for Temporal {
     }
 
     fn strictness(&self) -> String {
-        AS_IT_SHIPS.to_owned()
+        let with_log = "every commit: `journal_mode=WAL`, `synchronous=FULL`";
+        if self.has_log { with_log } else { AS_IT_SHIPS }.to_owned()
     }
 
     fn absent(&self) -> Option<String> {
@@ -37,6 +41,9 @@ impl Engine for Temporal {
             .args(["--port", &site.ports[1].to_string(), "--http-port", &site.ports[2].to_string()])
             .args(["--metrics-port", &site.ports[3].to_string(), "--db-filename"])
             .arg(site.home().join("temporal.db"));
+        if self.has_log {
+            command.args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"]);
+        }
         let server = server(&mut command, &[grpc, http]);
         let mut command = Command::new(python("python3"));
         told(command.arg(scripts().join("temporal.py")), site).env("TEMPORAL_ADDRESS", grpc.to_string());
