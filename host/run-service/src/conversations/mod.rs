@@ -22,9 +22,7 @@ mod turns;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn,
-};
+use agent_core::ports::{ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn};
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
 
 pub use held::Held;
