@@ -18,7 +18,7 @@ const APPENDED_AT: &str = "updated_at";
 
 /// The conversations of a document store.
 #[derive(Debug)]
-pub struct MongoConversationRetention {
+pub(super) struct MongoConversationRetention {
     leased: LeasedDocuments,
 }
 

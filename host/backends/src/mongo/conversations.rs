@@ -32,7 +32,7 @@ const FREE: DateTime = DateTime::from_millis(0);
 
 /// Keeps conversations in MongoDB.
 #[derive(Debug, Clone)]
-pub struct MongoConversations {
+pub(super) struct MongoConversations {
     leased: LeasedDocuments,
     documents: Collection<ConversationDocument>,
     indexes: Arc<OnceCell<()>>,

@@ -68,7 +68,7 @@ impl LeasedDocuments {
 
 /// Leases by name in MongoDB: a document each, which says as well when it is due.
 #[derive(Debug)]
-pub struct MongoLeases(LeasedDocuments);
+pub(super) struct MongoLeases(LeasedDocuments);
 
 impl MongoLeases {
     pub(super) fn new(database: &Database) -> Self {

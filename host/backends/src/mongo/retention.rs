@@ -26,7 +26,7 @@ const RUNS_AT_ONCE: usize = 20;
 const LOOKED_THROUGH: i64 = 10_000;
 
 /// The runs of a document store.
-pub struct MongoRetention {
+pub(super) struct MongoRetention {
     database: Database,
     records: Collection<Document>,
     events: Collection<Document>,
