@@ -75,7 +75,7 @@ impl Bench {
     }
 }
 
-/// Its sweeps.
+/// The sweeps of the store are claimed under the name of what is kept there.
 #[async_trait]
 impl Leased for Bench {
     type Claim = String;

@@ -11,7 +11,6 @@ use tokio::time::sleep;
 
 use super::{Bench, Leased, add, assert_nothing_to_claim, claim_next, completed, failed, is_peer, status};
 
-/// The queue's only job.
 #[async_trait]
 impl Leased for Bench {
     type Claim = Claim;
@@ -39,7 +38,8 @@ impl Leased for Bench {
         static RESULTS: AtomicU32 = AtomicU32::new(0);
         let result = completed(&RESULTS.fetch_add(1, Ordering::Relaxed).to_string());
         let is_held = self.queue.settle(claim, &result).await.is_ok();
-        for end in [result, failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
+        let later = AttemptEnd::HandedBack { delay: self.lease };
+        for end in [result, failed("no", false), AttemptEnd::Cancelled, later] {
             let lost = QueueError::LeaseLost { job_id: claim.job_id.clone() };
             if !is_held {
                 assert_eq!(self.queue.settle(claim, &end).await, Err(lost), "{end:?}");
