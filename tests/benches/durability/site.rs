@@ -69,8 +69,8 @@ impl Site {
 
     /// The processes of the stores' servers.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        let postgres = self.postgres.as_ref().and_then(Postgres::process);
-        let redis = self.redis.as_ref().and_then(Redis::process);
+        let postgres = self.postgres.as_ref().and_then(|server| server.process());
+        let redis = self.redis.as_ref().and_then(|server| server.process());
         postgres.into_iter().chain(redis).flat_map(tree).collect()
     }
 }

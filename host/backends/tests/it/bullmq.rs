@@ -180,7 +180,7 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
     let first = claim_next(&queue).await;
     producer.pause().await.unwrap();
     let id = queue.add(&data("q")).await.unwrap();
-    let with_an_end = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    let with_an_end = queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!((with_an_end, queue.claim("worker", Duration::ZERO).await.unwrap()), (None, None));
     assert_eq!(status(&queue, &id).await, JobStatus::Waiting);
     assert_eq!(queue.depth().await.unwrap().waiting, 1);
