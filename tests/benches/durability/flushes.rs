@@ -46,14 +46,15 @@ impl Disk {
         }
     }
 
-    pub(crate) fn print(&mut self) {
-        println!("fdatasync of a page on the stores' file system, before every turn:");
-        for (how, times) in [("appended", &mut self.appended), ("overwritten", &mut self.overwritten)] {
+    /// Says how long both took, in words.
+    pub(crate) fn describe(&mut self) -> String {
+        let [appended, overwritten] = [&mut self.appended, &mut self.overwritten].map(|times| {
             times.sort_unstable();
             let last = times.len().saturating_sub(1);
             let micros = |percent: usize| times.get(last * percent / 100).map_or(0, Duration::as_micros);
-            println!("  {how}: p50 {} µs, p99 {} µs", micros(50), micros(99));
-        }
+            format!("p50 {} µs, p99 {} µs", micros(50), micros(99))
+        });
+        format!("appended: {appended}; overwritten: {overwritten}")
     }
 }
 

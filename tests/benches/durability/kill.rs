@@ -1,5 +1,6 @@
-//! `kill -9` of every process of an engine in the middle of a run, of which two model calls and two tool calls
-//! are done and the last model call is under way. The engine is started again at once, on the same stores.
+//! `kill -9` of every process of an engine in the middle of a run, of which two model calls and two tool
+//! calls are done and the last model call is under way. The engine is started again at once, on the same
+//! stores.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;

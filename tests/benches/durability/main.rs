@@ -63,7 +63,7 @@ fn main() {
             row.kills = kill::measure(engine.as_ref(), &site, &provider);
         });
     }
-    disk.print();
+    println!("fdatasync of a page on the stores' file system, before every turn: {}", disk.describe());
     table::print(&mut rows);
 }
 

@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Where nobody may listen, or nobody answer within that time.
-    #[allow(dead_code, reason = "only some benches kill what they ask")]
+    #[allow(dead_code, reason = "only servers that are killed may be gone")]
     pub(crate) fn try_open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(patience))?;
