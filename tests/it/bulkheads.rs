@@ -1,6 +1,7 @@
 //! The circuit breaker and the places for agents, which all variants share.
 
 use acceptance::{Model, Play, Service, Task, Token, says};
+use reqwest::Method;
 
 const INTERNAL_ERROR: &str = r#"{"error":"Internal server error"}"#;
 
@@ -49,6 +50,10 @@ async fn both_variants_share_their_agents() {
     let metrics = service.metrics().await;
     assert_eq!(metrics.value("agent_admission_in_use", &[]), Some(1.0));
     assert_eq!(metrics.value("agent_runs_total", &[("reason", "busy")]), Some(2.0));
+    // Who asked for events has them only of a run that began.
+    let streamed = service.request(Method::POST, "/agent/invoke").header("accept", "text/event-stream");
+    let streamed = service.send(streamed.body(r#"{"input":"turned away"}"#)).await;
+    assert_eq!((streamed.status, streamed.body.as_str()), (500, INTERNAL_ERROR));
     gate.open();
     assert_eq!(held.ended().await, 200);
 }

@@ -60,8 +60,10 @@ async fn dev() -> Service {
 }
 
 #[tokio::test]
-async fn the_dev_command_prints_a_curl_line_that_works() {
+async fn the_dev_command_prints_where_its_tools_are_from_and_a_curl_line_that_works() {
     let service = dev().await;
+    let folder = service.tools_folder();
+    service.log().line_with(&["Tools are served from", folder.to_str().unwrap()]).await;
     let last = service.log().line_with(&["-d", "input"]).await;
     assert!(service.address().ip().is_loopback(), "nobody else is invited");
     let text = service.log().stdout();

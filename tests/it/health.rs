@@ -1,9 +1,11 @@
 //! The probes of a real service. Which report says what is tested in `host/http-edge`, how long a check is
-//! kept in `host/agent-core/src/health`.
+//! kept in `host/run-service/src/health`.
 
-use acceptance::{Answer, Model, Play, Postgres, Service, eventually, says};
+use acceptance::{Answer, Model, Play, Postgres, Redis, Service, eventually, says};
+use futures::future::join_all;
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn a_service_whose_model_answers_is_live_and_ready() {
@@ -64,6 +66,16 @@ async fn a_check_is_not_tried_again_within_one_report() {
 }
 
 #[tokio::test]
+async fn a_model_that_does_not_answer_its_check_in_time_is_a_503() {
+    let model = Model::openai().await;
+    model.checks_play(Play::Hang);
+    let service = Service::variant_a().model(&model).env("LLM_TIMEOUT_MS", "300").start().await;
+    let answer = service.ready().await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("the model provider did not answer in time"), "{answer}");
+}
+
+#[tokio::test]
 async fn the_second_provider_makes_up_for_the_first_ones_check() {
     let (first, second) = (Model::openai().await, Model::anthropic().await);
     first.checks_play(Play::Whole { status: 500, headers: vec![], body: String::new() });
@@ -107,7 +119,9 @@ async fn a_postgresql_database_is_missed_when_it_stops_and_found_when_it_is_back
     let mut postgres = Postgres::start().await;
     let model = Model::openai().await;
     model.always(|_| says("hello"));
-    let service = Service::variant_a().model(&model).env("DATABASE_URL", postgres.url()).start().await;
+    // At this level drivers log too.
+    let service =
+        Service::variant_a().model(&model).postgres(&postgres).env("LOG_LEVEL", "debug").start().await;
     // Which versions serve is agreed on once the database has its tables: until then tools may be prepared
     // again.
     let settled = eventually("the tools to be agreed on", async || {
@@ -131,4 +145,21 @@ async fn a_postgresql_database_is_missed_when_it_stops_and_found_when_it_is_back
     postgres.resume().await;
     report(&service, 200).await;
     service.stop().await;
+}
+
+#[tokio::test]
+async fn however_many_ask_a_store_is_asked_once_a_second() {
+    const PROBERS: usize = 100;
+    let (model, redis) = (Model::openai().await, Redis::start().await);
+    let service = Service::variant_b().model(&model).redis(&redis).start().await;
+    let mut monitor = redis.monitor().await;
+    let began = Instant::now();
+    let probers = (0..PROBERS).map(|_| {
+        let caller = service.caller();
+        async move { caller.readiness().await.status }
+    });
+    assert_eq!(join_all(probers).await, [200; PROBERS]);
+    let seconds = began.elapsed().as_secs() as usize;
+    let pings = monitor.commands().await.of_clients.iter().filter(|command| *command == "PING").count();
+    assert!(pings > 0 && pings <= seconds + 2, "{pings} pings in {seconds} s");
 }

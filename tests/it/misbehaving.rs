@@ -92,6 +92,29 @@ async fn check_health(service: &Service, n: u64) {
 }
 
 #[tokio::test]
+async fn ten_tools_that_loop_at_once_keep_nobody_from_being_served() {
+    let model = Model::openai().await;
+    let service = start(&model).await;
+    let mut hogs: Vec<_> = (0..10)
+        .map(|_| {
+            let caller = service.caller();
+            Task::begin(async move { caller.result_of(&order("loop_forever", &json!({}))).await })
+        })
+        .collect();
+    model.was_asked(10).await;
+    let mut answered = 0;
+    while !hogs.iter_mut().all(Task::has_ended) {
+        assert_eq!(service.live().await.status, 200);
+        check_health(&service, answered).await;
+        answered += 1;
+    }
+    assert!(answered > 0);
+    for hog in hogs {
+        assert_eq!(hog.ended().await["toolCalls"][0]["outcome"], "timed_out");
+    }
+}
+
+#[tokio::test]
 async fn a_component_that_hangs_is_busy_for_its_own_callers_only() {
     let model = Model::openai().await;
     model.obeys();

@@ -1,7 +1,7 @@
 //! The model provider at its worst, as callers, logs and metrics of a service see it. What is asked again,
 //! refused or given up is tested in `host/model-client`.
 
-use acceptance::{Answer, Model, Play, ReservedPort, Service, says};
+use acceptance::{Answer, Component, Model, Play, ReservedPort, Service, Token, order, says};
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::json;
 
@@ -100,6 +100,14 @@ async fn the_second_provider_takes_over_when_the_first_ones_retries_are_used_up(
     let metrics = service.metrics().await;
     assert_eq!(metrics.value("agent_model_circuit_state", &[("model", &first.name())]), Some(0.0));
     assert_eq!(metrics.value("agent_model_retries_total", &[("model", &first.name())]), Some(3.0));
+    // Each attempt is a call.
+    let calls = |outcome| {
+        metrics.value("agent_model_calls_total", &[("model", "openai/test-model"), ("outcome", outcome)])
+    };
+    assert_eq!((calls("ok"), calls("unavailable"), calls("timeout")), (Some(1.0), Some(4.0), Some(0.0)));
+    let tokens =
+        |kind| metrics.value("agent_model_tokens_total", &[("model", "openai/test-model"), ("kind", kind)]);
+    assert_eq!((tokens("input"), tokens("output")), (Some(100.0), Some(10.0)));
     service
         .log()
         .entry("a warning that the second one is asked", |entry| {
@@ -109,14 +117,42 @@ async fn the_second_provider_takes_over_when_the_first_ones_retries_are_used_up(
 }
 
 #[tokio::test]
-async fn an_agent_that_takes_longer_than_it_may_is_a_500() {
+async fn an_agent_whose_model_or_tool_takes_longer_than_it_may_is_a_500() {
     let model = Model::openai().await;
     model.asks_for("calculate", json!({ "expression": "1 + 1" })).hangs();
-    let service = Service::variant_a().model(&model).env("AGENT_TIMEOUT_MS", "500").start().await;
+    model.obeys();
+    let service = Service::variant_a()
+        .model(&model)
+        .tool(Component::misbehaving("misbehaving"))
+        .env("AGENT_TIMEOUT_MS", "500")
+        .env("TOOL_TIMEOUT_MS", "60000")
+        .start()
+        .await;
     assert_is_internal_error(&service.invoke("hi").await);
     assert_eq!(model.calls().len(), 2);
     let metrics = service.metrics().await;
     assert_eq!(metrics.value("agent_active_requests", &[]), Some(0.0));
+
+    assert_is_internal_error(&service.invoke(&order("loop_forever", &json!({}))).await);
+    assert_eq!(service.result_of(&order("echo", &json!({ "value": 1 }))).await["output"], r#"{"value":1}"#);
+}
+
+/// The wait is the provider's; the windows are the caller's and have room.
+#[tokio::test]
+async fn a_providers_429_does_not_look_like_the_callers_and_is_told_to_the_operator() {
+    let model = Model::openai().await;
+    model.answers(429, &[("retry-after", "3600"), ("x-ratelimit-remaining", "0")], "");
+    let service = Service::variant_b().model(&model).start().await;
+    let answer = service.user(Token::of("u")).agent("hi").await;
+    assert_eq!((answer.status, answer.header("retry-after")), (429, "3600"), "{answer}");
+    assert_eq!((answer.header("ratelimit-remaining"), answer.header("x-ratelimit-remaining")), ("99", "9"));
+    let line = service.log().entry("the failure", |entry| entry["status"] == 429).await;
+    let said = line["error"].to_string();
+    assert!(said.contains("the model provider openai/test-model limits our rate"), "{line}");
+    let metrics = service.metrics().await;
+    let limited = [("model", "openai/test-model"), ("outcome", "rate_limited")];
+    assert_eq!(metrics.value("agent_model_calls_total", &limited), Some(1.0));
+    assert_eq!(metrics.value("agent_rate_limited_total", &[("window", "user")]), Some(0.0));
 }
 
 #[tokio::test]

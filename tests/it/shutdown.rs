@@ -1,7 +1,7 @@
 //! How the service stops: nothing that was begun is lost, and nothing new is begun.
 
 use acceptance::{
-    Caller, Component, Model, ReservedPort, Service, Signal, Socket, Task, asks_for, eventually, says,
+    Caller, Component, Model, ReservedPort, Service, Signal, Socket, Task, asks_for, eventually, order, says,
 };
 use serde_json::json;
 
@@ -101,6 +101,25 @@ async fn a_second_signal_ends_it_at_once_with_exit_code_1() {
     check_second_signal(Signal::TERM, Signal::TERM).await;
     check_second_signal(Signal::INT, Signal::INT).await;
     check_second_signal(Signal::TERM, Signal::INT).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_loops_holds_the_stop_up_no_longer_than_its_time_limit() {
+    let model = Model::openai().await;
+    model.obeys();
+    let mut service = Service::variant_a()
+        .model(&model)
+        .tools([Component::misbehaving("misbehaving")])
+        .env("TOOL_TIMEOUT_MS", "1000")
+        .start()
+        .await;
+    let caller = service.caller();
+    let call = order("loop_forever", &json!({}));
+    let run = Task::begin(async move { caller.result_of(&call).await });
+    model.was_asked(1).await;
+    service.signal(Signal::TERM);
+    assert_eq!(run.ended().await["toolCalls"][0]["outcome"], "timed_out");
+    assert_eq!(service.ended().await.code, Some(0));
 }
 
 #[tokio::test]

@@ -120,16 +120,31 @@ async fn variant_b_needs_more_and_all_of_it_is_said() {
 }
 
 #[tokio::test]
-async fn port_0_takes_any_free_port_and_the_log_says_which() {
-    let (one, two) = tokio::join!(complete().start(), complete().start());
+async fn production_refuses_the_demo_model_as_first_and_as_second_and_in_dev() {
+    let first = complete().env("LLM_MODEL", "demo/rules");
+    assert_snapshot!(refusal(first).await, @r#"
+    agent-host: 1 problem with the environment variables:
+      LLM_MODEL: found "demo/rules"; allowed: anthropic/<model> or openai/<model>: the demo model is no language model
+    "#);
+    let second = complete().env("ALT_LLM_MODEL", "demo/rules").env("ALT_LLM_API_KEY", "sk-1");
+    let message = refusal(second).await;
+    assert!(message.contains("ALT_LLM_MODEL") && !message.contains(" LLM_MODEL"), "{message}");
+    let message = refusal(Service::command(&["dev"]).env("NODE_ENV", "production").env("PORT", "0")).await;
+    assert!(message.contains("LLM_MODEL"), "{message}");
+}
+
+#[tokio::test]
+async fn the_log_says_which_free_port_was_taken_and_which_model_a_name_without_its_provider_is() {
+    let named = |name: &'static str| complete().env("LLM_MODEL", name).start();
+    let (one, two) = tokio::join!(named("gpt-4o-mini"), named("claude-sonnet-4"));
     assert_ne!(one.address().port(), two.address().port());
-    for service in [one, two] {
+    for (service, model) in [(one, "openai/gpt-4o-mini"), (two, "anthropic/claude-sonnet-4")] {
         assert_eq!(service.live().await.status, 200);
         let address = service.address().to_string();
         let line = service.log().entry("its address", |entry| entry["address"] == address.as_str()).await;
         assert_eq!(
-            (&line["environment"], &line["version"]),
-            (&json!("production"), &json!(env!("CARGO_PKG_VERSION")))
+            (&line["environment"], &line["version"], &line["model"]),
+            (&json!("production"), &json!(env!("CARGO_PKG_VERSION")), &json!(model))
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use acceptance::{Component, Ended, Model, Service};
@@ -192,4 +192,21 @@ async fn a_second_start_compiles_nothing() {
     let digest = Component::shipped("calculator").digest().replace(':', "-");
     assert!(first.len() == 1 && first.keys().all(|file| file.starts_with(&digest)), "{first:?}");
     assert_eq!(list().await, first);
+}
+
+#[tokio::test]
+async fn a_compile_cache_that_cannot_be_used_is_said_and_done_without() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, open) = (home.path().join("file"), home.path().join("open"));
+    fs::write(&file, "").unwrap();
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    // Below a file not even root can make a folder.
+    for (cache, said) in [(file.join("below"), "TOOLS_CACHE_DIR"), (open.clone(), "others can write it")] {
+        let builder = Service::command(&["tools"]).tools(["calculator"]).env("TOOLS_CACHE_DIR", cache);
+        let ended = builder.run().await;
+        assert!(ended.code == Some(0) && ended.stdout.starts_with("calculate\n"), "{ended:?}");
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    assert_eq!(files(&open).len(), 0);
 }

@@ -95,16 +95,25 @@ async fn a_request_with_a_tool_call_is_one_tree() {
 }
 
 #[tokio::test]
-async fn a_tool_can_pass_its_trace_on() {
+async fn a_tool_learns_its_request_its_trace_and_how_long_it_may_take() {
     let (model, collector) = (Model::openai().await, Collector::start().await);
     model.asks_for("look_around", json!({})).says("done");
-    let service = traced(&model, &collector).tool(Component::misbehaving("misbehaving")).start().await;
-    service.result_of("look around").await;
+    let service = traced(&model, &collector)
+        .tool(Component::misbehaving("misbehaving"))
+        .env("TOOL_TIMEOUT_MS", "1000")
+        .start()
+        .await;
+    let request = service.request(Method::POST, "/agent/invoke").header("x-request-id", "req-7");
+    assert_eq!(service.send(request.body(r#"{"input":"look around"}"#)).await.status, 200);
     let span = collector.span("execute_tool look_around").await;
     let around: Value = serde_json::from_str(model.calls()[1].tool_results()[0]).unwrap();
     assert_eq!(around["traceparent"], format!("00-{}-{}-01", span.trace_id, span.span_id));
     assert!(around["run_id"].as_str().unwrap().starts_with("run_"), "{around}");
     assert!(around["call_id"].as_str().unwrap().len() > 8, "{around}");
+    assert_eq!((&around["request_id"], &around["cancelled"]), (&json!("req-7"), &json!(false)));
+    assert!((1..=1000).contains(&around["remaining_ms"].as_u64().unwrap()), "{around}");
+    let line = service.log().entry("the tool's own line", |entry| entry["message"] == "looked around").await;
+    assert_eq!(line["request_id"], "req-7", "{line}");
 }
 
 /// A tool's progress reaches who watches the run and its span; how long the first words took is in the
@@ -214,6 +223,22 @@ async fn a_callers_trace_is_continued_and_its_flag_decides_nothing() {
     service.stop().await;
     let trees = collector.spans().iter().filter(|span| span.name == "POST /agent/invoke").count();
     assert_eq!(trees, 1, "the flag of a caller forces nothing");
+}
+
+#[tokio::test]
+async fn a_share_of_the_traces_is_decided_by_their_ids() {
+    let (model, collector) = (Model::openai().await, Collector::start().await);
+    let service = traced(&model, &collector)
+        .env("OTEL_TRACES_SAMPLER", "traceidratio")
+        .env("OTEL_TRACES_SAMPLER_ARG", "0.5")
+        .start()
+        .await;
+    for _ in 0..200 {
+        service.get("/nowhere").await;
+    }
+    service.stop().await;
+    let recorded = collector.spans().len();
+    assert!((50..=150).contains(&recorded), "{recorded} of 200");
 }
 
 #[tokio::test]

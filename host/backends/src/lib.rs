@@ -12,6 +12,8 @@
 //! | `ToolVersions` | SQLite: [`sql::SqlToolVersions`] | PostgreSQL: [`sql::SqlToolVersions`] |
 //! | `HttpRecordings` | SQLite: [`sql::SqlHttpRecordings`] | PostgreSQL: [`sql::SqlHttpRecordings`] |
 //! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoStore`]; Redis: [`bullmq::BullRetention`] |
+//! | `Leases` | SQLite: [`sql::SqlLeases`] | PostgreSQL: [`sql::SqlLeases`]; MongoDB: [`mongo::MongoStore`]; Redis: [`bullmq::BullRetention`] |
+//! | `WebhookOutbox` | SQLite: [`sql::SqlWebhooks`] | PostgreSQL: [`sql::SqlWebhooks`] |
 //! | `Probe` "database" | SQLite: [`sql::SqlProbe`] | PostgreSQL: [`sql::SqlProbe`] |
 //! | `Probe` "redis" | – | [`redis::RedisProbe`] |
 //!

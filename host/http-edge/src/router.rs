@@ -65,9 +65,7 @@ pub fn router(edge: Edge) -> Router {
             described.extend(of_page);
         }
     }
-    for (_, of_merged) in &mut merged {
-        described.append(of_merged);
-    }
+    merged.iter_mut().for_each(|(_, of_merged)| described.append(of_merged));
     for (prefix, (_, of_api)) in &mut nested {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }

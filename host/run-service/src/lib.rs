@@ -15,6 +15,7 @@
 //! - [`webhooks`]: clients told of their jobs' ends.
 //! - [`retention`]: removes what has ended and is older than it is to be kept.
 //! - [`rates`]: rate windows that go on counting when their store fails.
+//! - [`held_lease`]: the holder's side of a lease: renewed while work goes on, given back when it ends.
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
@@ -27,6 +28,7 @@
 pub mod conversations;
 pub mod direct_calls;
 pub mod health;
+pub mod held_lease;
 pub mod jobs;
 pub mod journal;
 pub mod latest_progress;

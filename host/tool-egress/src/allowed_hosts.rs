@@ -89,7 +89,7 @@ pub struct SecretValue(agent_core::secret::Secret);
 
 /// A value that cannot be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SecretError {
+pub enum SecretError {
     #[error(
         "the value has {0} bytes, fewer than {min}: so short a text cannot be told from others in what a tool \
          answers. Use a longer credential",

@@ -29,7 +29,7 @@ pub(crate) struct CallBudget {
 }
 
 impl CallBudget {
-    pub fn new(limits: RequestLimits, deadline: Instant) -> Self {
+    pub(crate) fn new(limits: RequestLimits, deadline: Instant) -> Self {
         let most = usize::try_from(limits.concurrent_requests).unwrap_or(usize::MAX);
         Self {
             limits,
@@ -41,7 +41,7 @@ impl CallBudget {
         }
     }
 
-    pub fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 
@@ -65,7 +65,7 @@ impl CallBudget {
     }
 
     /// Counts bytes. Those beyond the limit are not counted, and must not be sent or handed on.
-    pub fn spend(&self, bytes: usize) -> Result<(), EgressError> {
+    pub(crate) fn spend(&self, bytes: usize) -> Result<(), EgressError> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         match self
             .bytes_left
@@ -77,7 +77,7 @@ impl CallBudget {
     }
 
     /// Refuses early what announces itself as larger than what is left.
-    pub fn expect(&self, bytes: u64) -> Result<(), EgressError> {
+    pub(crate) fn expect(&self, bytes: u64) -> Result<(), EgressError> {
         if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
     }
 

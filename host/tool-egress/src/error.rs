@@ -121,7 +121,7 @@ pub enum Place {
 
 /// What is wrong with a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidUri {
+pub enum InvalidUri {
     #[error("its URL has no scheme or no host; write the whole URL")]
     NotAbsolute,
     #[error("its URL has a scheme other than https and http")]

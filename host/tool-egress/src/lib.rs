@@ -14,8 +14,8 @@
 //! - Its I/O is done on the runtime given to [`Egress::new`] (`exchange`).
 //! - Its errors say what happened and what to do, and hold no secret (`error`).
 //!
-//! What answers may be something else than the network (`answers`, `exchange/answered.rs`), and what passes may
-//! be recorded (`answers/recording.rs`).
+//! What answers may be something else than the network (`answers`, `exchange/answered.rs`), and what passes
+//! may be recorded (`answers/recording.rs`).
 //!
 //! In reading order: `allowed_hosts`, `client`, `request`, `exchange`, then what they use.
 

@@ -20,13 +20,13 @@ const MAX_NAME_BYTES: usize = 253;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     pub origin: Origin,
     pub path_and_query: PathAndQuery,
 }
 
 impl Target {
-    pub fn parse(uri: &Uri) -> Result<Self, InvalidUri> {
+    pub(crate) fn parse(uri: &Uri) -> Result<Self, InvalidUri> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(InvalidUri::NotAbsolute);
         };

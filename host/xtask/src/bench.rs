@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: prints the project's numbers, all from one run on one machine.
 
+mod durability;
 mod greeters;
 
 use std::fs;
@@ -11,14 +12,16 @@ use crate::guests;
 use crate::run::{cargo, run};
 
 /// `profile` is the last one: where there is no perf it fails.
-const BENCHES: [&str; 7] = ["call", "author", "http", "streams", "variant_b", "lone", "profile"];
+const BENCHES: [&str; 8] =
+    ["call", "author", "http", "streams", "variant_b", "durability", "lone", "profile"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `agent-tool dev`),
     /// `http` (the whole service), `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b`
-    /// (the whole service beside the Node deployment), `lone` (where the time of a request goes that is
-    /// alone) or `profile` (what the processor time is spent on, with perf).
+    /// (the whole service beside the Node deployment), `durability` (a run of five steps that survives,
+    /// beside other engines), `lone` (where the time of a request goes that is alone) or `profile` (what the
+    /// processor time is spent on, with perf).
     only: Option<String>,
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in
     /// the same run: in turns with it, in `profile` one after the other. Not in `call`, which measures the
@@ -41,6 +44,9 @@ pub(crate) fn print_numbers(repository: &Path, arguments: &Arguments) -> anyhow:
     let wants = |bench: &str| arguments.only.as_deref().is_none_or(|only| only == bench);
     if wants("call") {
         greeters::build(repository)?;
+    }
+    if wants("durability") {
+        durability::install_peers(repository);
     }
     let native = ["build", "--release", "--package", "calculator", "--example", "native"];
     run(&mut cargo(&repository.join("guest-tools"), native))?;

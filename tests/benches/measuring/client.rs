@@ -1,6 +1,6 @@
 //! A load generator that does no more than it must: bytes out, one response in, the time between.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
 }
 
-/// A response with a `Content-Length`.
+/// A response. A body in chunks is as it was sent, with their lengths.
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
@@ -102,37 +102,63 @@ fn drive(
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
+        Self::of(stream)
+    }
+
+    /// Where nobody may listen, or nobody answer within that time.
+    #[allow(dead_code, reason = "only servers that are killed may be gone")]
+    pub(crate) fn try_open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(patience))?;
+        Ok(Self::of(stream))
+    }
+
+    fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         Self { stream, buffer: vec![0; 64 << 10] }
     }
 
     /// Sends a request and reads its response.
     pub(crate) fn ask(&mut self, request: &[u8]) -> Response<'_> {
-        self.stream.write_all(request).unwrap();
+        self.try_ask(request).expect("the connection is kept")
+    }
+
+    /// As [`Self::ask`], of somebody who may be gone.
+    pub(crate) fn try_ask(&mut self, request: &[u8]) -> io::Result<Response<'_>> {
+        self.stream.write_all(request)?;
         let mut have = 0;
         loop {
-            let read = self.stream.read(&mut self.buffer[have..]).unwrap();
-            assert!(read > 0, "the connection was closed");
+            let read = self.stream.read(&mut self.buffer[have..])?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             have += read;
             let Some(head) = self.buffer[..have].windows(4).position(|window| window == b"\r\n\r\n") else {
                 continue;
             };
             let (status, length) = read_head(&self.buffer[..head]);
             let body = head + 4;
-            if have >= body + length {
-                return Response { status, body: &self.buffer[body..body + length] };
+            let end = match length {
+                Some(length) => body + length,
+                None if self.buffer[body..have].ends_with(b"0\r\n\r\n") => have,
+                None => continue,
+            };
+            if have >= end {
+                return Ok(Response { status, body: &self.buffer[body..end] });
             }
         }
     }
 }
 
-/// The status, and the length of the body.
-fn read_head(head: &[u8]) -> (u16, usize) {
+/// The status, and the length of the body, unless that is in chunks.
+fn read_head(head: &[u8]) -> (u16, Option<usize>) {
     let text = std::str::from_utf8(head).unwrap();
     let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let length = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
-    });
-    (status.expect("a status"), length.expect("a length"))
+    let header = |wanted: &str| {
+        let mut headers = text.lines().filter_map(|line| line.split_once(':'));
+        headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+    };
+    let length = header("content-length").map(|value| value.parse().unwrap());
+    assert!(length.is_some() || header("transfer-encoding") == Some("chunked"), "a length: {text}");
+    (status.expect("a status"), length)
 }

@@ -118,9 +118,8 @@ const JOBS: usize = 20;
 
 /// Jobs are queued while the provider is away, and none of them pays for that. Ten minutes of it are tested
 /// by a clock that stands still, beside the worker.
-#[tokio::test]
-async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
-    let (stores, model) = (Stores::redis().await, Model::openai().await);
+async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
+    let model = Model::openai().await;
     model.always(|request| says(&format!("did {}", request.user_text())));
     let address = model.base_url().trim_start_matches("http://").parse().unwrap();
     let mut proxy = Proxy::before(address).await;
@@ -146,4 +145,14 @@ async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
         assert_eq!((&job["status"], &job["attemptsMade"]), (&json!("completed"), &json!(1)), "{job:#}");
         assert_eq!(job["result"]["output"], format!("did job {n}"), "{job:#}");
     }
+}
+
+#[tokio::test]
+async fn jobs_in_the_database_outlive_an_outage_of_the_provider() {
+    check_jobs_outlive_an_outage_of_the_provider(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
+    check_jobs_outlive_an_outage_of_the_provider(Stores::redis().await).await;
 }

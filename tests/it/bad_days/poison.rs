@@ -1,6 +1,6 @@
 //! Jobs that can come to no good end: they are given up after three attempts, and say why.
 
-use acceptance::{Gate, Model, Signal, Token, says};
+use acceptance::{Gate, Model, Play, Signal, Token, says};
 use serde_json::json;
 
 use super::stores::Stores;
@@ -44,4 +44,26 @@ async fn a_job_in_the_database_that_kills_three_workers_has_failed() {
 #[tokio::test]
 async fn a_job_on_redis_that_kills_three_workers_has_failed() {
     check_a_killer(Stores::redis().await).await;
+}
+
+/// The worker learns from answers to others that it is not the provider.
+#[tokio::test]
+async fn a_job_that_fails_while_others_are_answered_is_tried_three_times() {
+    for stores in Stores::of_each_queue().await {
+        let model = Model::openai().await;
+        model.always(|request| match request.user_text().as_str() {
+            "work" => Play::Whole { status: 503, headers: Vec::new(), body: String::new() },
+            _ => says("hello"),
+        });
+        let service = stores.service(&model).env("LLM_RETRIES", "0").start().await;
+        let user = service.user(Token::of("u").premium());
+        let job = user.job_for("work").await;
+        // Nobody knows yet whether the provider fails everybody. Then it answers somebody else.
+        service.log().line_with(&["job handed back"]).await;
+        user.result_of("hello").await;
+        let failed = user.ended_job(&job).await;
+        let why = json!("Service temporarily unavailable");
+        assert_eq!((&failed["status"], &failed["error"]), (&json!("failed"), &why), "{failed:#}");
+        assert_eq!((&failed["attemptsMade"], model.calls().len()), (&json!(3), 1 + 1 + 3), "{failed:#}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Results that are given again, and how they are forgotten
 //! (host/docs/interface/decisions-http.md#the-cache), with the embedded cache. What makes two questions one,
-//! and which results are kept, is tested beside the cache in agent-core. The cache on Redis is in
+//! and which results are kept, is tested beside the cache in `host/run-service`. The cache on Redis is in
 //! `cache_stores.rs`, questions of one moment in `single_flight.rs`.
 
 use acceptance::{Builder, Model, Service, Token, User, says};

@@ -31,6 +31,18 @@ async fn a_query_of_high_priority_is_forwarded_with_who_asked_and_nothing_else()
     assert_eq!(model.calls().len(), 0);
 }
 
+/// What the cluster is in truth: more of the same service.
+#[tokio::test]
+async fn another_service_of_ours_can_be_the_cluster() {
+    let (near, far) = (Model::openai().await, Model::openai().await);
+    far.says("from afar");
+    let cluster = Service::variant_b().model(&far).start().await;
+    let address = format!("http://{}/api/agent", cluster.address());
+    let service = Service::variant_b().model(&near).env("AGENT_CLUSTER_URL", address).start().await;
+    let answer = service.user(Token::of("u")).gateway(json!({ "query": "hi", "priority": "high" })).await;
+    assert_eq!((answer.status, &answer.json()["output"]), (200, &json!("from afar")), "{answer}");
+}
+
 #[tokio::test]
 async fn a_cluster_that_cannot_be_reached_is_a_503() {
     let model = Model::openai().await;

@@ -75,3 +75,22 @@ async fn cancelling_a_job_drops_its_model_call_before_it_says_cancelled() {
         drop(gate);
     }
 }
+
+#[tokio::test]
+async fn a_process_works_on_as_many_jobs_at_once_as_it_is_told_to() {
+    for stores in Stores::of_each_queue().await {
+        let model = Model::openai().await;
+        let gates: Vec<_> = (0..7).map(|_| model.holds(says("done"))).collect();
+        let service = stores.service(&model).env("JOB_WORKERS", "7").start().await;
+        let user = service.user(Token::of("u").premium());
+        for n in 0..7 {
+            user.job_for(&format!("held {n}")).await;
+        }
+        model.was_asked(7).await;
+        let waits = user.job_for("one too many").await;
+        assert_eq!(user.job(&waits).await.json()["status"], "waiting");
+        model.says("done");
+        gates.into_iter().for_each(acceptance::Gate::open);
+        assert_eq!(user.ended_job(&waits).await["status"], "completed");
+    }
+}

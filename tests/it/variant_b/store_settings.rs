@@ -43,6 +43,21 @@ async fn a_redis_that_may_lose_the_last_second_is_warned_of_in_the_log_and_in_th
 }
 
 #[tokio::test]
+async fn a_redis_that_was_away_is_checked_when_it_comes_and_its_password_is_in_no_log() {
+    let options = ["--maxmemory-policy", "volatile-lru", "--requirepass", "hunter2"];
+    let mut redis = Redis::start_with(&options).await;
+    redis.pause().await;
+    let address = format!("redis://:hunter2@{}", redis.address());
+    let service = complete().env("REDIS_URL", address).start().await;
+    assert_eq!(reported(&service).await, (503, vec![]));
+    redis.resume().await;
+    let line = line_with(&service, "set maxmemory-policy to noeviction").await;
+    assert_eq!(line["level"], json!("ERROR"));
+    assert_eq!(reported(&service).await.0, 503, "it is there, and must not be used");
+    assert!(!service.log().to_string().contains("hunter2"), "{}", service.log());
+}
+
+#[tokio::test]
 async fn a_database_that_was_away_is_checked_when_it_comes() {
     let mut postgres = Postgres::start_with(&["synchronous_commit=off"]).await;
     postgres.pause().await;

@@ -1,7 +1,7 @@
 //! `agent-host token`: tokens for whoever operates the service
 //! (host/docs/interface/decisions-http.md#callers).
 
-use acceptance::{Ended, Model, SECRET, Service};
+use acceptance::{Ended, Model, SECRET, Service, claims, now};
 use serde_json::json;
 
 /// What the command prints: one line.
@@ -26,6 +26,14 @@ async fn a_token_from_the_command_line_is_accepted() {
         let answer = service.user(issue(arguments).await).jobs("").await;
         assert_eq!((answer.status, answer.header("x-ratelimit-limit")), (200, limit), "{arguments:?}");
     }
+}
+
+#[tokio::test]
+async fn a_token_ends_when_it_was_asked_to() {
+    let before = now();
+    let claims = claims(&issue(&["--id", "u1", "--ttl", "1h"]).await);
+    let end = claims["exp"].as_u64().expect("an end");
+    assert!((before + 3600..=now() + 3600).contains(&end), "{claims}");
 }
 
 #[tokio::test]

@@ -58,6 +58,11 @@ impl Server {
         self.address
     }
 
+    /// Its process, which has started all others of it, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
     /// Stops the server. Its data stays.
     pub async fn pause(&mut self) {
         self.process = None;

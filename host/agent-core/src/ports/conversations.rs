@@ -4,35 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
-use super::journal::Epoch;
+use super::lease::Renewal;
 use crate::words::{Conversation, ConversationKey, ConversationSummary, MOST_CONVERSATIONS, Turn};
 
 /// How long a claim of a conversation lasts unless it is renewed. The run of a job is taken up within 8 s
 /// after its worker died, and takes over the claim of the attempt before.
 pub const LEASE: Duration = Duration::from_secs(20);
 
-/// Separates the run from the epoch in the owner of an attempt at a job.
-const BEFORE_EPOCH: char = '#';
-
-/// The owner of the claim that an attempt at a job makes: `<run id>#<epoch>`. All attempts share the run, and
-/// each has an epoch of its own, which has 20 digits: such texts compare as their numbers do.
-pub fn owner_of_attempt(run_id: &str, epoch: Epoch) -> String {
-    format!("{run_id}{BEFORE_EPOCH}{:020}", epoch.0)
-}
-
-/// What the owners of all attempts at one job begin with, up to the epoch. Of any other owner it is the
-/// whole.
-pub fn attempts_of(owner: &str) -> &str {
-    owner.rfind(BEFORE_EPOCH).and_then(|end| owner.get(..=end)).unwrap_or(owner)
-}
-
-/// Whether `owner` may claim what `holder` holds: as the same owner, or as a later attempt at the same job,
-/// whose earlier attempt was replaced.
-pub fn takes_over(owner: &str, holder: &str) -> bool {
-    holder.starts_with(attempts_of(owner)) && holder <= owner
-}
-
-/// Keeps conversations, for all replicas.
+/// Keeps conversations, for all replicas: each is claimed under a [lease](super::lease) by the run that is
+/// part of it.
 ///
 /// Every operation fails within a time limit of the store when that does not answer. None is
 /// cancellation-safe: dropped, it may have been carried out or not.
@@ -40,8 +20,7 @@ pub fn takes_over(owner: &str, holder: &str) -> bool {
 pub trait ConversationStore: Send + Sync {
     /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
     /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner
-    /// may claim it again, and a later attempt [takes it over](takes_over). From then on the earlier one has
-    /// lost it: everything else compares the whole owner.
+    /// may claim it again, and a later attempt [takes it over](super::lease::takes_over).
     async fn claim(
         &self,
         key: ConversationKey<'_>,
@@ -49,16 +28,16 @@ pub trait ConversationStore: Send + Sync {
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError>;
 
-    /// Makes a claim last for `lease` from now. False when `owner` has lost it.
+    /// Makes a claim last for `lease` from now.
     async fn renew(
         &self,
         key: ConversationKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, ConversationError>;
+    ) -> Result<Renewal, ConversationError>;
 
-    /// Writes the turns anew and gives the claim back, in one step. False when `owner` has lost it: then
-    /// nothing is changed. A claim that has ended but that nobody else has taken is still the owner's.
+    /// Writes the turns anew and ends the claim, in one step. False when `owner` has lost it: then nothing is
+    /// changed.
     async fn settle(
         &self,
         key: ConversationKey<'_>,
@@ -66,7 +45,7 @@ pub trait ConversationStore: Send + Sync {
         turns: &[Turn],
     ) -> Result<bool, ConversationError>;
 
-    /// Gives a claim back as it was. A conversation without a turn is gone then.
+    /// Ends a claim and leaves the turns as they are. A conversation without one is gone then.
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
 
     /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is
@@ -137,28 +116,3 @@ pub enum Deletion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store of conversations failed: {0}")]
 pub struct ConversationError(pub String);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_later_attempt_takes_over_and_nobody_else() {
-        let attempt = |run, epoch| owner_of_attempt(run, Epoch(epoch));
-        for (owner, holder, may) in [
-            (attempt("run_1", 10), attempt("run_1", 9), true),
-            (attempt("run_1", 10), attempt("run_1", 10), true),
-            (attempt("run_1", 9), attempt("run_1", 10), false),
-            (attempt("run_1", u64::MAX), attempt("run_1", 1), true),
-            (attempt("run_1", 10), attempt("run_2", 9), false),
-            (attempt("run_1", 10), attempt("run_11", 9), false),
-            (attempt("run_1", 10), "run_1".to_owned(), false),
-            ("run_1".to_owned(), attempt("run_1", 10), false),
-            ("a".to_owned(), "a".to_owned(), true),
-            ("ab".to_owned(), "a".to_owned(), false),
-            ("a".to_owned(), "ab".to_owned(), false),
-        ] {
-            assert_eq!(takes_over(&owner, &holder), may, "{owner} of {holder}");
-        }
-    }
-}

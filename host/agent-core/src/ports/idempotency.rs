@@ -1,13 +1,14 @@
 //! Idempotency keys: who carries out the request of a key, and the answer that the same request gets again.
 //!
-//! A key is claimed under a lease by the process that carries its request out, and the answer is kept under
-//! it. A process that dies stops renewing, and then the key is free for the same request. What every claim of
-//! a key has in common is its [`KeyClaim::Claimed`] id: whatever is made under that id (a job) is made once,
-//! however often the key is claimed.
+//! A key is claimed under a [lease](super::lease) by the process that carries its request out, and settled
+//! with the answer, which is kept. What every claim of a key has in common is its [`KeyClaim::Claimed`] id:
+//! whatever is made under that id (a job) is made once, however often the key is claimed.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+
+use super::lease::Renewal;
 
 /// How long a key and its answer are kept, counted from the first request (interface of the field: a day).
 pub const KEPT: Duration = Duration::from_hours(24);
@@ -29,17 +30,17 @@ pub trait IdempotencyStore: Send + Sync {
         terms: KeyTerms,
     ) -> Result<KeyClaim, IdempotencyError>;
 
-    /// Makes the lease last that long from now. False when the claim was lost.
+    /// Makes the lease last that long from now.
     async fn renew(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, IdempotencyError>;
+    ) -> Result<Renewal, IdempotencyError>;
 
     /// Keeps the answer for as long as the key is kept, and ends the claim. False when the claim was lost:
     /// then nothing is changed.
-    async fn answer(
+    async fn settle(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,

@@ -9,6 +9,7 @@ pub mod http_recordings;
 pub mod idempotency;
 pub mod journal;
 pub mod key_value;
+pub mod lease;
 pub mod model;
 pub mod observer;
 pub mod probe;
@@ -31,13 +32,14 @@ pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
 pub use idempotency::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
 pub use journal::{Appended, Epoch, Journal, JournalError};
 pub use key_value::{KeyValueError, KeyValueStore, Space};
+pub use lease::{ClaimTime, LeaseError, Leases, Renewal};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved};
 pub use probe::{Probe, ProbeError};
-pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError, Renewal};
+pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
-    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, SweepTime,
+    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError,
 };
 pub use runs::RunStore;
 pub use spawn::Spawn;

@@ -1,8 +1,8 @@
 //! The queue of jobs: agent runs that nobody waits for on a connection.
 //!
-//! A job is claimed by one worker at a time under a lease that the worker renews (its heartbeat). When it
-//! stops renewing, because it died or lost the store, the job is given to another one, which goes on where
-//! the journal ends.
+//! A job is claimed by one worker at a time under a [lease](super::lease) that the worker renews (its
+//! heartbeat). When it stops renewing, because it died or lost the store, the job is given to another one,
+//! which goes on where the journal ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::journal::Epoch;
+use super::lease::Renewal;
 use crate::trace::TraceContext;
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 
@@ -94,18 +95,18 @@ pub trait JobQueue: Send + Sync {
 
     /// Ends an attempt and the lease with it. [`QueueError::LeaseLost`] when somebody else has the job by
     /// now: then nothing is changed.
-    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError>;
+    async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError>;
 
-    /// Ends an attempt as [`Self::finish`] does, and claims the next job for `worker` in the same step if the
+    /// Ends an attempt as [`Self::settle`] does, and claims the next job for `worker` in the same step if the
     /// store can do that. `None` does not say that there is no job. Like [`Self::claim`] it is not
     /// cancellation-safe.
-    async fn finish_and_claim(
+    async fn settle_and_claim(
         &self,
         claim: &Claim,
         end: &AttemptEnd,
         _worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        self.finish(claim, end).await.map(|()| None)
+        self.settle(claim, end).await.map(|()| None)
     }
 
     /// Waits a few seconds at most for jobs that end or are removed, whoever does that, and says which did
@@ -174,17 +175,6 @@ pub struct EarlierClaims {
     pub are_none: bool,
     /// How many of those for the run of this claim were lost: their workers died, or did not renew them.
     pub lost: u32,
-}
-
-/// What a renewal says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
-    /// Go on.
-    Held,
-    /// The job's owner does not want it any more: stop, then end it with [`AttemptEnd::Cancelled`].
-    Cancelled,
-    /// Somebody else has it: stop and leave it alone.
-    Lost,
 }
 
 impl AttemptEnd {

@@ -92,15 +92,6 @@ pub struct DropStep {
     pub next: Option<String>,
 }
 
-/// Which sweeps a process may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SweepTime {
-    /// One for which it is time.
-    WhenDue,
-    /// One at any time, as somebody asked for it.
-    Now,
-}
-
 /// Keeps things of one kind.
 ///
 /// Every operation fails within a time limit of the store when that does not answer. None is
@@ -114,29 +105,15 @@ pub trait Retention: Send + Sync {
     /// The time by the store's clock, so that a process whose own clock is wrong removes nothing too early.
     async fn now(&self) -> Result<SystemTime, RetentionError>;
 
-    /// Takes the lock under which a store is swept, for `lease` from now. False when somebody else has it, or
-    /// when it is not yet time. `sweeper` names this process and no other.
-    async fn begin_sweep(
-        &self,
-        sweeper: &str,
-        lease: Duration,
-        time: SweepTime,
-    ) -> Result<bool, RetentionError>;
-
-    /// Holds the lock for another `lease` from now. False when somebody else has taken it.
-    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError>;
-
-    /// Gives the lock back. The next sweep is due after `next`, whoever makes it.
-    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError>;
-
     /// From when on at least `count` things ended, those that end last first; absent when there are fewer.
     /// `count` is at least 1.
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
 
     /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one
     /// step, from [`DropStep::next`] of the step before on. What stays then is found by
-    /// [`Self::ended_before`]. Only where the store has partitions, and only under its lock. The first step
-    /// may take minutes, when partitions are made of a large store.
+    /// [`Self::ended_before`]. Only where the store has partitions, and only under the
+    /// [lease](super::Leases) of its sweeps. The first step may take minutes, when partitions are made of a
+    /// large store.
     async fn drop_partitions(
         &self,
         _before: SystemTime,

@@ -19,10 +19,9 @@ pub trait WebhookOutbox: Send + Sync {
     /// is. The [current trace](crate::trace::current) goes with it.
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
 
-    /// Claims webhooks that are due, within `bounds`, those first that have been due for longest. They are
-    /// due again after `lease`, whatever becomes of the claim: so one is delivered by one process at a time,
-    /// and a process that dies leaves it to the others.
-    async fn claim_due(
+    /// Claims webhooks that are due, within `bounds`, those first that have been due for longest, under a
+    /// [lease](super::lease) that is not renewed: it is longer than any delivery.
+    async fn claim(
         &self,
         owner: &str,
         lease: Duration,

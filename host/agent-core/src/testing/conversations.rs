@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::Switch;
-use crate::ports::conversations::takes_over;
-use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+use crate::ports::lease::Lease;
+use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal};
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 
 /// Conversations in memory.
@@ -26,7 +26,7 @@ struct StoredConversation {
     user_id: String,
     kind: ConversationKind,
     conversation: Conversation,
-    claim: Option<(String, Instant)>,
+    lease: Lease,
 }
 
 impl StoredConversation {
@@ -40,7 +40,7 @@ impl StoredConversation {
             updated_at: now,
             shown: None,
         };
-        Self { user_id: key.user_id.to_owned(), kind: key.kind, conversation, claim: None }
+        Self { user_id: key.user_id.to_owned(), kind: key.kind, conversation, lease: Lease::default() }
     }
 
     fn is_of(&self, user_id: &str, kind: ConversationKind) -> bool {
@@ -48,15 +48,7 @@ impl StoredConversation {
     }
 
     fn is_busy(&self) -> bool {
-        self.claim.as_ref().is_some_and(|(_, until)| *until > Instant::now())
-    }
-
-    fn is_held_by(&self, owner: &str) -> bool {
-        self.claim.as_ref().is_some_and(|(holder, _)| holder == owner)
-    }
-
-    fn may_be_claimed_by(&self, owner: &str) -> bool {
-        self.claim.as_ref().is_none_or(|(holder, _)| takes_over(owner, holder))
+        self.lease.is_held(Instant::now())
     }
 
     /// Nobody holds it, and nothing was said in it.
@@ -88,10 +80,9 @@ impl ConversationStore for TestConversations {
             }
         }
         let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
-        if kept.is_busy() && !kept.may_be_claimed_by(owner) {
+        if !kept.lease.claim(owner, terms.lease, Instant::now()) {
             return Ok(ConversationClaim::Busy);
         }
-        kept.claim = Some((owner.to_owned(), Instant::now() + terms.lease));
         Ok(ConversationClaim::Claimed(kept.conversation.turns.clone()))
     }
 
@@ -100,14 +91,11 @@ impl ConversationStore for TestConversations {
         key: ConversationKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, ConversationError> {
+    ) -> Result<Renewal, ConversationError> {
         self.check().await?;
         let mut all = self.kept.lock();
-        let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
-            return Ok(false);
-        };
-        kept.claim = Some((owner.to_owned(), Instant::now() + lease));
-        Ok(true)
+        let kept = all.get_mut(&key.digest());
+        Ok(kept.map_or(Renewal::Lost, |kept| kept.lease.renew(owner, lease, Instant::now())))
     }
 
     async fn settle(
@@ -118,10 +106,10 @@ impl ConversationStore for TestConversations {
     ) -> Result<bool, ConversationError> {
         self.check().await?;
         let mut all = self.kept.lock();
-        let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) else {
+        let Some(kept) = all.get_mut(&key.digest()) else { return Ok(false) };
+        if !kept.lease.end(owner) {
             return Ok(false);
-        };
-        kept.claim = None;
+        }
         kept.conversation.turns = turns.to_vec();
         kept.conversation.updated_at = now();
         Ok(true)
@@ -130,11 +118,8 @@ impl ConversationStore for TestConversations {
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
         self.check().await?;
         let mut all = self.kept.lock();
-        if let Some(kept) = all.get_mut(&key.digest()).filter(|kept| kept.is_held_by(owner)) {
-            kept.claim = None;
-            if kept.conversation.turns.is_empty() {
-                all.remove(&key.digest());
-            }
+        if all.get_mut(&key.digest()).is_some_and(|kept| kept.lease.end(owner) && kept.is_nothing()) {
+            all.remove(&key.digest());
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::stores::Switch;
+use crate::ports::lease::Lease;
 use crate::ports::queue::{ATTEMPTS, LEASE};
 use crate::ports::{
     AttemptEnd, ChangedJobs, Claim, EarlierClaims, Epoch, JobChanges, JobQueue, QueueError, Renewal,
@@ -40,7 +41,7 @@ pub struct TestQueue {
 struct Entry {
     job: Job,
     data: Result<JobData, String>,
-    lease: Option<(String, Instant)>,
+    lease: Lease,
     cancel_asked: bool,
     claims: u32,
     lost: u32,
@@ -71,7 +72,8 @@ impl TestQueue {
     /// Gives the job's lease to somebody else.
     pub fn steal(&self, job_id: &str) {
         if let Some(entry) = self.jobs.lock().get_mut(&number(job_id)) {
-            entry.lease = Some(("a thief".into(), Instant::now() + LEASE));
+            entry.lease = Lease::default();
+            entry.lease.claim("a thief", LEASE, Instant::now());
         }
     }
 
@@ -110,7 +112,7 @@ impl TestQueue {
             Entry {
                 job,
                 data,
-                lease: None,
+                lease: Lease::default(),
                 cancel_asked: false,
                 claims: 0,
                 lost: 0,
@@ -130,21 +132,19 @@ impl TestQueue {
     fn take_now(&self) -> Option<Claim> {
         let mut jobs = self.jobs.lock();
         let now = Instant::now();
-        let free = |entry: &&mut Entry| match &entry.lease {
-            None => match entry.job.status {
-                JobStatus::Waiting => true,
-                JobStatus::Delayed | JobStatus::Parked => entry.due.is_none_or(|due| due <= now),
-                _ => false,
-            },
-            Some((_, until)) => *until <= now && !entry.job.status.has_ended(),
+        let free = |entry: &&mut Entry| match entry.job.status {
+            JobStatus::Waiting => true,
+            JobStatus::Delayed | JobStatus::Parked => entry.due.is_none_or(|due| due <= now),
+            JobStatus::Active => !entry.lease.is_held(now),
+            _ => false,
         };
         let entry = jobs.values_mut().find(free)?;
         let mut taken = self.taken.lock();
         *taken += 1;
         let token = taken.to_string();
-        entry.lost += u32::from(entry.lease.is_some());
+        entry.lost += u32::from(entry.job.status == JobStatus::Active);
         entry.claims += 1;
-        entry.lease = Some((token.clone(), now + LEASE));
+        entry.lease.claim(&token, LEASE, now);
         entry.job.status = JobStatus::Active;
         entry.job.started_at = Some(SystemTime::now());
         Some(Claim {
@@ -202,7 +202,7 @@ impl JobQueue for TestQueue {
         if entry.job.status.has_ended() {
             return Ok(CancelOutcome::HadEnded);
         }
-        if entry.lease.is_some() {
+        if entry.job.status == JobStatus::Active {
             entry.cancel_asked = true;
             return Ok(CancelOutcome::Asked);
         }
@@ -268,25 +268,20 @@ impl JobQueue for TestQueue {
         self.check().await?;
         let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.get_mut(&number(&claim.job_id)) else { return Ok(Renewal::Lost) };
-        match &mut entry.lease {
-            Some((token, _)) if *token == claim.token && entry.cancel_asked => Ok(Renewal::Cancelled),
-            Some((token, until)) if *token == claim.token => {
-                *until = Instant::now() + LEASE;
-                Ok(Renewal::Held)
-            }
-            Some(_) | None => Ok(Renewal::Lost),
-        }
+        Ok(match entry.lease.renew(&claim.token, LEASE, Instant::now()) {
+            Renewal::Held if entry.cancel_asked => Renewal::Cancelled,
+            renewal => renewal,
+        })
     }
 
-    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+    async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         self.check().await?;
         let mut jobs = self.jobs.lock();
         let lost = || QueueError::LeaseLost { job_id: claim.job_id.clone() };
         let entry = jobs.get_mut(&number(&claim.job_id)).ok_or_else(lost)?;
-        if entry.lease.as_ref().is_none_or(|(token, _)| *token != claim.token) {
+        if !entry.lease.end(&claim.token) {
             return Err(lost());
         }
-        entry.lease = None;
         let counts = !matches!(end, AttemptEnd::HandedBack { .. } | AttemptEnd::Parked { .. });
         entry.job.attempts_made += u32::from(counts);
         entry.job.status = match end {
@@ -318,13 +313,13 @@ impl JobQueue for TestQueue {
         Ok(())
     }
 
-    async fn finish_and_claim(
+    async fn settle_and_claim(
         &self,
         claim: &Claim,
         end: &AttemptEnd,
         _worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        self.finish(claim, end).await?;
+        self.settle(claim, end).await?;
         let next = if self.hands_over.load(Ordering::Relaxed) { self.take_now() } else { None };
         *self.handed_over.lock() += u64::from(next.is_some());
         Ok(next)

@@ -10,7 +10,7 @@ use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::future::BoxFuture;
-use run_service::jobs::{Jobs, WORKERS, Worker};
+use run_service::jobs::{Jobs, Worker};
 use run_service::journal::Flusher;
 use run_service::retention::Sweeper;
 use run_service::shutdown::Shutdown;
@@ -63,6 +63,8 @@ pub(super) struct JobProcessing {
     /// Writes for the queue, if it does not do so by itself.
     pub(super) writer: Option<Writer>,
     pub(super) worker: Worker,
+    /// How many jobs it works on at once.
+    pub(super) workers: usize,
     /// What callers wait for.
     pub(super) jobs: Jobs,
     /// The worker's name.
@@ -241,7 +243,7 @@ impl Starting<'_> {
         }
         self.recover(processing.queue, processing.name, &running.others);
         let worker = Arc::new(processing.worker);
-        for _ in 0..WORKERS {
+        for _ in 0..processing.workers {
             let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
             let work = move || {
                 let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());

@@ -61,6 +61,7 @@ pub(crate) fn build(
         queue: shared.queue.clone(),
         writer: shared.queue_writer,
         worker: Worker::new(&jobs, context),
+        workers: config.agent.job_workers,
         jobs: jobs.clone(),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,

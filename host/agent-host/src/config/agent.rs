@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::circuit_breaker::DEFAULT_MIN_VOLUME;
+use run_service::jobs::DEFAULT_WORKERS;
 use run_service::layers::{DEFAULT_PLACES, DEFAULT_WAIT};
 
 use super::context::Variant;
@@ -16,6 +17,8 @@ settings! {
     /// How many agents may run at once, those of requests and jobs together. Variant A alone has no limit
     /// unless this is set.
     MAX_CONCURRENT_AGENTS = number(1, 100_000).or_number(|| DEFAULT_PLACES as u64);
+    /// How many jobs the process works on at once. Each of them is one of MAX_CONCURRENT_AGENTS as well.
+    JOB_WORKERS = number(1, 1_000).or_number(|| DEFAULT_WORKERS as u64);
     /// How long a request waits for a free agent before it is turned away.
     ADMISSION_WAIT_MS = milliseconds(0, HOUR).or_number(|| millis(DEFAULT_WAIT));
     /// How long one agent run may take, an attempt at a job included. The one setting to raise for a slow
@@ -38,6 +41,8 @@ pub struct Agent {
     /// How many may run at once (`MAX_CONCURRENT_AGENTS`). Variant A alone has no limit unless one is set
     /// (host/docs/interface/decisions-http.md#capacity-and-time).
     pub max_concurrent: Option<usize>,
+    /// How many jobs are worked on at once (`JOB_WORKERS`).
+    pub job_workers: usize,
     /// How long a request waits for its turn (`ADMISSION_WAIT_MS`).
     pub admission_wait: Duration,
     /// Most tokens of one run (`TOKEN_BUDGET_PER_REQUEST`).
@@ -59,6 +64,7 @@ impl Agent {
         let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
         let is_limited =
             reader.variant().is_some_and(Variant::serves_b) || reader.is_set(&MAX_CONCURRENT_AGENTS);
+        let job_workers = reader.number(&JOB_WORKERS);
         let admission_wait = reader.duration(&ADMISSION_WAIT_MS);
         let token_budget = token_budget::read(reader);
         let timeout = reader.duration(&AGENT_TIMEOUT_MS);
@@ -72,6 +78,7 @@ impl Agent {
         }
         Ok(Self {
             max_concurrent: Some(max_concurrent?).filter(|_| is_limited),
+            job_workers: job_workers?,
             admission_wait: admission_wait?,
             token_budget: token_budget?,
             timeout: timeout?,

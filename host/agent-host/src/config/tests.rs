@@ -175,6 +175,7 @@ fn models_agent_and_tools_have_defaults_too() {
         },
         Agent {
             max_concurrent: None,
+            job_workers: 5,
             admission_wait: 5s,
             token_budget: 10000,
             timeout: 30s,

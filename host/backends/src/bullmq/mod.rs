@@ -255,12 +255,12 @@ impl JobQueue for BullQueue {
         lease::renew(self.store_of(claim), claim).await
     }
 
-    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+    async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         self.store_of(claim).finish(claim, end).await
     }
 
     /// With several shards the next job is claimed by itself, from the shard whose turn it is.
-    async fn finish_and_claim(
+    async fn settle_and_claim(
         &self,
         claim: &Claim,
         end: &AttemptEnd,

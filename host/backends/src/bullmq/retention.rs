@@ -4,13 +4,14 @@
 //! to be kept. So jobs of our own end without one (`options.rs`), and are removed here together with those of
 //! producers who asked for nothing: along the sets of what has ended, which are in the order of the ends,
 //! past the jobs that somebody asked to keep. BullMQ's own script removes each, if it has still ended. Shards
-//! are swept one after the other, under one lock.
+//! are swept one after the other, under one lease.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    EndedItem, EndedPage, QueueError, RetainedKind, Retention, RetentionError, SweepTime,
+    ClaimTime, EndedItem, EndedPage, LeaseError, Leases, QueueError, Renewal, RetainedKind, Retention,
+    RetentionError,
 };
 use agent_core::words::JobStatus;
 use async_trait::async_trait;
@@ -43,9 +44,9 @@ type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
 /// Jobs on Redis that have ended.
 pub struct BullRetention {
     stores: Arc<[Arc<Store>]>,
-    /// The first shard, where the lock lies.
+    /// The first shard, where the lease of its sweeps lies.
     store: Arc<Store>,
-    lock: Script,
+    lease: Script,
 }
 
 impl BullRetention {
@@ -54,15 +55,15 @@ impl BullRetention {
         Self {
             stores: queue.stores.clone(),
             store: queue.first().clone(),
-            lock: Script::new(include_str!("scripts/sweep_lock.lua")),
+            lease: Script::new(include_str!("scripts/sweep_lease.lua")),
         }
     }
 
-    async fn lock(&self, what: &str, sweeper: &str, time: Duration) -> Result<bool, RetentionError> {
-        let mut lock = self.lock.prepare_invoke();
-        lock.key(self.store.own_keys.sweeper()).key(self.store.own_keys.swept());
-        lock.arg(what).arg(sweeper).arg(millis(time).max(1));
-        let answer: i64 = self.store.run(&lock).await.map_err(failed)?;
+    async fn run_lease(&self, what: &str, owner: &str, time: Duration) -> Result<bool, LeaseError> {
+        let mut run = self.lease.prepare_invoke();
+        run.key(self.store.own_keys.sweeper()).key(self.store.own_keys.swept());
+        run.arg(what).arg(owner).arg(millis(time).max(1));
+        let answer: i64 = self.store.run(&run).await.map_err(|error| LeaseError(error.to_string()))?;
         Ok(answer == 1)
     }
 
@@ -136,6 +137,35 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// The lease of the queue's sweeps is a key on the first shard that expires by itself, beside one that says
+/// that the next sweep is not due yet. Nothing else is claimed by name here, so the keys have no name in
+/// them. The lease of an idempotency key is a field of a hash instead, which outlives it: so the two have a
+/// script each.
+#[async_trait]
+impl Leases for BullRetention {
+    async fn claim(
+        &self,
+        _name: &str,
+        owner: &str,
+        lease: Duration,
+        time: ClaimTime,
+    ) -> Result<bool, LeaseError> {
+        let what = match time {
+            ClaimTime::WhenDue => "claim",
+            ClaimTime::Now => "claim now",
+        };
+        self.run_lease(what, owner, lease).await
+    }
+
+    async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
+        self.run_lease("renew", owner, lease).await.map(Renewal::of_holder)
+    }
+
+    async fn settle(&self, _name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
+        self.run_lease("settle", owner, next).await
+    }
+}
+
 #[async_trait]
 impl Retention for BullRetention {
     fn kind(&self) -> RetainedKind {
@@ -149,27 +179,6 @@ impl Retention for BullRetention {
             .query(|mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await });
         let (seconds, micros): (u64, u64) = asked.await.map_err(failed)?;
         Ok(from_millis(seconds.saturating_mul(1000).saturating_add(micros / 1000)))
-    }
-
-    async fn begin_sweep(
-        &self,
-        sweeper: &str,
-        lease: Duration,
-        time: SweepTime,
-    ) -> Result<bool, RetentionError> {
-        let what = match time {
-            SweepTime::WhenDue => "begin",
-            SweepTime::Now => "begin now",
-        };
-        self.lock(what, sweeper, lease).await
-    }
-
-    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
-        self.lock("renew", sweeper, lease).await
-    }
-
-    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
-        self.lock("end", sweeper, next).await.map(drop)
     }
 
     /// Found by halves: the two sets are counted together.

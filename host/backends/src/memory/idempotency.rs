@@ -5,7 +5,10 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
+use agent_core::ports::lease::Lease;
+use agent_core::ports::{
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
@@ -38,8 +41,7 @@ struct Entry {
     age: u64,
     request: String,
     claim: String,
-    owner: String,
-    leased_until: Instant,
+    lease: Lease,
     expires_at: Instant,
     answer: Option<Vec<u8>>,
 }
@@ -61,8 +63,7 @@ impl MemoryIdempotency {
         let name = name(key);
         let mut kept = self.kept.lock();
         let now = Instant::now();
-        let is_held =
-            |entry: &Entry| entry.owner == owner && entry.answer.is_none() && entry.expires_at > now;
+        let is_held = |entry: &Entry| entry.lease.is_held_by(owner) && entry.expires_at > now;
         if !kept.entries.get(&name).is_some_and(is_held) {
             return false;
         }
@@ -106,9 +107,7 @@ impl Keys {
                 .values()
                 .next()
                 .filter(|name| entry(name).is_some_and(|entry| entry.expires_at <= now));
-            let removable = |name: &&Name| {
-                entry(name).is_some_and(|entry| entry.answer.is_some() || entry.leased_until <= now)
-            };
+            let removable = |name: &&Name| entry(name).is_some_and(|entry| !entry.lease.is_held(now));
             let mut oldest = self.by_age.values().filter(removable);
             let chosen = match expired {
                 Some(name) => Some(name),
@@ -136,22 +135,21 @@ impl IdempotencyStore for MemoryIdempotency {
             return Ok(match &entry.answer {
                 _ if entry.request != key.request => KeyClaim::OtherRequest,
                 Some(answer) => KeyClaim::Answered(answer.clone()),
-                None if entry.leased_until > now => KeyClaim::InFlight,
-                None => {
-                    owner.clone_into(&mut entry.owner);
-                    entry.leased_until = now + terms.lease;
+                None if entry.lease.claim(owner, terms.lease, now) => {
                     KeyClaim::Claimed { id: entry.claim.clone() }
                 }
+                None => KeyClaim::InFlight,
             });
         }
         kept.remove(&name);
         kept.next += 1;
+        let mut lease = Lease::default();
+        lease.claim(owner, terms.lease, now);
         let entry = Entry {
             age: kept.next,
             request: key.request.to_owned(),
             claim: owner.to_owned(),
-            owner: owner.to_owned(),
-            leased_until: now + terms.lease,
+            lease,
             expires_at: now + terms.kept,
             answer: None,
         };
@@ -165,14 +163,15 @@ impl IdempotencyStore for MemoryIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, IdempotencyError> {
-        let until = Instant::now() + lease;
-        Ok(self.change(key, owner, |kept, name| {
-            kept.entries.get_mut(name).into_iter().for_each(|entry| entry.leased_until = until);
-        }))
+    ) -> Result<Renewal, IdempotencyError> {
+        Ok(Renewal::of_holder(self.change(key, owner, |kept, name| {
+            if let Some(entry) = kept.entries.get_mut(name) {
+                entry.lease.renew(owner, lease, Instant::now());
+            }
+        })))
     }
 
-    async fn answer(
+    async fn settle(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,
@@ -180,6 +179,7 @@ impl IdempotencyStore for MemoryIdempotency {
     ) -> Result<bool, IdempotencyError> {
         Ok(self.change(key, owner, |kept, name| {
             let Some(entry) = kept.entries.get_mut(name) else { return };
+            entry.lease.end(owner);
             entry.answer = Some(answer.to_vec());
             kept.bytes += answer.len() as u64;
             kept.callers.get_mut(&name.0).into_iter().for_each(|used| used.bytes += answer.len() as u64);
@@ -187,9 +187,10 @@ impl IdempotencyStore for MemoryIdempotency {
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
-        let now = Instant::now();
         self.change(key, owner, |kept, name| {
-            kept.entries.get_mut(name).into_iter().for_each(|entry| entry.leased_until = now);
+            if let Some(entry) = kept.entries.get_mut(name) {
+                entry.lease.end(owner);
+            }
         });
         Ok(())
     }

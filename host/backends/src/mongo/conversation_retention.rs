@@ -1,16 +1,16 @@
 //! Removing conversations and responses that nobody holds: by when they were last appended to.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError, SweepTime};
+use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
+use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
-use mongodb::{Collection, Database};
 
-use super::conversations::COLLECTION;
+use super::conversations::leased;
 use super::error::{QueryError, answer};
-use super::sweep_lock::SweepLock;
+use super::lease::LeasedDocuments;
 use super::time_pages;
 
 /// The field that says when a turn was last appended.
@@ -18,15 +18,13 @@ const APPENDED_AT: &str = "updated_at";
 
 /// The conversations of a document store.
 #[derive(Debug)]
-pub struct MongoConversationRetention {
-    lock: SweepLock,
-    documents: Collection<Document>,
+pub(super) struct MongoConversationRetention {
+    leased: LeasedDocuments,
 }
 
 impl MongoConversationRetention {
     pub(super) fn new(database: &Database) -> Self {
-        let lock = SweepLock::new(database, RetainedKind::Conversations);
-        Self { lock, documents: database.collection(COLLECTION) }
+        Self { leased: leased(database) }
     }
 
     async fn find(
@@ -37,7 +35,7 @@ impl MongoConversationRetention {
         most: i64,
     ) -> Result<Vec<Document>, QueryError> {
         answer(async {
-            let found = self.documents.find(wanted).sort(sort).skip(skip).limit(most);
+            let found = self.leased.documents.find(wanted).sort(sort).skip(skip).limit(most);
             found.projection(doc! { "_id": 1, "updated_at": 1 }).await?.try_collect().await
         })
         .await
@@ -45,7 +43,7 @@ impl MongoConversationRetention {
 
     /// What finds those that nobody holds.
     async fn idle(&self) -> Result<Document, QueryError> {
-        Ok(doc! { "leased_until": { "$lte": self.lock.store_time().await? } })
+        Ok(self.leased.free(self.leased.now().await?))
     }
 }
 
@@ -64,24 +62,7 @@ impl Retention for MongoConversationRetention {
     }
 
     async fn now(&self) -> Result<SystemTime, RetentionError> {
-        Ok(self.lock.store_time().await?.to_system_time())
-    }
-
-    async fn begin_sweep(
-        &self,
-        sweeper: &str,
-        lease: Duration,
-        time: SweepTime,
-    ) -> Result<bool, RetentionError> {
-        Ok(self.lock.begin(sweeper, lease, time).await?)
-    }
-
-    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
-        Ok(self.lock.renew(sweeper, lease).await?)
-    }
-
-    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
-        Ok(self.lock.end(sweeper, next).await?)
+        Ok(self.leased.now().await?.to_system_time())
     }
 
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
@@ -122,7 +103,7 @@ impl Retention for MongoConversationRetention {
     async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
         let mut idle = self.idle().await?;
         idle.insert("_id", doc! { "$in": ids });
-        Ok(answer(self.documents.delete_many(idle).into_future()).await?.deleted_count)
+        Ok(answer(self.leased.documents.delete_many(idle).into_future()).await?.deleted_count)
     }
 
     async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {

@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::conversations::attempts_of;
-use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+use agent_core::ports::lease::attempts_of;
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+};
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
@@ -18,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::error::{QueryError, answer};
-use super::sweep_lock::{after, is_taken, store_time};
+use super::lease::{LeasedDocuments, after, is_taken};
 
-pub(super) const COLLECTION: &str = "conversations";
+const COLLECTION: &str = "conversations";
 
 /// Most documents that are removed at once because there are too many of a user.
 const MOST_TRIMMED: i64 = 1_000;
@@ -30,8 +32,8 @@ const FREE: DateTime = DateTime::from_millis(0);
 
 /// Keeps conversations in MongoDB.
 #[derive(Debug, Clone)]
-pub struct MongoConversations {
-    database: Database,
+pub(super) struct MongoConversations {
+    leased: LeasedDocuments,
     documents: Collection<ConversationDocument>,
     indexes: Arc<OnceCell<()>>,
 }
@@ -51,6 +53,11 @@ struct ConversationDocument {
     leased_until: DateTime,
     created_at: DateTime,
     updated_at: DateTime,
+}
+
+/// The leases of conversations.
+pub(super) fn leased(database: &Database) -> LeasedDocuments {
+    LeasedDocuments::new(database, COLLECTION, "owner", "leased_until")
 }
 
 /// What a list needs of one.
@@ -93,12 +100,7 @@ impl ConversationDocument {
 
 impl MongoConversations {
     pub(super) fn new(database: &Database) -> Self {
-        let documents = database.collection(COLLECTION);
-        Self { database: database.clone(), documents, indexes: Arc::default() }
-    }
-
-    async fn now(&self) -> Result<DateTime, QueryError> {
-        store_time(&self.database).await
+        Self { leased: leased(database), documents: database.collection(COLLECTION), indexes: Arc::default() }
     }
 
     /// Makes the indexes that find a user's, if they are not there. Several processes may at once.
@@ -115,12 +117,6 @@ impl MongoConversations {
         answer(self.documents.find_one(doc! { "_id": key.digest() }).into_future()).await
     }
 
-    /// Changes the document that this finds. Says whether there was one.
-    async fn change(&self, found: Document, set: Document) -> Result<bool, QueryError> {
-        let changed = self.documents.update_one(found, doc! { "$set": set });
-        Ok(answer(changed.into_future()).await?.matched_count > 0)
-    }
-
     /// Begins a conversation for its first owner.
     async fn begin(
         &self,
@@ -129,11 +125,12 @@ impl MongoConversations {
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
         self.ensure_indexes().await?;
-        let now = self.now().await?;
+        let now = self.leased.now().await?;
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
         // What dead processes left behind before anything was said.
-        let mut empty = theirs.clone();
-        empty.extend(doc! { "turns": 0_i64, "leased_until": { "$lte": now } });
+        let mut empty = self.leased.free(now);
+        empty.extend(theirs.clone());
+        empty.insert("turns", 0_i64);
         answer(self.documents.delete_many(empty).into_future()).await?;
         if self.keys(theirs, doc! { "_id": 1 }, 0, i64::from(terms.most)).await?.len() >= terms.most as usize
         {
@@ -176,12 +173,12 @@ impl ConversationStore for MongoConversations {
         owner: &str,
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
-        let now = self.now().await?;
+        let now = self.leased.now().await?;
         // A claim of this owner, or of an earlier attempt at the same job, is replaced.
         let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };
-        let free = vec![doc! { "owner": replaced }, doc! { "leased_until": { "$lte": now } }];
-        let claimed = doc! { "owner": owner, "leased_until": after(now, terms.lease) };
-        if !self.change(doc! { "_id": key.digest(), "$or": free }, claimed).await? {
+        let free = vec![doc! { "owner": replaced }, self.leased.free(now)];
+        let claimed = self.leased.claimed(owner, now, terms.lease);
+        if !self.leased.change(doc! { "_id": key.digest(), "$or": free }, claimed).await? {
             return match self.find(key).await? {
                 Some(_held) => Ok(ConversationClaim::Busy),
                 None => self.begin(key, owner, terms).await,
@@ -201,10 +198,8 @@ impl ConversationStore for MongoConversations {
         key: ConversationKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, ConversationError> {
-        let now = self.now().await?;
-        let held = doc! { "_id": key.digest(), "owner": owner };
-        Ok(self.change(held, doc! { "leased_until": after(now, lease) }).await?)
+    ) -> Result<Renewal, ConversationError> {
+        Ok(self.leased.renew(&key.digest(), owner, lease).await?)
     }
 
     async fn settle(
@@ -213,20 +208,20 @@ impl ConversationStore for MongoConversations {
         owner: &str,
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
-        let now = self.now().await?;
+        let now = self.leased.now().await?;
         let settled = doc! {
             "body": write_turns(turns)?, "turns": count(turns), "updated_at": now,
             "owner": Bson::Null, "leased_until": FREE,
         };
-        Ok(self.change(doc! { "_id": key.digest(), "owner": owner }, settled).await?)
+        Ok(self.leased.change(self.leased.held(&key.digest(), owner), settled).await?)
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
-        let held = doc! { "_id": key.digest(), "owner": owner };
+        let held = self.leased.held(&key.digest(), owner);
         let mut empty = held.clone();
         empty.insert("turns", 0_i64);
         answer(self.documents.delete_many(empty).into_future()).await?;
-        self.change(held, doc! { "owner": Bson::Null, "leased_until": FREE }).await?;
+        self.leased.change(held, doc! { "owner": Bson::Null, "leased_until": FREE }).await?;
         Ok(())
     }
 
@@ -242,7 +237,7 @@ impl ConversationStore for MongoConversations {
             turns: count(turns),
             body: write_turns(turns)?,
             shown: Some(shown.to_owned()),
-            ..ConversationDocument::new(key, self.now().await?)
+            ..ConversationDocument::new(key, self.leased.now().await?)
         };
         let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(true);
         answer(put.into_future()).await?;
@@ -258,7 +253,7 @@ impl ConversationStore for MongoConversations {
 
     async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
         let Some(document) = self.find(key).await? else { return Ok(None) };
-        let now = self.now().await?;
+        let now = self.leased.now().await?;
         document.into_conversation(now).map(Some)
     }
 
@@ -294,7 +289,8 @@ impl ConversationStore for MongoConversations {
     }
 
     async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
-        let idle = doc! { "_id": key.digest(), "leased_until": { "$lte": self.now().await? } };
+        let mut idle = self.leased.free(self.leased.now().await?);
+        idle.insert("_id", key.digest());
         let deleted = answer(self.documents.delete_many(idle).into_future()).await?.deleted_count;
         match deleted {
             0 if self.find(key).await?.is_some() => Ok(Deletion::Busy),

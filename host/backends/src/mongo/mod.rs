@@ -1,7 +1,7 @@
 //! MongoDB, to keep runs in a document store (`MONGODB_URL`).
 //!
 //! Three collections: `run_events`, the journals, `run_records`, and `conversations`; a fourth, `sweeps`, has
-//! the locks under which old ones are removed (`sweep_lock.rs`). What makes an event or a record the only one
+//! the leases under which old ones are removed (`lease.rs`). What makes an event or a record the only one
 //! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
 //! made before the first write, by one replica or by ten, and no replica can write where nothing is unique
 //! yet. The other indexes, of when runs ended and of their jobs, only find: they are made when they are first
@@ -11,22 +11,23 @@ mod conversation_retention;
 mod conversations;
 mod documents;
 mod error;
+mod lease;
 mod probe;
 mod retention;
 mod runs;
-mod sweep_lock;
 mod time_pages;
 mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{ConversationStore, HttpRecordings, Probe, Retention, RunStore};
+use agent_core::ports::{ConversationStore, HttpRecordings, Leases, Probe, Retention, RunStore};
 use mongodb::options::{Acknowledgment, ClientOptions, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Client, Database};
 
 use conversation_retention::MongoConversationRetention;
 use conversations::MongoConversations;
+use lease::MongoLeases;
 use probe::MongoProbe;
 use retention::MongoRetention;
 
@@ -98,6 +99,11 @@ impl MongoStore {
     /// Removes conversations that nobody has gone on with for long.
     pub fn conversation_retention(&self) -> Arc<dyn Retention> {
         Arc::new(MongoConversationRetention::new(&self.database))
+    }
+
+    /// The leases of what is done again and again.
+    pub fn leases(&self) -> Arc<dyn Leases> {
+        Arc::new(MongoLeases::new(&self.database))
     }
 
     /// Asks whether the store answers.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{ConversationStore, HttpRecordings, Probe, Retention, RunStore};
+use agent_core::ports::{ConversationStore, HttpRecordings, Leases, Probe, Retention, RunStore};
 
 use crate::Writer;
 
@@ -40,6 +40,11 @@ impl MongoStore {
 
     /// Removes old conversations.
     pub fn conversation_retention(&self) -> Arc<dyn Retention> {
+        match *self {}
+    }
+
+    /// The leases of what is done again and again.
+    pub fn leases(&self) -> Arc<dyn Leases> {
         match *self {}
     }
 

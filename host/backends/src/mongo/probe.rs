@@ -11,7 +11,7 @@ use super::error::answer;
 
 /// Sends a ping to the server that takes the writes.
 #[derive(Debug)]
-pub struct MongoProbe {
+pub(super) struct MongoProbe {
     database: Database,
 }
 

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{
-    EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError, SweepTime,
-};
+use agent_core::ports::{EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, Document, doc};
@@ -15,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use super::documents::events_of;
 use super::error::{QueryError, answer};
-use super::sweep_lock::SweepLock;
+use super::lease::store_time;
 use super::time_pages;
 
 /// The field of a record that says when its run ended.
@@ -28,8 +26,8 @@ const RUNS_AT_ONCE: usize = 20;
 const LOOKED_THROUGH: i64 = 10_000;
 
 /// The runs of a document store.
-pub struct MongoRetention {
-    lock: SweepLock,
+pub(super) struct MongoRetention {
+    database: Database,
     records: Collection<Document>,
     events: Collection<Document>,
     indexes: Indexes,
@@ -56,7 +54,7 @@ impl Indexes {
 impl MongoRetention {
     pub(super) fn new(database: &Database, recordings: Option<Arc<dyn HttpRecordings>>) -> Self {
         Self {
-            lock: SweepLock::new(database, RetainedKind::Runs),
+            database: database.clone(),
             records: database.collection("run_records"),
             events: database.collection("run_events"),
             indexes: Indexes::default(),
@@ -91,28 +89,11 @@ impl Retention for MongoRetention {
     }
 
     async fn now(&self) -> Result<SystemTime, RetentionError> {
-        Ok(self.lock.store_time().await?.to_system_time())
-    }
-
-    async fn begin_sweep(
-        &self,
-        sweeper: &str,
-        lease: Duration,
-        time: SweepTime,
-    ) -> Result<bool, RetentionError> {
-        self.indexes.ensure(&self.records).await?;
-        Ok(self.lock.begin(sweeper, lease, time).await?)
-    }
-
-    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
-        Ok(self.lock.renew(sweeper, lease).await?)
-    }
-
-    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
-        Ok(self.lock.end(sweeper, next).await?)
+        Ok(store_time(&self.database).await?.to_system_time())
     }
 
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+        self.indexes.ensure(&self.records).await?;
         let newest = self.records.find(doc! {}).sort(doc! { "finished_at": -1 });
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
         let found: Vec<Document> = answer(async { nth.await?.try_collect().await }).await?;
@@ -125,6 +106,7 @@ impl Retention for MongoRetention {
         from: Option<&str>,
         most: u32,
     ) -> Result<EndedPage, RetentionError> {
+        self.indexes.ensure(&self.records).await?;
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
         time_pages::go_on(&mut wanted, ENDED_AT, from);
         let found = self.find(wanted, time_pages::order(ENDED_AT), i64::from(most)).await?;

@@ -18,7 +18,7 @@ use crate::group_commit::{Submitter, WriterEnded, channel};
 
 /// Keeps runs in MongoDB. Clones keep the same ones.
 #[derive(Debug, Clone)]
-pub struct MongoRuns {
+pub(super) struct MongoRuns {
     events: Collection<EventDocument>,
     records: Collection<RecordDocument>,
     appends: Submitter<Append, Appended>,

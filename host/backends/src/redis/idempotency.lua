@@ -5,7 +5,7 @@
 -- ARGV     what to do, key, owner, most keys and most bytes of the caller, and for
 --          'claim': request, ms of the lease, ms for which the key is kept
 --          'renew': ms of the lease
---          'answer': the answer
+--          'settle': the answer
 -- Returns  claim: {'claimed', id}, {'in-flight'}, {'answered', answer} or {'other'}; else {'done'} or {'lost'}
 local entry, kept, sizes = unpack(KEYS)
 local what, key, owner = ARGV[1], ARGV[2], ARGV[3]
@@ -72,7 +72,7 @@ if redis.call('HGET', entry, 'owner') ~= owner or redis.call('HEXISTS', entry, '
 if what == 'renew' then
   redis.call('HSET', entry, 'leased', now + tonumber(ARGV[6]))
 elseif what == 'release' then
-  redis.call('HSET', entry, 'leased', 0)
+  redis.call('HSET', entry, 'owner', '', 'leased', 0)
 else
   redis.call('HSET', entry, 'answer', ARGV[6])
   redis.call('HSET', sizes, key, #ARGV[6])

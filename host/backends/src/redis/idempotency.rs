@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
+use agent_core::ports::{
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+};
 use async_trait::async_trait;
 use redis::Script;
 
@@ -89,17 +91,17 @@ impl IdempotencyStore for RedisIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, IdempotencyError> {
-        self.change("renew", key, owner, ms(lease).as_bytes()).await
+    ) -> Result<Renewal, IdempotencyError> {
+        self.change("renew", key, owner, ms(lease).as_bytes()).await.map(Renewal::of_holder)
     }
 
-    async fn answer(
+    async fn settle(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
-        self.change("answer", key, owner, answer).await
+        self.change("settle", key, owner, answer).await
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {

@@ -6,28 +6,39 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::conversations::attempts_of;
-use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+use agent_core::ports::lease::attempts_of;
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+};
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
+use sqlx::AssertSqlSafe;
 
 use super::error::describe;
+use super::lease::{Given, LeasedTable};
 use super::text_columns::{escape, unescape};
-use super::{SqlPool, from_ms, reading, to_ms, writing};
+use super::{SqlPool, from_ms, ms, reading, to_ms, writing};
+
+const CONVERSATIONS: LeasedTable =
+    LeasedTable { table: "conversations", key: &["key"], owner: "owner", until: "leased_until" };
 
 /// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` owner, `$6` ms of the lease, `$7` most of a user, `$8` what
 /// the owners of all attempts at its job begin with. Those have one length: they compare alike in every
 /// collation.
-const CLAIM: &str = "\
-    INSERT INTO conversations AS kept (key, kind, user_id, id, owner, leased_until, created_at, updated_at) \
-    SELECT $1, $2, $3, $4, $5, ms + $6, ms, ms FROM clock \
-    WHERE EXISTS (SELECT 1 FROM conversations WHERE key = $1) \
-        OR (SELECT COUNT(*) FROM conversations WHERE user_id = $3 AND kind = $2) < $7 \
-    ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, leased_until = excluded.leased_until \
-    WHERE (substr(kept.owner, 1, length($8)) = $8 AND kept.owner <= excluded.owner) \
-        OR kept.leased_until <= (SELECT ms FROM clock) \
-    RETURNING body";
+fn claim() -> String {
+    format!(
+        "INSERT INTO conversations AS kept \
+             (key, kind, user_id, id, owner, leased_until, created_at, updated_at) \
+         SELECT $1, $2, $3, $4, $5, ms + $6, ms, ms FROM clock \
+         WHERE EXISTS (SELECT 1 FROM conversations WHERE key = $1) \
+             OR (SELECT COUNT(*) FROM conversations WHERE user_id = $3 AND kind = $2) < $7 \
+         {} WHERE (substr(kept.owner, 1, length($8)) = $8 AND kept.owner <= excluded.owner) OR {} \
+         RETURNING body",
+        CONVERSATIONS.or_take_over(),
+        CONVERSATIONS.is_free()
+    )
+}
 
 /// `$1` user, `$2` kind. What dead processes left behind before anything was said.
 const REMOVE_EMPTY: &str = "DELETE FROM conversations \
@@ -35,21 +46,6 @@ const REMOVE_EMPTY: &str = "DELETE FROM conversations \
 
 /// `$1` key.
 const EXISTS: &str = "SELECT id FROM conversations WHERE key = $1";
-
-/// `$1` key, `$2` owner, `$3` ms.
-const RENEW: &str =
-    "UPDATE conversations SET leased_until = (SELECT ms FROM clock) + $3 WHERE key = $1 AND owner = $2";
-
-/// `$1` key, `$2` owner, `$3` turns, `$4` how many.
-const SETTLE: &str = "UPDATE conversations SET body = $3, turns = $4, owner = NULL, leased_until = 0, \
-    updated_at = (SELECT ms FROM clock) WHERE key = $1 AND owner = $2";
-
-/// `$1` key, `$2` owner.
-const RELEASE: &str =
-    "UPDATE conversations SET owner = NULL, leased_until = 0 WHERE key = $1 AND owner = $2 AND turns > 0";
-
-/// `$1` key, `$2` owner.
-const RELEASE_EMPTY: &str = "DELETE FROM conversations WHERE key = $1 AND owner = $2 AND turns = 0";
 
 /// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` turns, `$6` how many, `$7` what was shown.
 const PUT: &str = "\
@@ -103,8 +99,9 @@ impl SqlConversations {
         owner: &str,
         terms: ClaimTerms,
     ) -> Result<Option<String>, sqlx::Error> {
+        let sql = claim();
         let bodies: Vec<String> = writing!(&self.pool, db => {
-            let query = sqlx::query_scalar(CLAIM).bind(key.digest()).bind(key.kind.as_str());
+            let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str())).bind(key.digest()).bind(key.kind.as_str());
             let query = query.bind(escape(key.user_id)).bind(key.id).bind(owner).bind(ms(terms.lease));
             query.bind(i64::from(terms.most)).bind(attempts_of(owner)).fetch_all(db)
         })?;
@@ -150,12 +147,8 @@ impl ConversationStore for SqlConversations {
         key: ConversationKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, ConversationError> {
-        let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(RENEW).bind(key.digest()).bind(owner).bind(ms(lease));
-            query.execute(db).map_ok(|done| done.rows_affected())
-        });
-        Ok(changed.map_err(failed)? > 0)
+    ) -> Result<Renewal, ConversationError> {
+        CONVERSATIONS.renew(&self.pool, &[&key.digest(), owner], lease).await.map_err(failed)
     }
 
     async fn settle(
@@ -164,20 +157,21 @@ impl ConversationStore for SqlConversations {
         owner: &str,
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
-        let body = write_turns(turns)?;
-        let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(SETTLE).bind(key.digest()).bind(owner).bind(&body).bind(count(turns));
-            query.execute(db).map_ok(|done| done.rows_affected())
-        });
-        Ok(changed.map_err(failed)? > 0)
+        let set =
+            "owner = NULL, leased_until = 0, body = $3, turns = $4, updated_at = (SELECT ms FROM clock)";
+        let (body, holder) = (write_turns(turns)?, [&*key.digest(), owner]);
+        let given = [Given::Text(&body), Given::Number(count(turns))];
+        CONVERSATIONS.settle(&self.pool, &holder, set, &given).await.map_err(failed)
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
-        for statement in [RELEASE, RELEASE_EMPTY] {
-            writing!(&self.pool, db => {
-                sqlx::query(statement).bind(key.digest()).bind(owner).execute(db).map_ok(drop)
-            })
-            .map_err(failed)?;
+        let is_held = CONVERSATIONS.is_held();
+        for sql in [
+            format!("UPDATE conversations SET owner = NULL, leased_until = 0 WHERE {is_held} AND turns > 0"),
+            format!("DELETE FROM conversations WHERE {is_held} AND turns = 0"),
+        ] {
+            let holder = [&*key.digest(), owner];
+            CONVERSATIONS.change(&self.pool, &sql, &holder, &[]).await.map_err(failed)?;
         }
         Ok(())
     }
@@ -277,10 +271,6 @@ fn read_turns(body: String) -> Result<Vec<Turn>, ConversationError> {
 
 fn count(turns: &[Turn]) -> i64 {
     i64::try_from(turns.len()).unwrap_or(i64::MAX)
-}
-
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

@@ -6,44 +6,44 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
+use agent_core::ports::{
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
+use sqlx::AssertSqlSafe;
 
 use super::error::describe;
-use super::{SqlPool, reading, writing};
+use super::lease::{Given, LeasedTable};
+use super::{SqlPool, ms, reading, writing};
+
+const KEYS: LeasedTable =
+    LeasedTable { table: "idempotency_keys", key: &["caller", "key"], owner: "owner", until: "leased_until" };
 
 /// `$1` caller, `$2` key, `$3` request, `$4` owner, `$5` ms of the lease, `$6` ms for which the key is kept.
 /// One that has expired is a new one.
-const CLAIM: &str = "\
-    INSERT INTO idempotency_keys AS kept (caller, key, request, claim, owner, leased_until, expires_at) \
-    SELECT $1, $2, $3, $4, $4, ms + $5, ms + $6 FROM clock WHERE TRUE \
-    ON CONFLICT (caller, key) DO UPDATE SET \
-        request = excluded.request, \
-        claim = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) THEN excluded.claim ELSE kept.claim END, \
-        owner = excluded.owner, leased_until = excluded.leased_until, answer = NULL, bytes = 0, \
-        expires_at = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) \
-                          THEN excluded.expires_at ELSE kept.expires_at END \
-    WHERE kept.expires_at <= (SELECT ms FROM clock) \
-        OR (kept.request = excluded.request AND kept.answer IS NULL \
-            AND kept.leased_until <= (SELECT ms FROM clock)) \
-    RETURNING claim";
+fn claim() -> String {
+    format!(
+        "INSERT INTO idempotency_keys AS kept \
+             (caller, key, request, claim, owner, leased_until, expires_at) \
+         SELECT $1, $2, $3, $4, $4, ms + $5, ms + $6 FROM clock WHERE TRUE {}, \
+             request = excluded.request, \
+             claim = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) \
+                          THEN excluded.claim ELSE kept.claim END, \
+             answer = NULL, bytes = 0, \
+             expires_at = CASE WHEN kept.expires_at <= (SELECT ms FROM clock) \
+                               THEN excluded.expires_at ELSE kept.expires_at END \
+         WHERE kept.expires_at <= (SELECT ms FROM clock) \
+             OR (kept.request = excluded.request AND kept.answer IS NULL AND {}) \
+         RETURNING claim",
+        KEYS.or_take_over(),
+        KEYS.is_free()
+    )
+}
 
 /// `$1` caller, `$2` key.
 const READ: &str = "SELECT request, answer FROM idempotency_keys \
     WHERE caller = $1 AND key = $2 AND expires_at > (SELECT ms FROM clock)";
-
-/// `$1` caller, `$2` key, `$3` owner, `$4` ms.
-const RENEW: &str = "UPDATE idempotency_keys SET leased_until = (SELECT ms FROM clock) + $4 \
-    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
-
-/// `$1` caller, `$2` key, `$3` owner, `$4` answer, `$5` its bytes.
-const ANSWER: &str = "UPDATE idempotency_keys SET answer = $4, bytes = $5 \
-    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
-
-/// `$1` caller, `$2` key, `$3` owner.
-const RELEASE: &str = "UPDATE idempotency_keys SET leased_until = 0 \
-    WHERE caller = $1 AND key = $2 AND owner = $3 AND answer IS NULL";
 
 /// Deletes what a caller has beyond `$2` keys or `$3` bytes, the oldest, but no key that is claimed. `$1`
 /// caller.
@@ -94,27 +94,19 @@ impl SqlIdempotency {
         owner: &str,
         terms: KeyTerms,
     ) -> Result<Option<String>, sqlx::Error> {
+        let sql = claim();
         let claims: Vec<String> = writing!(&self.pool, db => {
-            let query = sqlx::query_scalar(CLAIM).bind(key.caller).bind(key.key).bind(key.request).bind(owner);
+            let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str()));
+            let query = query.bind(key.caller).bind(key.key).bind(key.request).bind(owner);
             query.bind(ms(terms.lease)).bind(ms(terms.kept)).fetch_all(db)
         })?;
         Ok(claims.into_iter().next())
     }
 
-    /// Runs a statement about a claim and says whether that was still held.
-    async fn change(
-        &self,
-        statement: &'static str,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        lease: Option<Duration>,
-    ) -> Result<bool, IdempotencyError> {
-        let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(statement).bind(key.caller).bind(key.key).bind(owner);
-            let query = match lease { Some(lease) => query.bind(ms(lease)), None => query };
-            query.execute(db).map_ok(|done| done.rows_affected())
-        });
-        changed.map(|rows| rows > 0).map_err(failed)
+    async fn tidy_if_possible(&self, caller: &str) {
+        if let Err(error) = self.tidy(caller).await {
+            tracing::debug!(error = describe(&error), "old idempotency keys could not be deleted");
+        }
     }
 
     /// Deletes what is expired, and what the caller has too much of.
@@ -167,41 +159,35 @@ impl IdempotencyStore for SqlIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         lease: Duration,
-    ) -> Result<bool, IdempotencyError> {
-        self.change(RENEW, key, owner, Some(lease)).await
+    ) -> Result<Renewal, IdempotencyError> {
+        KEYS.renew(&self.pool, &[key.caller, key.key, owner], lease).await.map_err(failed)
     }
 
-    async fn answer(
+    async fn settle(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
         let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
-        let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(ANSWER).bind(key.caller).bind(key.key).bind(owner);
-            query.bind(answer).bind(bytes).execute(db).map_ok(|done| done.rows_affected())
-        })
-        .map_err(failed)?;
+        let (set, given) = (
+            "owner = '', leased_until = 0, answer = $4, bytes = $5",
+            [Given::Bytes(answer), Given::Number(bytes)],
+        );
+        let holder = [key.caller, key.key, owner];
+        let is_kept = KEYS.settle(&self.pool, &holder, set, &given).await.map_err(failed)?;
         // The answer is kept: what could not be deleted is deleted with the next one.
-        if let Err(error) = self.tidy(key.caller).await {
-            tracing::debug!(error = describe(&error), "old idempotency keys could not be deleted");
-        }
-        Ok(changed > 0)
+        self.tidy_if_possible(key.caller).await;
+        Ok(is_kept)
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
-        self.change(RELEASE, key, owner, None).await?;
+        let (holder, set) = ([key.caller, key.key, owner], "owner = '', leased_until = 0");
+        KEYS.settle(&self.pool, &holder, set, &[]).await.map_err(failed)?;
         // A caller whose requests all fail leaves keys behind as well.
-        if let Err(error) = self.tidy(key.caller).await {
-            tracing::debug!(error = describe(&error), "old idempotency keys could not be deleted");
-        }
+        self.tidy_if_possible(key.caller).await;
         Ok(())
     }
-}
-
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

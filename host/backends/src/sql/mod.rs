@@ -9,6 +9,7 @@ mod error;
 mod http_recordings;
 mod idempotency;
 mod key_value;
+mod lease;
 mod listener;
 mod listening;
 mod migrate;
@@ -38,6 +39,7 @@ pub use conversations::SqlConversations;
 pub use http_recordings::SqlHttpRecordings;
 pub use idempotency::SqlIdempotency;
 pub use key_value::SqlKeyValues;
+pub use lease::SqlLeases;
 pub use migrate::SetupError;
 pub use postgres::Postgres;
 pub use probe::SqlProbe;
@@ -203,6 +205,11 @@ fn unusable(variable: &'static str, error: sqlx::Error) -> AddressError {
 fn to_ms(time: SystemTime) -> i64 {
     let ms = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// A length of time as statements have it.
+fn ms(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn from_ms(ms: i64) -> SystemTime {

@@ -44,7 +44,8 @@ mod tests {
     async fn a_database_that_is_not_there_fails_without_a_secret() {
         let pool = SqlPool::postgres("postgres://user:hunter2@127.0.0.1:1/db").unwrap();
         let error = SqlProbe(pool).check().await.unwrap_err();
-        assert!(!error.0.contains("hunter2") && !error.0.is_empty(), "{error}");
+        assert!(!error.0.is_empty(), "{error}");
+        assert!(!error.0.contains("hunter2") && !error.0.contains("127.0.0.1"), "{error}");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gone/away.db");
         std::fs::create_dir(folder.path().join("gone")).unwrap();

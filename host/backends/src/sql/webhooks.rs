@@ -11,8 +11,9 @@ use async_trait::async_trait;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
+use super::lease::{Given, LeasedTable};
 use super::text_columns::{escape, unescape};
-use super::{SqlPool, from_ms, reading, writing};
+use super::{SqlPool, from_ms, ms, reading, writing};
 
 /// `$1` job, `$2` user, `$3` url, `$4` trace.
 const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
@@ -55,9 +56,12 @@ const CLAIM_IN_POSTGRES: &str = claim!(
     "FOR UPDATE SKIP LOCKED"
 );
 
-/// `$1` job, `$2` owner, `$3` state, `$4` tries, `$5` attempts, `$6` ms until it is due, or null.
-const SETTLE: &str = "UPDATE webhooks SET state = $3, tries = $4, attempts = $5, owner = NULL, \
-    due_at = (SELECT ms FROM clock) + $6 WHERE job_id = $1 AND owner = $2";
+const WEBHOOKS: LeasedTable =
+    LeasedTable { table: "webhooks", key: &["job_id"], owner: "owner", until: "due_at" };
+
+/// `$3` state, `$4` tries, `$5` attempts, `$6` ms until it is due, or null.
+const SETTLED: &str =
+    "owner = NULL, state = $3, tries = $4, attempts = $5, due_at = (SELECT ms FROM clock) + $6";
 
 /// `$1` job.
 const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, attempts, created_at \
@@ -113,7 +117,7 @@ impl WebhookOutbox for SqlWebhooks {
         Ok(())
     }
 
-    async fn claim_due(
+    async fn claim(
         &self,
         owner: &str,
         lease: Duration,
@@ -139,19 +143,14 @@ impl WebhookOutbox for SqlWebhooks {
     ) -> Result<bool, WebhookError> {
         let attempts =
             serde_json::to_string(&webhook.attempts).map_err(|error| WebhookError(error.to_string()))?;
-        let changed = writing!(&self.pool, db => {
-            sqlx::query(SETTLE)
-                .bind(escape(&webhook.job_id))
-                .bind(owner)
-                .bind(webhook.state.as_str())
-                .bind(i64::from(webhook.tries))
-                .bind(escape(&attempts))
-                .bind(next.map(ms))
-                .execute(db)
-                .map_ok(|done| done.rows_affected())
-        })
-        .map_err(failed)?;
-        Ok(changed > 0)
+        let (job_id, attempts) = (escape(&webhook.job_id), escape(&attempts));
+        let given = [
+            Given::Text(webhook.state.as_str()),
+            Given::Number(i64::from(webhook.tries)),
+            Given::Text(&attempts),
+            Given::OptionalNumber(next.map(ms)),
+        ];
+        WEBHOOKS.settle(&self.pool, &[&job_id, owner], SETTLED, &given).await.map_err(failed)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
@@ -186,10 +185,6 @@ impl Row {
             attempts,
         })
     }
-}
-
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

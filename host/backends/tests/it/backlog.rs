@@ -61,7 +61,7 @@ async fn claim(queue: &dyn JobQueue) -> Claim {
 
 /// Ends that job and claims the next one, with it or after it.
 async fn end_and_claim(queue: &BullQueue, claimed: &Claim) -> Result<Claim, QueueError> {
-    match queue.finish_and_claim(claimed, &completed("1"), "worker").await? {
+    match queue.settle_and_claim(claimed, &completed("1"), "worker").await? {
         Some(next) => Ok(next),
         None => Ok(claim(queue).await),
     }
@@ -75,7 +75,7 @@ async fn work(queue: &BullQueue, newest: &str) {
         assert_eq!(queue.read(newest).await.unwrap().expect("it waits").status, JobStatus::Waiting);
         claimed = end_and_claim(queue, &claimed).await.unwrap();
     }
-    queue.finish(&claimed, &AttemptEnd::HANDED_BACK).await.unwrap();
+    queue.settle(&claimed, &AttemptEnd::HANDED_BACK).await.unwrap();
     queue.add(&data("q")).await.unwrap();
     queue.depth().await.unwrap();
 }
@@ -212,7 +212,7 @@ async fn a_claim_from_a_long_backlog_in_postgres_reads_a_few_rows() {
         let claimed = claim(&queue).await;
         assert_eq!(claimed.job_id, format!("{number:032}"), "in their order");
         assert_eq!(queue.renew(&claimed).await, Ok(Renewal::Held));
-        queue.finish(&claimed, &completed("1")).await.unwrap();
+        queue.settle(&claimed, &completed("1")).await.unwrap();
     }
     // PostgreSQL's processes tell what they have counted when they end.
     drop(writing);

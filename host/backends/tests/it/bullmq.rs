@@ -97,7 +97,7 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     assert_eq!(status(&queue, added.id()).await, JobStatus::Waiting);
     let claim = claim_next(&queue).await;
     assert_eq!(claim.data, Ok(JobData::new("q", "5")));
-    queue.finish(&claim, &completed(r#"{"output":"3"}"#)).await.unwrap();
+    queue.settle(&claim, &completed(r#"{"output":"3"}"#)).await.unwrap();
     let seen = producer.get_job(added.id()).await.unwrap().unwrap();
     assert_eq!(seen.returnvalue(), r#"{"output":"3"}"#);
     assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
@@ -119,7 +119,7 @@ async fn peers_see_who_submitted_a_job_in_its_options_and_not_in_its_data() {
     assert_eq!(options["agentHostSubmitter"], json!({"tier": "premium"}));
     // A producer that knows nothing of this adds jobs of callers without a tier.
     let claim = claim_next(&queue).await;
-    queue.finish(&claim, &completed("1")).await.unwrap();
+    queue.settle(&claim, &completed("1")).await.unwrap();
     official(&server).await.add("invoke", json!({"query": "q", "userId": "u1"})).await.unwrap();
     assert_eq!(claim_next(&queue).await.data.unwrap().principal(), Principal::user("u1"));
 }
@@ -149,7 +149,7 @@ async fn data_that_is_none_of_ours_is_handed_out_with_what_is_wrong_with_it() {
         let added = producer.add("invoke", wrong).await.unwrap();
         let claim = claim_next(&queue).await;
         let error = claim.data.clone().unwrap_err();
-        queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
+        queue.settle(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
         assert_eq!(status(&queue, added.id()).await, JobStatus::Failed);
     }
 }
@@ -165,7 +165,7 @@ async fn attempts_are_as_many_as_the_producer_asked_for() {
         for _ in 0..made {
             let claim = claim_next(&queue).await;
             assert_eq!(claim.job_id, id);
-            queue.finish(&claim, &AttemptEnd::Failed { error: "no".into(), retry: true }).await.unwrap();
+            queue.settle(&claim, &AttemptEnd::Failed { error: "no".into(), retry: true }).await.unwrap();
         }
         let job = queue.read(&id).await.unwrap().unwrap();
         assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, made), "{asked:?}");
@@ -180,7 +180,7 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
     let first = claim_next(&queue).await;
     producer.pause().await.unwrap();
     let id = queue.add(&data("q")).await.unwrap();
-    let with_an_end = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    let with_an_end = queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!((with_an_end, queue.claim("worker", Duration::ZERO).await.unwrap()), (None, None));
     assert_eq!(status(&queue, &id).await, JobStatus::Waiting);
     assert_eq!(queue.depth().await.unwrap().waiting, 1);
@@ -212,7 +212,7 @@ async fn an_expired_lease_is_renewed_while_nobody_else_has_the_job() {
         assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
     }
     let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
-    queue.finish(&claim, &completed("1")).await.unwrap();
+    queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(&queue, &id).await, JobStatus::Completed);
 }
 
@@ -237,7 +237,7 @@ async fn a_cancelled_job_leaves_nothing_of_bullmqs_behind() {
     let active = queue.add(&data("q")).await.unwrap();
     let claim = claim_next(&queue).await;
     queue.cancel(&active).await.unwrap();
-    queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+    queue.settle(&claim, &AttemptEnd::Cancelled).await.unwrap();
     for id in [waiting, active] {
         assert!(producer.get_job(&id).await.unwrap().is_none());
         assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
@@ -267,7 +267,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
             None => queue.claim("worker", LEASE / 2).await.unwrap().expect("it is still there"),
         };
         assert_eq!(claim.job_id, id);
-        queue.finish(&claim, &completed("1")).await.unwrap();
+        queue.settle(&claim, &completed("1")).await.unwrap();
     }
 }
 
@@ -301,7 +301,7 @@ async fn runs_are_told_apart_when_redis_was_emptied() {
     let after = claim_next(&queue).await;
     assert_eq!(before.job_id, after.job_id);
     assert_ne!(before.run_id, after.run_id);
-    let error = queue.finish(&before, &completed("1")).await.unwrap_err();
+    let error = queue.settle(&before, &completed("1")).await.unwrap_err();
     assert_eq!(error, QueueError::LeaseLost { job_id: before.job_id.clone() });
 }
 
@@ -371,7 +371,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
         .await
         .unwrap();
     let claim = claim_next(&queue).await;
-    queue.finish(&claim, &completed("1")).await.unwrap();
+    queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
@@ -383,7 +383,7 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
     let data = json!({"query": "q", "userId": "u1"});
     producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
     let first = claim_next(&queue).await;
-    queue.finish(&first, &completed("1")).await.unwrap();
+    queue.settle(&first, &completed("1")).await.unwrap();
     let depth = queue.depth().await.unwrap();
     assert_eq!((depth.waiting, depth.delayed), (0, 1), "the next one is there as soon as this one was taken");
     let mut redis = connect(&server).await;
@@ -415,7 +415,7 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
         error,
         "The next iteration of its job scheduler could not be added: Redis refused (WRONGTYPE)"
     );
-    queue.finish(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
+    queue.settle(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
     assert_eq!(status(&queue, &claim.job_id).await, JobStatus::Failed);
     let next = queue.add(&self::data("next")).await.unwrap();
     assert_eq!(claim_next(&queue).await.job_id, next);
@@ -451,11 +451,11 @@ async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
     let job = producer.add("invoke", json!({"query": "q", "userId": "u1"})).attempts(2).await.unwrap();
     let claim = claim_next(&queue).await;
     let no = AttemptEnd::Failed { error: "not yet".into(), retry: true };
-    queue.finish(&claim, &no).await.unwrap();
+    queue.settle(&claim, &no).await.unwrap();
     assert_eq!(status(&queue, job.id()).await, JobStatus::Waiting);
     let again = claim_next(&queue).await;
     assert_eq!((&again.run_id, again.attempts_made), (&claim.run_id, 1), "the run goes on");
-    queue.finish(&again, &no).await.unwrap();
+    queue.settle(&again, &no).await.unwrap();
     assert_eq!(status(&queue, job.id()).await, JobStatus::Failed);
 }
 

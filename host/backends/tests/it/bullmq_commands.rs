@@ -24,7 +24,7 @@ async fn start_behind_a_proxy() -> (Redis, Proxy, Arc<BullQueue>) {
     let queue = BullQueue::open_with_lease(&format!("redis://{}", proxy.address()), LEASE).unwrap();
     queue.add(&data("q")).await.unwrap();
     let first = claim(&queue).await;
-    assert_eq!(queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap(), None);
+    assert_eq!(queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap(), None);
     (server, proxy, Arc::new(queue))
 }
 
@@ -42,7 +42,7 @@ async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
     // The first one loads the scripts.
     queue.add(&data("q")).await.unwrap();
     let first = claim(&queue).await;
-    queue.finish(&first, &completed("1")).await.unwrap();
+    queue.settle(&first, &completed("1")).await.unwrap();
 
     let mut monitor = server.monitor().await;
     for _ in 0..3 {
@@ -52,13 +52,13 @@ async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
     let mut claimed = claim(&queue).await;
     let mut tokens = vec![claimed.token.clone()];
     for _ in 0..2 {
-        let next = queue.finish_and_claim(&claimed, &completed("1"), "worker").await.unwrap();
+        let next = queue.settle_and_claim(&claimed, &completed("1"), "worker").await.unwrap();
         claimed = next.expect("a job that follows");
         assert_eq!((claimed.epoch, claimed.attempts_made), (Epoch(1), 0));
         assert_eq!(claimed.data, Ok(data("q")));
         tokens.push(claimed.token.clone());
     }
-    assert_eq!(queue.finish_and_claim(&claimed, &completed("1"), "worker").await.unwrap(), None);
+    assert_eq!(queue.settle_and_claim(&claimed, &completed("1"), "worker").await.unwrap(), None);
     assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"; 4]);
     tokens.sort();
     tokens.dedup();
@@ -100,7 +100,7 @@ async fn leases_that_are_due_together_are_renewed_by_one_command() {
     assert_eq!(renew_all().await, vec![Ok(Renewal::Held); 5]);
     assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"]);
     // Each is told what became of its own job.
-    queue.finish(&claims[0], &completed("1")).await.unwrap();
+    queue.settle(&claims[0], &completed("1")).await.unwrap();
     assert_eq!(queue.cancel(&claims[1].job_id).await, Ok(CancelOutcome::Asked));
     let renewed: Vec<_> = renew_all().await.into_iter().map(Result::unwrap).collect();
     let [lost, cancelled, held] = [Renewal::Lost, Renewal::Cancelled, Renewal::Held];
@@ -113,21 +113,21 @@ async fn a_job_that_was_claimed_with_the_end_of_another_is_leased_like_any_other
     let peer = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
     let ids = [queue.add(&data("1")).await.unwrap(), queue.add(&data("2")).await.unwrap()];
     let first = claim(&queue).await;
-    let second = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap().unwrap();
+    let second = queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap().unwrap();
     assert_eq!((&first.job_id, &second.job_id), (&ids[0], &ids[1]));
     assert_eq!(queue.renew(&second).await, Ok(Renewal::Held));
     assert_eq!(queue.renew(&first).await, Ok(Renewal::Lost));
     // The second job's lease runs out like any other.
     let again = peer.claim("peer", PATIENCE).await.unwrap().expect("the lease ran out");
     assert_eq!((&again.job_id, again.epoch), (&second.job_id, Epoch(2)));
-    let lost = queue.finish(&second, &completed("1")).await.unwrap_err();
+    let lost = queue.settle(&second, &completed("1")).await.unwrap_err();
     assert_eq!(lost, QueueError::LeaseLost { job_id: second.job_id.clone() });
     // A job that failed for good makes room as well, and one that is tried again does not.
     queue.add(&data("3")).await.unwrap();
     let no = |retry| AttemptEnd::Failed { error: "no".into(), retry };
-    let third = peer.finish_and_claim(&again, &no(false), "peer").await.unwrap().unwrap();
+    let third = peer.settle_and_claim(&again, &no(false), "peer").await.unwrap().unwrap();
     queue.add(&data("4")).await.unwrap();
-    assert_eq!(peer.finish_and_claim(&third, &no(true), "peer").await.unwrap(), None);
+    assert_eq!(peer.settle_and_claim(&third, &no(true), "peer").await.unwrap(), None);
     assert_eq!(status(&queue, &third.job_id).await, JobStatus::Delayed);
 }
 
@@ -206,7 +206,7 @@ async fn a_claim_that_is_sent_twice_leases_one_job() {
     let claimed = claiming.ended().await;
     assert_eq!((&claimed.job_id, claimed.epoch), (&ids[0], Epoch(1)));
     assert_eq!(length(&mut redis, "active").await, 1);
-    queue.finish(&claimed, &completed("1")).await.unwrap();
+    queue.settle(&claimed, &completed("1")).await.unwrap();
 }
 
 /// The lease runs in Redis while the answer is under way: a worker that counted from the answer would take
@@ -224,7 +224,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
             let (queue, given) = (queue.clone(), given.take());
             async move {
                 let Some(given) = given else { return claim(&queue).await };
-                let next = queue.finish_and_claim(&given, &completed("1"), "worker").await.unwrap();
+                let next = queue.settle_and_claim(&given, &completed("1"), "worker").await.unwrap();
                 next.expect("a job that follows")
             }
         });
@@ -253,7 +253,7 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     proxy.stall_answers();
     let ending = Task::begin({
         let (queue, first) = (queue.clone(), first.clone());
-        async move { queue.finish_and_claim(&first, &completed("1"), "worker").await }
+        async move { queue.settle_and_claim(&first, &completed("1"), "worker").await }
     });
     eventually("Redis to have ended it", async || {
         (length(&mut redis.clone(), "wait").await == 1).then_some(())
@@ -265,17 +265,17 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     // Sent by a worker that had no answer in time, it is the same end as well, and the next job's lease
     // begins anew: whoever sends it counts from then on.
     sleep(LEASE / 4).await;
-    let again = queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    let again = queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!(again.map(|claim| claim.token), Some(second.token.clone()));
     let lock = format!("bull:agent-tasks:{}:lock", second.job_id);
     let left: u64 = redis::cmd("PTTL").arg(lock).query_async(&mut redis).await.unwrap();
     assert!(Duration::from_millis(left) > LEASE * 3 / 4, "{left} ms are left");
     assert_eq!((length(&mut redis, "wait").await, length(&mut redis, "active").await), (1, 1));
     assert_eq!(status(&queue, &first.job_id).await, JobStatus::Completed);
-    let other = queue.finish(&first, &completed("2")).await.unwrap_err();
+    let other = queue.settle(&first, &completed("2")).await.unwrap_err();
     assert_eq!(other, QueueError::LeaseLost { job_id: first.job_id.clone() });
-    queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
-    queue.finish(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
+    queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
+    queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     assert_eq!(length(&mut redis, "wait").await, 2);
 }
 
@@ -295,7 +295,7 @@ async fn a_cancellation_that_is_sent_twice_is_carried_out_and_leaves_nothing_of_
             let (queue, id) = (queue.clone(), id.clone());
             async move {
                 match claimed {
-                    Some(claimed) => queue.finish(&claimed, &AttemptEnd::Cancelled).await,
+                    Some(claimed) => queue.settle(&claimed, &AttemptEnd::Cancelled).await,
                     None => queue.cancel(&id).await.map(|outcome| assert_eq!(outcome, CancelOutcome::Done)),
                 }
             }
@@ -348,11 +348,11 @@ async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
     let these = |id: &String| ChangedJobs::These(vec![id.clone()]);
 
     let claimed = claim(&queue).await;
-    queue.finish(&claimed, &completed("1")).await.unwrap();
+    queue.settle(&claimed, &completed("1")).await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, these(&ids[0]));
     let claimed = claim(&queue).await;
     let no = AttemptEnd::Failed { error: "no".into(), retry: false };
-    queue.finish(&claimed, &no).await.unwrap();
+    queue.settle(&claimed, &no).await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, these(&ids[1]));
     queue.cancel(&ids[2]).await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, these(&ids[2]));

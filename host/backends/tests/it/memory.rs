@@ -39,7 +39,7 @@ async fn keys_of_all_callers_together_are_bounded() {
     let key = |caller| IdempotencyKey { caller, key: "k", request: "r" };
     for caller in callers {
         keys.claim(key(caller), "o1", KeyTerms::default()).await.unwrap();
-        assert_eq!(keys.answer(key(caller), "o1", &[7; 40]).await, Ok(true));
+        assert_eq!(keys.settle(key(caller), "o1", &[7; 40]).await, Ok(true));
     }
     let mut known = vec![];
     for caller in callers {

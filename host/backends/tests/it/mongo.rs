@@ -54,6 +54,7 @@ async fn open_retention(server: &Mongo) -> retained::Bench {
     retained::Bench {
         store: here.store.retention(None),
         peer: there.store.retention(None),
+        leases: [here.store.leases(), there.store.leases()],
         things: Box::new(retained::RunThings(here.runs.clone())),
         _guard: Box::new((here, there)),
     }

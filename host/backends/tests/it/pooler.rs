@@ -108,7 +108,7 @@ async fn work(pool: &SqlPool) {
                     let claim = queue.claim(&format!("worker#{number}"), PATIENCE).await.unwrap().unwrap();
                     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
                     assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
-                    queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+                    queue.settle(&claim, &AttemptEnd::Cancelled).await.unwrap();
                 }
                 // `writers` write for all who have this pool, and go on until all have ended.
                 writers

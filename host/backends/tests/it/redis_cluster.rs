@@ -65,9 +65,9 @@ mod several_shards {
         whoever_works_on_a_job_is_asked_to_stop,
         a_cancelled_job_is_not_handed_to_anybody_else,
         a_result_that_came_before_the_stop_is_kept,
-        a_renewed_lease_lasts,
+        a_lease_lasts_as_long_as_it_is_renewed,
         a_job_of_a_dead_worker_goes_to_another,
-        who_lost_a_lease_changes_nothing_any_more,
+        a_lease_that_is_not_renewed_ends_and_its_holder_has_lost_it,
     }
 }
 
@@ -174,7 +174,7 @@ async fn jobs_of_all_shards_are_worked_off_told_of_and_removed() {
     for _ in 0..6 {
         let claim = queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job");
         shards.push(shard_of(&claim.job_id).to_owned());
-        assert_eq!(queue.finish_and_claim(&claim, &completed("1"), "worker").await.unwrap(), None);
+        assert_eq!(queue.settle_and_claim(&claim, &completed("1"), "worker").await.unwrap(), None);
         ended.insert(claim.job_id);
     }
     let distinct = |shards: &[String]| shards.iter().collect::<BTreeSet<_>>().len();
@@ -264,7 +264,7 @@ async fn a_dead_master_takes_its_slots_with_it_only_until_its_replica_has_them()
     within("all jobs to be worked off", async {
         while ended != ids {
             let Ok(Some(claim)) = queue.claim("worker", Duration::from_secs(1)).await else { continue };
-            queue.finish(&claim, &completed("1")).await.unwrap();
+            queue.settle(&claim, &completed("1")).await.unwrap();
             ended.insert(claim.job_id);
         }
     })

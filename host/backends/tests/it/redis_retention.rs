@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::QUEUE;
-use agent_core::ports::{AttemptEnd, JobQueue as _, Retention as _, SweepTime};
+use agent_core::ports::{AttemptEnd, ClaimTime, JobQueue as _, Leases, Renewal, Retention as _};
 use agent_core::words::{CancelOutcome, JobData, JobQuery};
 use async_trait::async_trait;
 use backends::bullmq::{BullQueue, BullRetention};
@@ -25,7 +25,9 @@ async fn open() -> Bench {
     let server = Redis::start().await;
     let things = JobThings::open(&server).await;
     let open = || Arc::new(BullRetention::new(&queue(&server)));
-    Bench { store: open(), peer: open(), things: Box::new(things), _guard: Box::new(server) }
+    let (store, peer) = (open(), open());
+    let leases: [Arc<dyn Leases>; 2] = [store.clone(), peer.clone()];
+    Bench { store, peer, leases, things: Box::new(things), _guard: Box::new(server) }
 }
 
 fn queue(server: &Redis) -> BullQueue {
@@ -48,7 +50,7 @@ impl JobThings {
     /// Ends the job that is claimed next, as long ago as that.
     async fn end(&self, end: &AttemptEnd, ago: Duration) -> String {
         let claim = self.queue.claim("w", PATIENCE).await.unwrap().expect("a job to claim");
-        self.queue.finish(&claim, end).await.unwrap();
+        self.queue.settle(&claim, end).await.unwrap();
         let ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago;
         for set in ["completed", "failed"] {
             let mut zadd = redis::cmd("ZADD");
@@ -254,11 +256,11 @@ async fn a_redis_whose_memory_is_full_is_swept() {
     let store = BullRetention::new(&things.queue);
     assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
     assert!(server.ask(&["SET", "a", "b"]).await.starts_with("-OOM"));
-    for time in [SweepTime::WhenDue, SweepTime::Now] {
-        assert!(store.begin_sweep("one", PATIENCE, time).await.unwrap(), "{time:?}");
-        assert!(!store.begin_sweep("other", PATIENCE, time).await.unwrap(), "{time:?}");
-        assert!(store.renew_sweep("one", PATIENCE).await.unwrap(), "{time:?}");
-        store.end_sweep("one", PATIENCE).await.unwrap();
+    for time in [ClaimTime::WhenDue, ClaimTime::Now] {
+        assert!(store.claim("jobs", "one", PATIENCE, time).await.unwrap(), "{time:?}");
+        assert!(!store.claim("jobs", "other", PATIENCE, time).await.unwrap(), "{time:?}");
+        assert_eq!(store.renew("jobs", "one", PATIENCE).await, Ok(Renewal::Held), "{time:?}");
+        assert!(store.settle("jobs", "one", PATIENCE).await.unwrap(), "{time:?}");
     }
     assert_eq!(store.remove(&[id]).await.unwrap(), 1);
 }
@@ -269,7 +271,7 @@ async fn a_redis_that_is_gone_fails_a_sweep() {
     let store = BullRetention::new(&queue(&server));
     server.pause().await;
     store.now().await.unwrap_err();
-    store.begin_sweep("one", DAY, agent_core::ports::SweepTime::Now).await.unwrap_err();
+    store.claim("jobs", "one", DAY, ClaimTime::Now).await.unwrap_err();
     server.resume().await;
     test_servers::eventually("Redis to be asked again", async || store.now().await.ok()).await;
 }

@@ -48,7 +48,7 @@ async fn a_promotion_under_load_loses_nothing_that_was_replicated() {
     }
     for _ in 0..10 {
         let claim = claim_next(&queue).await;
-        queue.finish(&claim, &completed("1")).await.unwrap();
+        queue.settle(&claim, &completed("1")).await.unwrap();
         ended.insert(claim.job_id);
     }
     assert_eq!(replicated.len(), 40);
@@ -64,11 +64,11 @@ async fn a_promotion_under_load_loses_nothing_that_was_replicated() {
     sentinels.agree_on(&replica).await;
 
     // The worker of a claim that the replica has goes on with it.
-    queue.finish(&held, &completed("1")).await.unwrap();
+    queue.settle(&held, &completed("1")).await.unwrap();
     ended.insert(held.job_id);
     let mut again = BTreeSet::new();
     while let Some(claim) = queue.claim("worker", stalled_after(LEASE) + LEASE).await.unwrap() {
-        queue.finish(&claim, &completed("1")).await.unwrap();
+        queue.settle(&claim, &completed("1")).await.unwrap();
         assert!(!ended.contains(&claim.job_id), "{} had ended", claim.job_id);
         assert!(again.insert(claim.job_id.clone()), "{} is worked off twice", claim.job_id);
     }
@@ -124,7 +124,7 @@ async fn a_promoted_replica_that_lost_the_last_second_has_everything_else() {
     let lost = queue.add(&data("lost")).await.unwrap();
     let claim = claim_next(&queue).await;
     assert_eq!(claim.job_id, kept);
-    queue.finish(&claim, &completed("1")).await.unwrap();
+    queue.settle(&claim, &completed("1")).await.unwrap();
     master.pause().await;
     sentinels.agree_on(&replica).await;
 
@@ -134,10 +134,10 @@ async fn a_promoted_replica_that_lost_the_last_second_has_everything_else() {
     // it has ended.
     let again = claim_next(&queue).await;
     assert_eq!((&again.job_id, &again.run_id), (&kept, &claim.run_id));
-    queue.finish(&again, &completed("1")).await.unwrap();
+    queue.settle(&again, &completed("1")).await.unwrap();
     let mut left = Vec::new();
     while let Some(claim) = queue.claim("worker", Duration::ZERO).await.unwrap() {
-        queue.finish(&claim, &completed("1")).await.unwrap();
+        queue.settle(&claim, &completed("1")).await.unwrap();
         left.push(claim.job_id);
     }
     assert_eq!(left, [done, next.clone()]);

@@ -73,14 +73,14 @@ async fn a_clock_that_jumps_ahead_and_back_lets_no_job_end_twice() {
         assert_eq!(queue.renew(&first).await, Ok(Renewal::Lost));
         let late = runs.append(&first.run_id, first.epoch, 2, &[Event::Cancelled]).await;
         assert!(matches!(late, Err(JournalError::Fenced { .. })), "{late:?}");
-        let late = queue.finish(&first, &completed("1")).await;
+        let late = queue.settle(&first, &completed("1")).await;
         assert_eq!(late, Err(QueueError::LeaseLost { job_id: id.clone() }));
 
         // Back: whoever holds it keeps it, and ends it.
         jump!(&database, "-3600000");
         assert_eq!(claim(&*queue, Duration::ZERO).await, None);
         assert_eq!(peer.renew(&second).await, Ok(Renewal::Held));
-        peer.finish(&second, &completed("2")).await.unwrap();
+        peer.settle(&second, &completed("2")).await.unwrap();
         let job = queue.read(&id).await.unwrap().expect("the job");
         assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
         assert_eq!(job.result.unwrap().get(), "2");

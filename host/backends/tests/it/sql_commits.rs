@@ -102,7 +102,7 @@ async fn what_a_job_and_its_run_write_at_the_same_time_is_one_commit() {
         let record = record(&claim.run_id);
         let (renewed, ended, stored, other, added) = join!(
             stores.queue.renew(held),
-            stores.queue.finish(claim, &completed),
+            stores.queue.settle(claim, &completed),
             stores.runs.append_and_save(claim.epoch, 0, &[Event::Cancelled], &record),
             stores.runs.append("run_other", Epoch(1), 0, &[Event::Cancelled]),
             stores.queue.add(&job),
@@ -130,7 +130,7 @@ async fn ends_and_the_claims_of_the_next_jobs_are_one_commit_and_no_claim_writes
         }
         let before = Commits::of(&database).await;
         let completed = completed();
-        let end = |claim| stores.queue.finish_and_claim(claim, &completed, "worker");
+        let end = |claim| stores.queue.settle_and_claim(claim, &completed, "worker");
         let answers = join!(end(&claims[0]), end(&claims[1]), end(&claims[2]));
         let claimed = [answers.0, answers.1, answers.2].into_iter().filter_map(Result::unwrap);
         assert_eq!(claimed.count(), 2, "as many as there were");
@@ -157,7 +157,7 @@ async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again()
         }
         let first = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
         let completed = completed();
-        let end = || stores.queue.finish_and_claim(&first, &completed, "worker");
+        let end = || stores.queue.settle_and_claim(&first, &completed, "worker");
         assert!(end().now_or_never().is_none(), "it has been handed in");
         eventually("it to be committed", async || {
             let depth = stores.queue.depth().await.unwrap();
@@ -176,8 +176,8 @@ async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again()
         // By a worker that has told of another end, nothing is found.
         let failed = AttemptEnd::Failed { error: "no".into(), retry: false };
         let lost = QueueError::LeaseLost { job_id: first.job_id.clone() };
-        assert_eq!(stores.queue.finish_and_claim(&first, &failed, "worker").await, Err(lost.clone()));
-        stores.queue.finish(&next, &completed).await.unwrap();
+        assert_eq!(stores.queue.settle_and_claim(&first, &failed, "worker").await, Err(lost.clone()));
+        stores.queue.settle(&next, &completed).await.unwrap();
         assert_eq!(end().await, Err(lost), "its claim has ended too");
     }
 }
@@ -201,7 +201,7 @@ async fn what_a_run_or_a_job_is_refused_does_no_harm_to_the_other() {
             add("u2"),
             append("run_1"),
             add("u_bad"),
-            stores.queue.finish(&claim, &completed)
+            stores.queue.settle(&claim, &completed)
         );
         assert!(matches!(bad_run, Err(JournalError::Store { .. })), "{bad_run:?}");
         assert!(matches!(bad_job, Err(QueueError::Store { .. })), "{bad_job:?}");
@@ -226,7 +226,7 @@ async fn a_lease_or_an_epoch_that_was_lost_does_no_harm_to_what_is_written_with_
         let (lost, fenced, ended, stored) = join!(
             stores.queue.renew(&zombie),
             stores.runs.append_and_save(Epoch(1), 1, &[Event::Cancelled], &taken),
-            stores.queue.finish(&claim, &completed),
+            stores.queue.settle(&claim, &completed),
             stores.runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]),
         );
         assert_eq!(lost, Ok(Renewal::Lost));
@@ -235,7 +235,7 @@ async fn a_lease_or_an_epoch_that_was_lost_does_no_harm_to_what_is_written_with_
         before.has_one_more(&database).await;
         assert_eq!(stores.runs.find("run_taken").await.unwrap(), None);
         let (again, added) = join!(
-            stores.queue.finish(&claim, &completed),
+            stores.queue.settle(&claim, &completed),
             stores.runs.append("run_1", Epoch(1), 1, &[Event::Cancelled])
         );
         assert_eq!(again, Err(QueueError::LeaseLost { job_id: claim.job_id.clone() }));

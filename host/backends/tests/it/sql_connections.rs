@@ -258,7 +258,7 @@ async fn a_job_that_another_process_adds_or_hands_back_wakes_a_worker() {
         peer.add(&JobData::new("2 + 3", "u1")).await.unwrap();
         let claim = claiming.ended().await.unwrap().unwrap();
         let end = agent_core::ports::AttemptEnd::Cancelled;
-        queue.finish(&claim, &end).await.unwrap();
+        queue.settle(&claim, &end).await.unwrap();
         (began.elapsed() < Duration::from_millis(500)).then_some(())
     })
     .await;

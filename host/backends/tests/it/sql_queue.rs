@@ -41,7 +41,7 @@ async fn a_process_is_told_at_once_which_jobs_another_one_ends_on_postgres() {
             assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
         } else {
             let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
-            queue.finish(&claim, &completed()).await.unwrap();
+            queue.settle(&claim, &completed()).await.unwrap();
         }
         let changes = peer.changes(Some(&cursor)).await.unwrap().expect("it tells");
         assert_eq!(changes.jobs, ChangedJobs::These(vec![id]));
@@ -80,7 +80,7 @@ async fn add_and_claim(database: &Database) {
                     assert_eq!(claim.earlier, EarlierClaims { are_none: true, lost: 0 });
                     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
                     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
-                    queue.finish(&claim, &completed()).await.unwrap();
+                    queue.settle(&claim, &completed()).await.unwrap();
                     ids.push(claim.job_id);
                 }
                 ids
@@ -155,11 +155,11 @@ async fn a_stalled_job_or_one_that_killed_enough_is_not_passed_over_by_claims_wi
         assert_eq!([&died.job_id, &held.job_id], [&ids[0], &ids[1]]);
         database.execute("UPDATE jobs SET due_at = 0 WHERE query = 'stalled'").await;
         database.execute("UPDATE jobs SET losses = 20 WHERE query = 'poison'").await;
-        assert_eq!(queue.finish_and_claim(&held, &completed(), "worker").await, Ok(None));
+        assert_eq!(queue.settle_and_claim(&held, &completed(), "worker").await, Ok(None));
         assert_eq!(queue.read(&ids[1]).await.unwrap().unwrap().status, JobStatus::Completed);
         let stalled = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
         assert_eq!((&stalled.job_id, stalled.earlier.lost), (&ids[0], 1));
-        assert_eq!(queue.finish_and_claim(&stalled, &completed(), "worker").await, Ok(None), "it is poison");
+        assert_eq!(queue.settle_and_claim(&stalled, &completed(), "worker").await, Ok(None), "it is poison");
         let last = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
         assert_eq!(last.job_id, ids[3]);
         assert_eq!(queue.read(&ids[2]).await.unwrap().unwrap().status, JobStatus::Failed);
@@ -196,7 +196,7 @@ async fn the_queue_outlives_the_database() {
         queue.add(&job("lost")).await.unwrap_err(),
         queue.read(&id).await.unwrap_err(),
         queue.claim("worker", Duration::ZERO).await.unwrap_err(),
-        queue.finish(&claim, &completed()).await.unwrap_err(),
+        queue.settle(&claim, &completed()).await.unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(&error, QueueError::Store { .. }), "{error:?}");
@@ -204,7 +204,7 @@ async fn the_queue_outlives_the_database() {
     }
     server.resume().await;
     eventually("the end of the attempt to be written", async || {
-        queue.finish(&claim, &completed()).await.ok()
+        queue.settle(&claim, &completed()).await.ok()
     })
     .await;
     assert_eq!(queue.read(&id).await.unwrap().unwrap().status, JobStatus::Completed);
@@ -218,7 +218,7 @@ async fn the_journal_of_a_job_survives_it() {
     queue.add(&job("2 + 3")).await.unwrap();
     let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
-    queue.finish(&claim, &completed()).await.unwrap();
+    queue.settle(&claim, &completed()).await.unwrap();
     database.execute("DELETE FROM jobs").await;
     assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{
-    HttpRecording, HttpRecordings as _, JobQueue as _, RetainedKind, Retention as _, RunStore as _,
+    HttpRecording, HttpRecordings as _, JobQueue as _, Leases, RetainedKind, Retention as _, RunStore as _,
     ToolVersions as _,
 };
 use agent_core::words::{AuditLine, ComponentRecord, ConversationKey, RunOutcome, RunRecord};
 use async_trait::async_trait;
-use backends::sql::{SqlHttpRecordings, SqlPool, SqlQueue, SqlRetention, SqlToolVersions};
+use backends::sql::{SqlHttpRecordings, SqlLeases, SqlPool, SqlQueue, SqlRetention, SqlToolVersions};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
@@ -21,15 +21,16 @@ use crate::sql::{Database, open_runs_of};
 pub(crate) async fn open_runs(database: Database) -> Bench {
     let (runs, writing) = open_runs_of(&database).await;
     let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), RetainedKind::Runs)));
-    Bench { store, peer, things: Box::new(RunThings(runs)), _guard: Box::new((writing, database)) }
+    let (leases, things) = (open_leases(&database), Box::new(RunThings(runs)));
+    Bench { store, peer, leases, things, _guard: Box::new((writing, database)) }
 }
 
 pub(crate) async fn open_jobs(database: Database) -> Bench {
     database.pool().migrate().await.unwrap();
     let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), RetainedKind::Jobs)));
     let (queue, _adding) = SqlQueue::new(database.pool());
-    let url = database.url();
-    Bench { store, peer, things: Box::new(JobThings { queue, url }), _guard: Box::new(database) }
+    let things = Box::new(JobThings { queue, url: database.url() });
+    Bench { store, peer, leases: open_leases(&database), things, _guard: Box::new(database) }
 }
 
 pub(crate) async fn open_conversations(database: Database) -> Bench {
@@ -37,7 +38,11 @@ pub(crate) async fn open_conversations(database: Database) -> Bench {
     let kind = RetainedKind::Conversations;
     let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), kind)));
     let things = Box::new(ConversationThings { pool: database.pool(), url: database.url() });
-    Bench { store, peer, things, _guard: Box::new(database) }
+    Bench { store, peer, leases: open_leases(&database), things, _guard: Box::new(database) }
+}
+
+fn open_leases(database: &Database) -> [Arc<dyn Leases>; 2] {
+    [(); 2].map(|()| Arc::new(SqlLeases::new(database.pool())) as _)
 }
 
 /// Conversations of another time.

@@ -106,9 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn options_that_choose_no_tools_are_ignored_whatever_they_are() {
-        for options in [json!(null), json!("tools"), json!(["tools"]), json!({}), json!({"maxTokens": "x"})] {
-            assert_eq!(tools(&options), Ok(None), "{options}");
+    fn options_that_variant_a_does_not_have_are_ignored_whatever_they_are() {
+        let of_variant_b = json!({"maxTokens": 100, "temperature": 1.5});
+        let garbled = json!({"maxTokens": "x"});
+        for ignored in [json!(null), json!("tools"), json!(["tools"]), json!({}), garbled, of_variant_b] {
+            assert_eq!(options(&ignored), Ok(Options::default()), "{ignored}");
         }
     }
 }

@@ -58,11 +58,18 @@ async fn a_body_whose_values_would_take_too_much_memory_is_a_413() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_at_the_limit_is_served() {
-    let chunks: Vec<_> = body_of(DEFAULT_LIMIT).into_bytes().chunks(7).map(Bytes::copy_from_slice).collect();
-    let chunks = stream::iter(chunks).map(Ok::<_, Infallible>);
-    let answer = Service::with_invoke(Answers).invoke(Body::from_stream(chunks)).await;
-    assert_eq!(answer.status, StatusCode::OK);
+async fn a_chunked_body_is_served_at_the_limit_and_a_413_over_it() {
+    let invoke = async |bytes| {
+        let chunks: Vec<_> = body_of(bytes).into_bytes().chunks(7).map(Bytes::copy_from_slice).collect();
+        let chunks = stream::iter(chunks).map(Ok::<_, Infallible>);
+        Service::with_invoke(Answers).invoke(Body::from_stream(chunks)).await
+    };
+    assert_eq!(invoke(DEFAULT_LIMIT).await.status, StatusCode::OK);
+    let over = invoke(DEFAULT_LIMIT + 1).await;
+    assert_eq!(
+        (over.status, over.body.as_str()),
+        (StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#)
+    );
 }
 
 #[tokio::test]

@@ -31,12 +31,14 @@ async fn a_reply_with_too_many_calls_is_malformed_and_not_asked_for_again() {
 #[tokio::test]
 async fn a_redirect_is_refused_and_the_conversation_stays_here() {
     for protocol in both() {
-        let elsewhere = ScriptedProvider::start(protocol, []).await;
-        let redirect = Answer::status(307).with("location", elsewhere.url().as_str());
-        let provider = ScriptedProvider::start(protocol, [redirect]).await;
-        let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
-        assert!(matches!(error, ModelError::Refused { .. }), "{error}");
-        assert_eq!(elsewhere.connections(), 0);
+        for status in [301, 302, 307, 308] {
+            let elsewhere = ScriptedProvider::start(protocol, []).await;
+            let redirect = Answer::status(status).with("location", elsewhere.url().as_str());
+            let provider = ScriptedProvider::start(protocol, [redirect]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::Refused { .. }), "{status}: {error}");
+            assert_eq!(elsewhere.connections(), 0, "{status}");
+        }
     }
 }
 

@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::conversations::LEASE;
-use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Spawn};
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn,
+};
 use agent_core::words::{ConversationKey, Turn};
-use futures::FutureExt as _;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use async_trait::async_trait;
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::refusal::ConversationRefusal;
 use super::turns::appended;
+use crate::held_lease::{HeldLease, LeaseClaim, RenewalTerms};
 
-/// How often a claim is renewed, counted from before the store is asked. Three renewals fit into a lease,
-/// however slow they are.
-const RENEWAL: Duration = Duration::from_secs(5);
+/// Three renewals fit into a lease, however slow they are. A run goes on when its lease is lost: it is paid
+/// for, and its turn is refused if somebody else has appended one.
+const TERMS: RenewalTerms =
+    RenewalTerms { lease: LEASE, every: Duration::from_secs(5), in_step_since: None, stop_before: None };
 
-/// How long one renewal may take: less than until the next one.
-const RENEWAL_LIMIT: Duration = Duration::from_secs(3);
-
-/// How long any other call of the store may take.
+/// How long one write of a turn may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a turn is written while the store fails: its run is paid for already.
@@ -32,43 +33,61 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A conversation that a run holds. Dropped, it gives the claim back in a task of its own.
 pub struct Held {
-    store: Arc<dyn ConversationStore>,
-    spawn: Arc<dyn Spawn>,
-    /// Absent once the claim is given back.
-    claim: Option<Claim>,
-    /// When the store was asked for the claim: its lease began then or later.
-    asked_at: Instant,
+    lease: HeldLease<Claim>,
     /// What was said until the claim, the oldest turn first.
     pub(super) turns: Vec<Turn>,
 }
 
-#[derive(Clone)]
-struct Claim {
-    user_id: String,
-    id: String,
-    owner: String,
+/// A conversation of a user, as one owner claims it.
+pub(super) struct Claim {
+    pub(super) store: Arc<dyn ConversationStore>,
+    pub(super) user_id: String,
+    pub(super) id: String,
+    pub(super) owner: String,
 }
 
 impl Claim {
     fn key(&self) -> ConversationKey<'_> {
         ConversationKey::conversation(&self.user_id, &self.id)
     }
+
+    pub(super) async fn claim(&self) -> Result<ConversationClaim, ConversationError> {
+        self.store.claim(self.key(), &self.owner, ClaimTerms::default()).await
+    }
+
+    async fn settle(&self, turns: &[Turn]) -> Result<bool, ConversationError> {
+        let settled = timeout(CALL_LIMIT, self.store.settle(self.key(), &self.owner, turns)).await;
+        settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
+    }
+}
+
+#[async_trait]
+impl LeaseClaim for Claim {
+    const WHAT: &'static str = "conversation";
+    type Error = ConversationError;
+
+    async fn renew(&self) -> Result<Renewal, ConversationError> {
+        self.store.renew(self.key(), &self.owner, LEASE).await
+    }
+
+    async fn release(&self) -> Result<(), ConversationError> {
+        self.store.release(self.key(), &self.owner).await
+    }
 }
 
 impl Held {
-    pub(super) fn new(
-        store: Arc<dyn ConversationStore>,
-        spawn: Arc<dyn Spawn>,
-        (user_id, id): (&str, &str),
-        owner: &str,
-    ) -> Self {
-        let claim = Claim { user_id: user_id.to_owned(), id: id.to_owned(), owner: owner.to_owned() };
-        Self { store, spawn, claim: Some(claim), asked_at: Instant::now(), turns: Vec::new() }
+    /// The conversation that the store is going to be asked for.
+    pub(super) fn new(claim: Claim, spawn: Arc<dyn Spawn>) -> Self {
+        Self { lease: HeldLease::new(claim, TERMS, spawn), turns: Vec::new() }
+    }
+
+    pub(super) fn claim(&self) -> &Claim {
+        self.lease.claim()
     }
 
     /// The claim was never made.
     pub(super) fn forget(&mut self) {
-        self.claim = None;
+        self.lease.ended();
     }
 
     /// What was said until the claim, the oldest turn first.
@@ -83,55 +102,30 @@ impl Held {
         self.turns.get(..end).unwrap_or_default()
     }
 
-    /// The claim is renewed until `run` ends. A renewal that fails costs nothing until the lease ends.
+    /// The claim is renewed until `run` ends.
     pub async fn while_running<T>(&self, run: impl Future<Output = T>) -> T {
-        tokio::select! {
-            biased;
-            ended = run => ended,
-            never = self.renew() => match never {},
-        }
+        self.lease.while_running(run).await
     }
 
-    async fn renew(&self) -> std::convert::Infallible {
-        let mut asked_at = self.asked_at;
-        loop {
-            sleep_until(asked_at + RENEWAL).await;
-            asked_at = Instant::now();
-            let Some(claim) = &self.claim else { continue };
-            match timeout(RENEWAL_LIMIT, self.store.renew(claim.key(), &claim.owner, LEASE)).await {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) => debug!(conversation = claim.id, "a run has lost its conversation"),
-                Ok(Err(error)) => debug!(%error, "the claim of a conversation could not be renewed"),
-                Err(_elapsed) => debug!("the claim of a conversation could not be renewed in time"),
-            }
-        }
-    }
-
-    /// Appends a turn, unless one of its id is there, and gives the claim back in the same step.
+    /// Appends a turn, unless one of its id is there, and ends the claim in the same step.
     pub async fn append(mut self, turn: Turn) -> Result<(), ConversationRefusal> {
         if self.turns.iter().any(|kept| kept.id == turn.id) {
             self.release().await;
             return Ok(());
         }
-        let Some(claim) = self.claim.clone() else { return Ok(()) };
         let turn_id = turn.id.clone();
         let was_empty = self.turns.is_empty();
         let turns = appended(std::mem::take(&mut self.turns), turn);
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         for attempt in 1.. {
-            match self.settle(&claim, &turns).await {
-                Ok(true) => {
-                    self.claim = None;
-                    return Ok(());
-                }
+            let claim = self.lease.claim();
+            match claim.settle(&turns).await {
+                Ok(true) => break,
                 // The claim was lost, or an attempt was carried out whose answer was.
-                Ok(false) => match self.store.read(claim.key()).await? {
-                    Some(kept) if kept.turns.iter().any(|turn| turn.id == turn_id) => {
-                        self.claim = None;
-                        return Ok(());
-                    }
+                Ok(false) => match claim.store.read(claim.key()).await? {
+                    Some(kept) if kept.turns.iter().any(|turn| turn.id == turn_id) => break,
                     Some(_) => return Err(ConversationRefusal::Changed),
-                    None if was_empty && attempt < WRITES => self.begin_again(&claim).await?,
+                    None if was_empty && attempt < WRITES => begin_again(claim).await?,
                     None if was_empty => return Err(ConversationRefusal::Changed),
                     None => {
                         let conversation = &claim.id;
@@ -150,64 +144,29 @@ impl Held {
             }
             sleep(pause.next()).await;
         }
+        self.lease.ended();
         Ok(())
     }
 
-    async fn settle(&self, claim: &Claim, turns: &[Turn]) -> Result<bool, ConversationError> {
-        let settled = timeout(CALL_LIMIT, self.store.settle(claim.key(), &claim.owner, turns)).await;
-        settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
-    }
-
-    /// Claims a conversation once more whose first run this is: what has no turns is removed once its lease
-    /// has ended.
-    async fn begin_again(&self, claim: &Claim) -> Result<(), ConversationRefusal> {
-        match self.store.claim(claim.key(), &claim.owner, ClaimTerms::default()).await? {
-            ConversationClaim::Claimed(turns) if turns.is_empty() => Ok(()),
-            ConversationClaim::Claimed(_) => Err(ConversationRefusal::Changed),
-            ConversationClaim::Busy => Err(ConversationRefusal::Busy),
-            ConversationClaim::TooMany => Err(ConversationRefusal::TooMany),
-        }
-    }
-
     /// Gives the claim back as it was.
-    pub async fn release(mut self) {
-        let Some(claim) = self.claim.take() else { return };
-        // Dropped from here on, the rest is made by a task.
-        let guard = Self {
-            claim: Some(claim.clone()),
-            store: self.store.clone(),
-            spawn: self.spawn.clone(),
-            asked_at: self.asked_at,
-            turns: vec![],
-        };
-        release(&*self.store, &claim).await;
-        guard.done();
-    }
-
-    fn done(mut self) {
-        self.claim = None;
-    }
-}
-
-async fn release(store: &dyn ConversationStore, claim: &Claim) {
-    match timeout(CALL_LIMIT, store.release(claim.key(), &claim.owner)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "the claim of a conversation ends with its lease"),
-        Err(_elapsed) => debug!("the claim of a conversation ends with its lease"),
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(claim) = self.claim.take() else { return };
-        let store = self.store.clone();
-        let work = async move { release(&*store, &claim).await };
-        self.spawn.spawn("conversation-release", work.boxed());
+    pub async fn release(self) {
+        self.lease.release().await;
     }
 }
 
 impl std::fmt::Debug for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Held").field("turns", &self.turns.len()).finish_non_exhaustive()
+    }
+}
+
+/// Claims a conversation once more whose first run this is: what has no turns is removed once its lease has
+/// ended.
+async fn begin_again(claim: &Claim) -> Result<(), ConversationRefusal> {
+    match claim.claim().await? {
+        ConversationClaim::Claimed(turns) if turns.is_empty() => Ok(()),
+        ConversationClaim::Claimed(_) => Err(ConversationRefusal::Changed),
+        ConversationClaim::Busy => Err(ConversationRefusal::Busy),
+        ConversationClaim::TooMany => Err(ConversationRefusal::TooMany),
     }
 }

@@ -7,10 +7,10 @@
 //! held.append(turn) / held.release()         the run ended well / it did not
 //! ```
 //!
-//! A claim is a lease: a process that dies leaves it behind, and it ends by itself. Its owner is one attempt:
-//! a later attempt at the same job takes it over, and the one that was replaced changes nothing from then on.
-//! A turn is appended once, by its id: the run of a job that was taken up after its worker died finds its own
-//! turn if that was appended already. How a turn changes a conversation is in `turns.rs`, without I/O.
+//! The owner of a claim is one attempt: a later attempt at the same job takes it over, and the one that was
+//! replaced changes nothing from then on. A turn is appended once, by its id: the run of a job that was taken
+//! up after its worker died finds its own turn if that was appended already. How a turn changes a
+//! conversation is in `turns.rs`, without I/O.
 //!
 //! An id belongs to its user's namespace: users choose ids, so that of somebody else says nothing and hides
 //! nothing, and the first request with an id begins the conversation.
@@ -22,14 +22,14 @@ mod turns;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn,
-};
+use agent_core::ports::{ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn};
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
 
 pub use held::Held;
 pub use refusal::ConversationRefusal;
 pub use turns::{appended, in_front, is_kept, said};
+
+use self::held::Claim;
 
 /// The conversation that a run is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,10 +66,14 @@ impl Conversations {
     /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is
     /// none.
     pub async fn hold(&self, user_id: &str, id: &str, owner: &str) -> Result<Held, ConversationRefusal> {
-        let key = ConversationKey::conversation(user_id, id);
-        // Before the store is asked: a future that is dropped then may have claimed it.
-        let mut held = Held::new(self.store.clone(), self.spawn.clone(), (user_id, id), owner);
-        match self.store.claim(key, owner, ClaimTerms::default()).await {
+        let claim = Claim {
+            store: self.store.clone(),
+            user_id: user_id.to_owned(),
+            id: id.to_owned(),
+            owner: owner.to_owned(),
+        };
+        let mut held = Held::new(claim, self.spawn.clone());
+        match held.claim().claim().await {
             Ok(ConversationClaim::Claimed(turns)) => {
                 held.turns = turns;
                 Ok(held)

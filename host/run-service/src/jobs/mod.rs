@@ -28,8 +28,9 @@ pub use worker::{Worker, WorkerContext};
 use self::wakeups::{JobSignals, Watcher};
 use crate::live::LiveRuns;
 
-/// How many jobs a process works on at once (host/docs/interface/errors-and-limits.md#limits).
-pub const WORKERS: usize = 5;
+/// How many jobs a process works on at once, unless it is told otherwise
+/// (host/docs/interface/errors-and-limits.md#limits).
+pub const DEFAULT_WORKERS: usize = 5;
 
 /// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case
 /// that another process works on it: soon at first, then less and less often.

@@ -18,8 +18,9 @@ use agent_core::ports::{
 };
 use agent_core::trace;
 use agent_core::words::{Event, JobData};
+use async_trait::async_trait;
 use futures::FutureExt;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
@@ -29,6 +30,7 @@ use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
 use crate::conversations::InConversation;
+use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
 use crate::loop_driver::{RunClaim, RunControl, RunError};
@@ -226,7 +228,7 @@ impl Worker {
         let mut next = None;
         if let Some(attempt_end) = &disposition.end {
             let wanted = if disposition.pause { None } else { self.permit_now(stopping) };
-            match self.finish(claim, attempt_end, wanted.is_some(), stopping).await {
+            match self.settle(claim, attempt_end, wanted.is_some(), stopping).await {
                 Some(claimed) => next = claimed.zip(wanted).map(|(claim, permit)| Claimed { claim, permit }),
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
@@ -310,30 +312,16 @@ impl Worker {
 
     /// Renews the lease until the job is not ours any more.
     async fn hold(&self, claim: &Claim) -> End {
-        // Both count from before the store was asked: a store that takes its time shortens neither the lease
-        // that we may rely on nor the time until it is renewed.
-        let mut asked = Instant::from_std(claim.leased_at);
-        let mut held_until = asked + LEASE - STOP_BEFORE;
-        loop {
-            // Looked at by itself: a store that is known to be down fails every renewal at once, so that a
-            // limit of the renewal alone would never be reached.
-            tokio::select! {
-                biased;
-                () = sleep_until(held_until) => return End::Lost,
-                () = sleep_until(next_renewal(self.began, asked)) => {}
-            }
-            asked = Instant::now();
-            match timeout_at(held_until, self.queue.renew(claim)).await {
-                Ok(Ok(Renewal::Held)) => {
-                    held_until = asked + LEASE - STOP_BEFORE;
-                    self.queue_works();
-                }
-                Ok(Ok(Renewal::Cancelled)) => return End::Cancelled,
-                Ok(Ok(Renewal::Lost) | Err(QueueError::LeaseLost { .. })) => return End::Lost,
-                Ok(Err(error)) => self.queue_fails(&error),
-                // The lease may have expired: another worker may hold the job.
-                Err(_elapsed) => return End::Lost,
-            }
+        let terms = RenewalTerms {
+            lease: LEASE,
+            every: RENEWAL,
+            in_step_since: Some(self.began),
+            stop_before: Some(STOP_BEFORE),
+        };
+        match keep_renewed(&HeldJob { worker: self, claim }, terms, Instant::from_std(claim.leased_at)).await
+        {
+            Renewal::Cancelled => End::Cancelled,
+            Renewal::Held | Renewal::Lost => End::Lost,
         }
     }
 
@@ -374,7 +362,7 @@ impl Worker {
     /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
     /// the worker `wants_next` and the queue can. `None` when another worker has the job by now, or when the
     /// process ends.
-    async fn finish(
+    async fn settle(
         &self,
         claim: &Claim,
         end: &AttemptEnd,
@@ -383,9 +371,9 @@ impl Worker {
     ) -> Option<Option<Claim>> {
         let tell = async || {
             if wants_next {
-                self.queue.finish_and_claim(claim, end, &self.context.name).await
+                self.queue.settle_and_claim(claim, end, &self.context.name).await
             } else {
-                self.queue.finish(claim, end).await.map(|()| None)
+                self.queue.settle(claim, end).await.map(|()| None)
             }
         };
         let telling = async {
@@ -421,12 +409,32 @@ impl Worker {
     }
 }
 
-/// When a lease is renewed next that was asked for at `asked`: at the next whole number of [`RENEWAL`]s after
-/// `began`. Rather soon than more than a [`RENEWAL`] later: that is how late a cancellation is learned of.
-fn next_renewal(began: Instant, asked: Instant) -> Instant {
-    let into = asked.saturating_duration_since(began).as_nanos() % RENEWAL.as_nanos();
-    let left = RENEWAL.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)));
-    asked + left
+/// A job, as the worker renews it that holds it.
+struct HeldJob<'a> {
+    worker: &'a Worker,
+    claim: &'a Claim,
+}
+
+#[async_trait]
+impl LeaseClaim for HeldJob<'_> {
+    const WHAT: &'static str = "job";
+    type Error = QueueError;
+
+    async fn renew(&self) -> Result<Renewal, QueueError> {
+        match self.worker.queue.renew(self.claim).await {
+            Ok(renewal) => {
+                if renewal == Renewal::Held {
+                    self.worker.queue_works();
+                }
+                Ok(renewal)
+            }
+            Err(QueueError::LeaseLost { .. }) => Ok(Renewal::Lost),
+            Err(error) => {
+                self.worker.queue_fails(&error);
+                Err(error)
+            }
+        }
+    }
 }
 
 /// So long after `stopping`.
@@ -473,19 +481,5 @@ impl std::fmt::Debug for Worker {
 impl std::fmt::Debug for WorkerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leases_are_renewed_at_moments_that_are_the_same_for_all() {
-        let began = Instant::now();
-        let at = |millis| began + Duration::from_millis(millis);
-        for (asked, next) in [(0, 1000), (1, 1000), (750, 1000), (999, 1000), (1000, 2000), (1003, 2000)] {
-            assert_eq!(next_renewal(began, at(asked)), at(next), "{asked}");
-        }
     }
 }

@@ -7,15 +7,15 @@ mod tests;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::ConversationError;
-use agent_core::ports::conversations::owner_of_attempt;
+use agent_core::ports::lease::owner_of_attempt;
 use agent_core::words::Turn;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
-use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
+use crate::held_lease::new_owner;
 
 /// How long appending a turn may take beyond the time that its run could have taken.
 const APPEND_GRACE: Duration = Duration::from_secs(5);
@@ -112,7 +112,7 @@ async fn in_time(
 fn owner(ask: &Ask) -> String {
     match &ask.claim {
         Some(claim) => owner_of_attempt(&ask.run_id, claim.epoch),
-        None => Uuid::now_v7().simple().to_string(),
+        None => new_owner(),
     }
 }
 

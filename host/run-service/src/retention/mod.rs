@@ -1,9 +1,9 @@
 //! Retention: what has ended is removed after so many days, or when there are more than so many newer ones.
 //!
 //! [`Sweeper::run`] is the one task of a process that does so. Of all replicas one sweeps a store at a time,
-//! under a lock of that store, about once an hour; it removes in small steps with pauses, so that others are
-//! not kept waiting, but for partitions, which are dropped as a whole. What has not ended is never removed: a
-//! run without a record, a job that waits, nor the run of a job that waits for another attempt.
+//! under a lease that lies there, about once an hour; it removes in small steps with pauses, so that others
+//! are not kept waiting, but for partitions, which are dropped as a whole. What has not ended is never
+//! removed: a run without a record, a job that waits, nor the run of a job that waits for another attempt.
 //! [`Sweeper::sweep_now`] and [`Sweeper::forget`] are for the command line.
 //!
 //! What does not belong here: what has ended, which a store knows ([`agent_core::ports::Retention`]).
@@ -15,13 +15,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    EndedItem, EndedPage, JobQueue, Observer, QueueError, RetainedKind, Retention, RetentionBounds,
-    RetentionError, SweepTime,
+    ClaimTime, EndedItem, EndedPage, JobQueue, LeaseError, Leases, Observer, QueueError, Renewal,
+    RetainedKind, Retention, RetentionBounds, RetentionError,
 };
+use async_trait::async_trait;
 use futures::future::try_join_all;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::outage::Outage;
 
 /// How long after a sweep the next one is due.
@@ -30,8 +32,15 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 /// How often a process looks whether a sweep is due, and how soon one that failed is tried again.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// How long the lock lasts unless it is renewed: longer than a step with all its calls may take.
+/// How long a sweep's lease lasts unless it is renewed.
 const LEASE: Duration = Duration::from_secs(60);
+
+const TERMS: RenewalTerms = RenewalTerms {
+    lease: LEASE,
+    every: Duration::from_secs(20),
+    in_step_since: None,
+    stop_before: Some(Duration::from_secs(1)),
+};
 
 /// Most things that are removed in one step.
 const STEP: u32 = 200;
@@ -46,6 +55,8 @@ const LOOKUPS: usize = 8;
 #[derive(Clone)]
 pub struct Rule {
     pub store: Arc<dyn Retention>,
+    /// Where the lease of its sweeps lies, under the name of what it keeps.
+    pub leases: Arc<dyn Leases>,
     /// Bounds of what the store keeps.
     pub bounds: RetentionBounds,
 }
@@ -58,6 +69,22 @@ pub struct Sweeper {
     /// Names this process and no other.
     name: String,
     observer: Arc<dyn Observer>,
+}
+
+/// The sweep of a store, as this process has claimed it.
+struct Sweep<'a> {
+    rule: &'a Rule,
+    owner: &'a str,
+}
+
+#[async_trait]
+impl LeaseClaim for Sweep<'_> {
+    const WHAT: &'static str = "sweep";
+    type Error = LeaseError;
+
+    async fn renew(&self) -> Result<Renewal, LeaseError> {
+        self.rule.leases.renew(self.rule.store.kind().as_str(), self.owner, LEASE).await
+    }
 }
 
 /// Why a sweep did not come to its end. What it removed until then is gone.
@@ -126,7 +153,7 @@ impl Sweeper {
     async fn look(&self, rule: &Rule) -> Result<(), SweepError> {
         let kind = rule.store.kind();
         if rule.bounds.are_set() {
-            match self.sweep(rule, SweepTime::WhenDue).await {
+            match self.sweep(rule, ClaimTime::WhenDue).await {
                 Ok(removed) => {
                     self.observer.nothing_overdue(kind);
                     if removed > 0 {
@@ -162,7 +189,7 @@ impl Sweeper {
     pub async fn sweep_now(&self) -> Result<Vec<(RetainedKind, u64)>, SweepError> {
         let mut removed = Vec::new();
         for (rule, _) in &self.rules {
-            let count = if rule.bounds.are_set() { self.sweep(rule, SweepTime::Now).await? } else { 0 };
+            let count = if rule.bounds.are_set() { self.sweep(rule, ClaimTime::Now).await? } else { 0 };
             removed.push((rule.store.kind(), count));
         }
         Ok(removed)
@@ -202,20 +229,23 @@ impl Sweeper {
         Ok(removed)
     }
 
-    /// Sweeps one store under its lock, and says how much it removed.
-    async fn sweep(&self, rule: &Rule, time: SweepTime) -> Result<u64, SweepError> {
-        let (store, kind) = (&rule.store, rule.store.kind());
-        if !store.begin_sweep(&self.name, LEASE, time).await.map_err(failed(kind))? {
+    /// Sweeps one store under its lease, and says how much it removed.
+    async fn sweep(&self, rule: &Rule, time: ClaimTime) -> Result<u64, SweepError> {
+        let (kind, asked) = (rule.store.kind(), Instant::now());
+        let failed = |error: LeaseError| failed(kind)(RetentionError(error.0));
+        if !rule.leases.claim(kind.as_str(), &self.name, LEASE, time).await.map_err(failed)? {
             return Err(SweepError::Taken(kind));
         }
-        let swept = self.remove_ended(rule).await;
-        if !matches!(swept, Err(SweepError::Taken(_))) {
-            let next = if swept.is_ok() { INTERVAL } else { LOOK };
-            let ended = store.end_sweep(&self.name, next).await.map_err(failed(kind));
-            // What failed first says more.
-            return swept.and_then(|removed| ended.map(|()| removed));
-        }
-        swept
+        let sweep = Sweep { rule, owner: &self.name };
+        let swept = tokio::select! {
+            biased;
+            swept = self.remove_ended(rule) => swept,
+            _lost = keep_renewed(&sweep, TERMS, asked) => return Err(SweepError::Taken(kind)),
+        };
+        let next = if swept.is_ok() { INTERVAL } else { LOOK };
+        let settled = rule.leases.settle(kind.as_str(), &self.name, next).await.map_err(failed);
+        // What failed first says more.
+        swept.and_then(|removed| settled.map(|_| removed))
     }
 
     async fn remove_ended(&self, rule: &Rule) -> Result<u64, SweepError> {
@@ -229,10 +259,10 @@ impl Sweeper {
                 self.observer.swept(kind, count);
                 removed += count;
             }
-            self.rest(store).await?;
+            sleep(PAUSE).await;
         }
         while removed > 0 && store.give_back_room().await.map_err(failed(kind))? {
-            self.rest(store).await?;
+            sleep(PAUSE).await;
         }
         Ok(removed)
     }
@@ -253,16 +283,7 @@ impl Sweeper {
             }
             let Some(next) = step.next else { return Ok(removed) };
             from = Some(next);
-            self.rest(store).await?;
-        }
-    }
-
-    /// Leaves the store to others for a moment, and keeps the lock.
-    async fn rest(&self, store: &Arc<dyn Retention>) -> Result<(), SweepError> {
-        sleep(PAUSE).await;
-        match store.renew_sweep(&self.name, LEASE).await.map_err(failed(store.kind()))? {
-            true => Ok(()),
-            false => Err(SweepError::Taken(store.kind())),
+            sleep(PAUSE).await;
         }
     }
 
@@ -325,7 +346,7 @@ impl<'a> Pages<'a> {
 
 /// What ended before this goes; nothing when all stays.
 async fn cutoff(rule: &Rule) -> Result<Option<SystemTime>, SweepError> {
-    let Rule { store, bounds } = rule;
+    let Rule { store, bounds, .. } = rule;
     let failed = failed(store.kind());
     let by_age = match bounds.age {
         Some(age) => store.now().await.map_err(failed)?.checked_sub(age),

@@ -18,9 +18,9 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, warn};
-use uuid::Uuid;
 
 use super::{schedule, spans};
+use crate::held_lease::new_owner;
 use crate::jobs::Jobs;
 use crate::outage::Outage;
 
@@ -87,7 +87,7 @@ impl Dispatcher {
     /// Delivers until `stopping` is cancelled, and then what is under way for `GRACE`. Dropped, it leaves
     /// what it has claimed to the lease.
     pub async fn run(&self, stopping: CancellationToken) {
-        let owner = Uuid::now_v7().simple().to_string();
+        let owner = new_owner();
         let mut deliveries = FuturesUnordered::new();
         let (mut next_claim, mut may_be_more) = (Instant::now(), false);
         while !stopping.is_cancelled() {
@@ -123,7 +123,7 @@ impl Dispatcher {
 
     async fn claim(&self, owner: &str, most: u32) -> Option<Vec<Webhook>> {
         let bounds = ClaimBounds { most, of_a_user: OF_A_USER };
-        match self.context.outbox.claim_due(owner, LEASE, bounds).await {
+        match self.context.outbox.claim(owner, LEASE, bounds).await {
             Ok(due) => {
                 if let Some(lasted) = self.outage.ends() {
                     tracing::info!(outage_ms = lasted.as_millis(), "webhooks are delivered again");

@@ -59,7 +59,7 @@ impl WebhookOutbox for Outbox {
         Ok(())
     }
 
-    async fn claim_due(
+    async fn claim(
         &self,
         _: &str,
         lease: Duration,
@@ -200,7 +200,7 @@ impl Bench {
 
     async fn finish_job(&self) {
         let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
-        self.queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+        self.queue.settle(&claim, &AttemptEnd::Cancelled).await.unwrap();
     }
 
     fn got(&self) -> Vec<(Instant, WebhookMessage)> {

@@ -9,7 +9,7 @@
 //! No value of a secret is in a record: credentials are injected after it was made, and what comes back is
 //! scanned before. What does not belong here: where records are kept, and which one answers a request.
 
-pub mod recording;
+pub(crate) mod recording;
 
 use std::fmt;
 use std::sync::Arc;

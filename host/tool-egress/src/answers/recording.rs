@@ -41,7 +41,7 @@ struct CapturedBytes {
 }
 
 /// The record of one exchange under way.
-pub struct Recording {
+pub(crate) struct Recording {
     recorder: Arc<dyn HttpRecorder>,
     call: Arc<CallName>,
     request: HttpRequestRecord,
@@ -56,17 +56,17 @@ enum RecordedOutcome {
 }
 
 impl CallName {
-    pub fn new(key: CallKey<'_>) -> Self {
+    pub(crate) fn new(key: CallKey<'_>) -> Self {
         Self { run_id: key.run_id.into(), call_id: key.call_id.into() }
     }
 
-    pub fn key(&self) -> CallKey<'_> {
+    pub(crate) fn key(&self) -> CallKey<'_> {
         CallKey { run_id: &self.run_id, call_id: &self.call_id }
     }
 }
 
 impl BoundedBody {
-    pub fn push(&self, chunk: &[u8]) {
+    pub(crate) fn push(&self, chunk: &[u8]) {
         let mut taken = self.0.lock();
         let room = MOST_BODY_BYTES.saturating_sub(taken.bytes.len());
         let (kept, beyond) = chunk.split_at(room.min(chunk.len()));
@@ -75,12 +75,12 @@ impl BoundedBody {
     }
 
     /// Nothing comes after what was pushed.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.0.lock().has_ended = true;
     }
 
     /// The bytes, and whether any are missing.
-    pub fn take(&self) -> (Vec<u8>, bool) {
+    pub(crate) fn take(&self) -> (Vec<u8>, bool) {
         let mut taken = self.0.lock();
         let is_cut = taken.is_cut || !taken.has_ended;
         (std::mem::take(&mut taken.bytes), is_cut)
@@ -89,7 +89,7 @@ impl BoundedBody {
 
 impl Recording {
     /// `sent` is what is sent of the request's body.
-    pub fn new(
+    pub(crate) fn new(
         recorder: Arc<dyn HttpRecorder>,
         call: Arc<CallName>,
         mut request: HttpRequestRecord,
@@ -100,23 +100,23 @@ impl Recording {
     }
 
     /// The answer began. `head` is what the guest gets.
-    pub fn head(&self, head: &Response<()>) {
+    pub(crate) fn head(&self, head: &Response<()>) {
         let kept = pairs(head.headers(), |name| !CREDENTIALS.contains(name));
         *self.outcome.lock() = Some(RecordedOutcome::Head(head.status().as_u16(), kept));
     }
 
     /// A part of the answer's body, as the guest gets it.
-    pub fn received(&self, chunk: &[u8]) {
+    pub(crate) fn received(&self, chunk: &[u8]) {
         self.received.push(chunk);
     }
 
     /// The answer is whole.
-    pub fn ended(&self) {
+    pub(crate) fn ended(&self) {
         self.received.end();
     }
 
     /// The exchange failed. An answer that has begun stays one that is cut.
-    pub fn failed(&self, kind: ErrorKind) {
+    pub(crate) fn failed(&self, kind: ErrorKind) {
         self.outcome.lock().get_or_insert(RecordedOutcome::Failed(kind));
     }
 }
@@ -140,7 +140,12 @@ impl Drop for Recording {
 }
 
 /// A request before credentials are added to it, without its body.
-pub fn request(method: &Method, target: &Target, path: &str, headers: &HeaderMap) -> HttpRequestRecord {
+pub(crate) fn request(
+    method: &Method,
+    target: &Target,
+    path: &str,
+    headers: &HeaderMap,
+) -> HttpRequestRecord {
     HttpRequestRecord {
         method: method.as_str().to_owned(),
         url: format!("{}://{}{path}", target.origin.scheme.as_str(), target.origin.authority()),

@@ -24,7 +24,7 @@ use crate::request::headers;
 use crate::state::CallState;
 
 /// Answers a request that was prepared.
-pub async fn send<B>(
+pub(crate) async fn send<B>(
     call: &Arc<CallState>,
     answers: &dyn HttpAnswers,
     prepared: Prepared<B>,

@@ -5,7 +5,7 @@
 //! the connection closed. A connection goes back to the pool before the guest sees the end of the body, so
 //! that its next request finds it.
 
-pub mod answered;
+pub(crate) mod answered;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ enum Unread {
 }
 
 /// Sends a request that was prepared.
-pub async fn send<B>(
+pub(crate) async fn send<B>(
     call: &Arc<CallState>,
     prepared: Prepared<B>,
 ) -> Result<Response<ResponseBody>, EgressError>

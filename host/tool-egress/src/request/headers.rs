@@ -115,7 +115,7 @@ pub(crate) fn check_coding(headers: &HeaderMap, host: &str, scanner: &Scanner) -
 
 /// How many values of secrets were replaced in what a server answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Replaced {
+pub(crate) struct Replaced {
     pub all: u64,
     /// Replaced values of secrets that the request did not have.
     pub unused: u64,

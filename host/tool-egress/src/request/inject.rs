@@ -48,7 +48,7 @@ pub(crate) fn refuse_secrets<B>(request: &Request<B>, scanner: &Scanner) -> Resu
 }
 
 /// Adds the credentials that the admission names, to the headers and to what is asked for.
-pub fn inject(
+pub(crate) fn inject(
     secrets: &[Secret],
     admission: &Admission,
     target: &Target,

@@ -4,8 +4,8 @@
 //! credentials. Nothing leaves the host before all of it is done, but for the body: that is scanned as it is
 //! sent.
 
-pub mod headers;
-pub mod inject;
+pub(crate) mod headers;
+pub(crate) mod inject;
 
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body;
@@ -19,7 +19,7 @@ use crate::state::CallState;
 use crate::target::Target;
 
 /// A request that may be sent. It cannot be printed: credentials are in it.
-pub struct Prepared<B> {
+pub(crate) struct Prepared<B> {
     pub target: Target,
     pub reach: Reach,
     pub method: Method,
@@ -36,7 +36,7 @@ pub struct Prepared<B> {
 }
 
 /// Makes a request ready, or refuses it. Nothing has left the host then.
-pub fn prepare<B: Body>(
+pub(crate) fn prepare<B: Body>(
     call: &CallState,
     request: Request<B>,
     times: Times,

@@ -31,7 +31,7 @@ pub struct Scanner(Option<Arc<Automaton>>);
 /// The values are too long or too many to look for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secrets cannot be looked for: their automaton would be too large. Use fewer or shorter secrets")]
-pub(crate) struct ScanError;
+pub struct ScanError;
 
 /// Scans a body chunk by chunk.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Scanner {
         (Cow::Owned(scanned), Some(stream))
     }
 
-    pub fn stream(&self) -> ScanStream {
+    pub(crate) fn stream(&self) -> ScanStream {
         ScanStream { scanner: self.clone(), held: Vec::new(), searched: 0, matches: Vec::new(), first: None }
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn forms_of(value: &str) -> impl IntoIterator<Item = Vec<u8>> {
 
 impl ScanStream {
     /// Takes the next chunk, and gives what can be handed on.
-    pub fn push(&mut self, chunk: Bytes) -> Bytes {
+    pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
         let Some(automaton) = self.scanner.0.clone() else { return chunk };
         let buffer = if self.held.is_empty() {
             chunk
@@ -155,7 +155,7 @@ impl ScanStream {
     }
 
     /// Gives what was held back.
-    pub fn finish(&mut self) -> Bytes {
+    pub(crate) fn finish(&mut self) -> Bytes {
         let held = Bytes::from(std::mem::take(&mut self.held));
         let Some(automaton) = self.scanner.0.clone() else { return held };
         self.scan(&automaton, &held, true).0
@@ -167,7 +167,7 @@ impl ScanStream {
     }
 
     /// How many values were replaced so far.
-    pub fn matches(&self) -> u64 {
+    pub(crate) fn matches(&self) -> u64 {
         self.matches_beside(&[])
     }
 

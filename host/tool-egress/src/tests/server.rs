@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
 /// A server on a free port of this machine. It ends with the test's runtime.
-pub struct Server {
+pub(crate) struct Server {
     pub address: SocketAddr,
     /// What it was asked.
     pub received: mpsc::UnboundedReceiver<Received>,
@@ -21,13 +21,13 @@ pub struct Server {
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub(crate) struct Received {
     pub head: String,
     pub body: String,
 }
 
 /// One connection of a server.
-pub struct Connection {
+pub(crate) struct Connection {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
     /// Whether writing failed.
@@ -42,7 +42,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Server {
     /// Answers every request with what the function gives, byte for byte.
-    pub async fn answering(answer: impl Fn(&Received) -> String + Clone + Send + 'static) -> Self {
+    pub(crate) async fn answering(answer: impl Fn(&Received) -> String + Clone + Send + 'static) -> Self {
         Self::serving(None, answering(answer)).await
     }
 
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// Serves each connection as the function does.
-    pub async fn scripted<F, T>(serve: F) -> Self
+    pub(crate) async fn scripted<F, T>(serve: F) -> Self
     where
         F: Fn(Connection) -> T + Send + 'static,
         T: Future<Output = ()> + Send + 'static,
@@ -97,20 +97,20 @@ impl Server {
         Self { address, received, closed, accepted }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// A URL by a name, which the fake resolver turns into this machine.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://example.test:{}{path}", self.port())
     }
 
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
     }
 
-    pub async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> Received {
         self.received.recv().await.unwrap()
     }
 }
@@ -129,11 +129,11 @@ fn answering(
 }
 
 impl Received {
-    pub fn line(&self) -> &str {
+    pub(crate) fn line(&self) -> &str {
         self.head.lines().next().unwrap()
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         found.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
@@ -166,7 +166,7 @@ impl Connection {
         Some(received)
     }
 
-    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         // The client may have gone; tests look at its side.
         let written =
             self.stream.write_all(bytes.as_ref()).await.is_ok() && self.stream.flush().await.is_ok();
@@ -182,7 +182,7 @@ impl Connection {
     }
 
     /// What came and was not read as a request.
-    pub fn unread(&mut self) -> Vec<u8> {
+    pub(crate) fn unread(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
     }
 
@@ -229,7 +229,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 }
 
 /// A whole response with a body of known length.
-pub fn ok(body: impl AsRef<str>) -> String {
+pub(crate) fn ok(body: impl AsRef<str>) -> String {
     let body = body.as_ref();
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }

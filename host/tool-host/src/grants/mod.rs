@@ -6,8 +6,8 @@
 //! for them included.
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
-//! here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what a guest sees of either
-//! (`capability/`).
+//! here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what a guest sees of
+//! either (`capability/`).
 
 mod bounded_file;
 pub(crate) mod granted;

@@ -19,8 +19,8 @@
 //! - Requests over HTTP go the way of components' requests (`tool-egress`), under a grant of one address.
 //!
 //! The official SDK is not used here: its client moves each connection into a task of its own, which outlives
-//! the call, and its HTTP does not go through `tool-egress`. What does not belong here: components, catalogs and
-//! versions.
+//! the call, and its HTTP does not go through `tool-egress`. What does not belong here: components, catalogs
+//! and versions.
 
 mod answer;
 mod child;

@@ -222,6 +222,7 @@ fn a_flooded_log_is_bounded_and_says_so() {
     assert_eq!(flood.len(), 5);
     assert!(flood.iter().all(|line| line.len() < 1_500), "{}", flood[0].len());
     assert!(text.contains("the tool wrote more log lines than it may") && text.contains("dropped=995"));
+    assert_eq!(ToolLimits::default().log_lines, 100, "what a call may write when nobody says another number");
 }
 
 #[test]

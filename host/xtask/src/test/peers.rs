@@ -21,7 +21,7 @@ pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
 }
 
 /// Sees to it that Node and the packages of any folder of tests/ are there, as its lock file names them.
-pub(super) fn install_packages(folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn install_packages(folder: &Path) -> anyhow::Result<()> {
     if !folder.join("package.json").exists() {
         return Ok(());
     }

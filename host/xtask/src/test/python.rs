@@ -9,18 +9,18 @@ use super::debian;
 use crate::run::{run, succeeds};
 
 /// An environment, and what is in it.
-pub(super) struct Environment {
+pub(crate) struct Environment {
     /// Where it goes, seen from the root of the repository.
-    pub(super) place: &'static str,
+    pub(crate) place: &'static str,
     /// The packages with their versions.
-    pub(super) packages: &'static [(&'static str, &'static str)],
+    pub(crate) packages: &'static [(&'static str, &'static str)],
     /// What can be imported when they are there.
-    pub(super) modules: &'static [&'static str],
+    pub(crate) modules: &'static [&'static str],
 }
 
 impl Environment {
     /// Sees to it that the pinned versions are there.
-    pub(super) fn find_or_install(&self, repository: &Path) -> anyhow::Result<()> {
+    pub(crate) fn find_or_install(&self, repository: &Path) -> anyhow::Result<()> {
         let python = repository.join(self.place).join("bin/python3");
         if self.is_there(&python) {
             return Ok(());

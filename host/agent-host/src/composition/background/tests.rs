@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_core::ports::QueueError;
-use agent_core::ports::queue::{AttemptEnd, Claim, Renewal};
+use agent_core::ports::queue::{AttemptEnd, Claim};
+use agent_core::ports::{QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 use async_trait::async_trait;
 use backends::sql::SetupError;
@@ -108,7 +108,7 @@ impl JobQueue for LeftQueue {
         unreachable!()
     }
 
-    async fn finish(&self, _: &Claim, _: &AttemptEnd) -> Result<(), QueueError> {
+    async fn settle(&self, _: &Claim, _: &AttemptEnd) -> Result<(), QueueError> {
         unreachable!()
     }
 

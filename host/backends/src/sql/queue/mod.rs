@@ -35,7 +35,7 @@ use super::commit::{
 };
 use super::error::describe;
 use super::text_columns::escape;
-use super::{SqlPool, reading, rewriting, writing};
+use super::{SqlPool, ms, reading, rewriting, writing};
 use crate::Writer;
 
 /// Greater than every id.
@@ -318,12 +318,12 @@ impl JobQueue for SqlQueue {
         })
     }
 
-    async fn finish(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+    async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         self.end(claim, attempt_row(claim, end, self.announcements.text())).await.map(drop)
     }
 
     /// In one commit, which it has in common with the ends and claims of other workers at the same time.
-    async fn finish_and_claim(
+    async fn settle_and_claim(
         &self,
         claim: &Claim,
         end: &AttemptEnd,
@@ -395,10 +395,6 @@ fn parse_cursor(cursor: &str) -> Result<&str, QueueError> {
         Ok(id) if id.get_version_num() == 7 && id.simple().to_string() == cursor => Ok(cursor),
         Ok(_) | Err(_) => Err(QueueError::BadCursor),
     }
-}
-
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

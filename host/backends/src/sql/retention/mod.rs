@@ -1,6 +1,5 @@
 //! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations
-//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`), under a lock that is a row
-//! (`lock.rs`).
+//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`).
 //!
 //! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL
 //! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`months.rs`).
@@ -8,18 +7,15 @@
 mod conversations;
 mod ids;
 mod jobs;
-mod lock;
 mod months;
 pub(super) mod partitions;
 mod recordings;
 mod runs;
 mod tool_audit;
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use agent_core::ports::{
-    DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, SweepTime,
-};
+use agent_core::ports::{DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError};
 use async_trait::async_trait;
 
 use self::partitions::{LargeTables, make_months_ahead};
@@ -72,23 +68,6 @@ impl Retention for SqlRetention {
         let now: i64 = reading!(&self.pool, db => sqlx::query_scalar("SELECT ms FROM clock").fetch_one(db))
             .map_err(failed)?;
         Ok(from_ms(now))
-    }
-
-    async fn begin_sweep(
-        &self,
-        sweeper: &str,
-        lease: Duration,
-        time: SweepTime,
-    ) -> Result<bool, RetentionError> {
-        lock::begin(&self.pool, self.kind, sweeper, lease, time).await.map_err(failed)
-    }
-
-    async fn renew_sweep(&self, sweeper: &str, lease: Duration) -> Result<bool, RetentionError> {
-        lock::renew(&self.pool, self.kind, sweeper, lease).await.map_err(failed)
-    }
-
-    async fn end_sweep(&self, sweeper: &str, next: Duration) -> Result<(), RetentionError> {
-        lock::end(&self.pool, self.kind, sweeper, next).await.map_err(failed)
     }
 
     async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {

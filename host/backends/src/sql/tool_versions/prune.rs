@@ -13,7 +13,7 @@ use super::components::remove_blob;
 use super::failure::{failed, in_transfer_time};
 use super::statements;
 use crate::sql::transaction::{SqlTransaction, in_transaction};
-use crate::sql::{SqlPool, answer, reading};
+use crate::sql::{SqlPool, answer, ms, reading};
 
 /// After how long bytes that no component consists of are not being written any more. Writing them has a
 /// limit of a minute.
@@ -78,8 +78,4 @@ async fn hold_revision(pool: &SqlPool) -> Result<SqlTransaction, sqlx::Error> {
     let mut transaction = SqlTransaction::begin(pool).await?;
     in_transaction!(transaction, db => sqlx::query(statements::HOLD_REVISION).execute(db).map_ok(drop))?;
     Ok(transaction)
-}
-
-fn ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

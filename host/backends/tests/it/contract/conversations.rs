@@ -4,12 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::conversations::owner_of_attempt;
-use agent_core::ports::{ClaimTerms, ConversationClaim, ConversationStore, Deletion, Epoch, Retention};
+use agent_core::ports::lease::owner_of_attempt;
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationStore, Deletion, Epoch, Renewal, Retention,
+};
 use agent_core::words::{Conversation, ConversationKey, Message, Turn};
-use futures::future::join_all;
-use test_servers::eventually;
+use async_trait::async_trait;
 
+pub(crate) use super::lease::*;
 use super::text::{NASTY, long};
 
 /// An empty store.
@@ -27,12 +29,11 @@ pub(crate) struct Bench {
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
     ($test:ident $benches:tt) => {
-        crate::contract::$test! { conversations, $benches:
+        crate::contract::lease::test_leased! { $test conversations, $benches:
             turns_are_kept_as_they_are_and_a_claim_is_given_back_with_them,
-            one_owner_at_a_time_holds_a_conversation,
+            the_owner_of_a_claim_may_claim_again,
             a_later_attempt_takes_a_claim_over_and_the_earlier_one_changes_nothing,
-            a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing,
-            a_claim_lasts_as_long_as_it_is_renewed,
+            a_claim_that_has_ended_is_its_owners_unless_somebody_takes_it,
             a_conversation_in_which_nothing_was_said_is_gone,
             users_and_kinds_have_ids_of_their_own,
             a_user_has_so_many_conversations_and_no_more,
@@ -44,11 +45,6 @@ macro_rules! test_all {
     };
 }
 pub(crate) use test_all;
-
-/// Longer than any test.
-const LONG: Duration = Duration::from_secs(900);
-/// Short enough to wait for, and longer than two calls of a slow store take.
-const SHORT: Duration = Duration::from_millis(600);
 
 /// Enough for every other case.
 const MOST: u32 = 5;
@@ -76,6 +72,39 @@ async fn claim(
     lease: Duration,
 ) -> ConversationClaim {
     store.claim(key(id), owner, terms(lease)).await.unwrap()
+}
+
+impl Bench {
+    fn of(&self, owner: &str) -> &Arc<dyn ConversationStore> {
+        if is_peer(owner) { &self.peer } else { &self.store }
+    }
+}
+
+#[async_trait]
+impl Leased for Bench {
+    type Claim = String;
+
+    async fn claim(&self, owner: &str, lease: Duration) -> Option<String> {
+        match claim(self.of(owner), "leased", owner, lease).await {
+            ConversationClaim::Claimed(_) => Some(owner.to_owned()),
+            other => {
+                assert_eq!(other, ConversationClaim::Busy);
+                None
+            }
+        }
+    }
+
+    async fn renew(&self, owner: &String, lease: Duration) -> Option<Renewal> {
+        Some(self.of(owner).renew(key("leased"), owner, lease).await.unwrap())
+    }
+
+    async fn settle(&self, owner: &String) -> bool {
+        self.of(owner).settle(key("leased"), owner, &[turn("a", "hi")]).await.unwrap()
+    }
+
+    async fn release(&self, owner: &String) {
+        self.of(owner).release(key("leased"), owner).await.unwrap();
+    }
 }
 
 /// A conversation with one turn.
@@ -115,20 +144,10 @@ pub(crate) async fn turns_are_kept_as_they_are_and_a_claim_is_given_back_with_th
     assert_eq!(bench.store.settle(key("c"), "o1", &[]).await, Ok(false), "it was given back");
 }
 
-pub(crate) async fn one_owner_at_a_time_holds_a_conversation(bench: &Bench) {
-    let owners: Vec<String> = (0..8).map(|number| format!("o{number}")).collect();
-    let claims = owners.iter().enumerate().map(|(number, owner)| {
-        let store = if number % 2 == 0 { &bench.store } else { &bench.peer };
-        claim(store, "c", owner, LONG)
-    });
-    let claims = join_all(claims).await;
-    let held: Vec<_> =
-        (0..8).filter(|number| claims[*number] == ConversationClaim::Claimed(vec![])).collect();
-    let busy = claims.iter().filter(|claim| **claim == ConversationClaim::Busy).count();
-    assert_eq!((held.len(), busy), (1, 7), "{claims:?}");
-    // The holder may claim again.
-    let owner = &owners[held[0]];
-    assert_eq!(claim(&bench.peer, "c", owner, LONG).await, ConversationClaim::Claimed(vec![]));
+pub(crate) async fn the_owner_of_a_claim_may_claim_again(bench: &Bench) {
+    for store in [&bench.store, &bench.peer] {
+        assert_eq!(claim(store, "c", "o1", LONG).await, ConversationClaim::Claimed(vec![]));
+    }
 }
 
 pub(crate) async fn a_later_attempt_takes_a_claim_over_and_the_earlier_one_changes_nothing(bench: &Bench) {
@@ -143,39 +162,23 @@ pub(crate) async fn a_later_attempt_takes_a_claim_over_and_the_earlier_one_chang
     // Nothing was said yet: what is given away now would be gone.
     bench.store.release(key("c"), &first).await.unwrap();
     assert_eq!(claim(&bench.store, "c", &first, LONG).await, ConversationClaim::Busy);
-    assert_eq!(bench.store.renew(key("c"), &first, LONG).await, Ok(false));
+    assert_eq!(bench.store.renew(key("c"), &first, LONG).await, Ok(Renewal::Lost));
     assert_eq!(bench.store.settle(key("c"), &first, &[turn("b", "old")]).await, Ok(false));
     assert_eq!(bench.peer.settle(key("c"), &second, &[turn("a", "hi")]).await, Ok(true));
     assert_eq!(read(bench, "c").await.unwrap().turns, [turn("a", "hi")]);
 }
 
-pub(crate) async fn a_claim_of_a_dead_owner_ends_and_that_owner_changes_nothing(bench: &Bench) {
+pub(crate) async fn a_claim_that_has_ended_is_its_owners_unless_somebody_takes_it(bench: &Bench) {
     keep(bench, key("c")).await;
-    claim(&bench.store, "c", "dead", SHORT).await;
-    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Busy);
-    let turns = eventually("its lease ends", async || match claim(&bench.peer, "c", "o2", LONG).await {
-        ConversationClaim::Claimed(turns) => Some(turns),
-        _ => None,
-    })
-    .await;
-    assert_eq!(turns, [turn("a", "hi")]);
-    assert_eq!(bench.store.settle(key("c"), "dead", &[]).await, Ok(false));
-    assert_eq!(bench.store.renew(key("c"), "dead", LONG).await, Ok(false));
-    bench.store.release(key("c"), "dead").await.unwrap();
-    let kept = read(bench, "c").await.unwrap();
-    assert!(kept.is_busy && kept.turns == turns, "{kept:?}");
-}
-
-pub(crate) async fn a_claim_lasts_as_long_as_it_is_renewed(bench: &Bench) {
-    keep(bench, key("c")).await;
-    claim(&bench.store, "c", "o1", SHORT).await;
-    assert_eq!(bench.store.renew(key("c"), "o1", LONG).await, Ok(true));
-    tokio::time::sleep(SHORT * 2).await;
-    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Busy);
-    // A claim that has ended is still the owner's unless somebody takes it.
-    bench.store.renew(key("c"), "o1", Duration::ZERO).await.unwrap();
+    claim(&bench.store, "c", "o1", Duration::ZERO).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(bench.store.settle(key("c"), "o1", &[turn("b", "hi")]).await, Ok(true));
+    claim(&bench.store, "c", "o1", Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(claim(&bench.peer, "c", "o2", LONG).await, ConversationClaim::Claimed(vec![turn("b", "hi")]));
+    assert_eq!(bench.store.settle(key("c"), "o1", &[]).await, Ok(false));
+    let kept = read(bench, "c").await.unwrap();
+    assert!(kept.is_busy && kept.turns == [turn("b", "hi")], "{kept:?}");
 }
 
 pub(crate) async fn a_conversation_in_which_nothing_was_said_is_gone(bench: &Bench) {

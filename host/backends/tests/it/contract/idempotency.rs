@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
-use futures::future::join_all;
+use agent_core::ports::{IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal};
+use async_trait::async_trait;
 use test_servers::eventually;
+
+pub(crate) use super::lease::*;
 
 /// What a caller may keep in the stores of these tests.
 pub(crate) const BOUNDS: KeyBounds = KeyBounds { keys: 20, bytes: 1000 };
@@ -25,13 +27,10 @@ pub(crate) struct Bench {
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
     ($test:ident $benches:tt) => {
-        crate::contract::$test! { idempotency, $benches:
+        crate::contract::lease::test_leased! { $test idempotency, $benches:
             a_key_is_claimed_once_and_answered_for_all,
-            of_many_claims_at_once_one_succeeds,
             another_request_under_a_key_is_told_apart,
-            a_key_of_a_dead_owner_is_free_for_the_same_request_and_its_owner_has_lost_it,
-            a_renewed_claim_lasts,
-            a_released_key_can_be_claimed_at_once_under_the_same_id,
+            every_claim_of_a_key_has_one_id,
             a_key_is_forgotten_when_its_time_is_over,
             callers_have_keys_of_their_own,
             the_oldest_keys_of_a_caller_go_when_there_are_too_many,
@@ -42,8 +41,9 @@ macro_rules! test_all {
 pub(crate) use test_all;
 
 /// Longer than any test.
-const TERMS: KeyTerms = KeyTerms { lease: Duration::from_secs(900), kept: Duration::from_secs(900) };
-const SHORT: Duration = Duration::from_millis(100);
+const TERMS: KeyTerms = KeyTerms { lease: LONG, kept: LONG };
+/// For leases and keys that are waited for.
+const BRIEF: Duration = Duration::from_millis(100);
 
 const KEY: IdempotencyKey<'_> = IdempotencyKey { caller: "u1", key: "k1", request: "r1" };
 
@@ -55,33 +55,53 @@ fn key(name: &str) -> IdempotencyKey<'_> {
     IdempotencyKey { key: name, ..KEY }
 }
 
+impl Bench {
+    fn of(&self, owner: &str) -> &dyn IdempotencyStore {
+        if is_peer(owner) { &*self.peer } else { &*self.store }
+    }
+}
+
+#[async_trait]
+impl Leased for Bench {
+    type Claim = String;
+
+    async fn claim(&self, owner: &str, lease: Duration) -> Option<String> {
+        match self.of(owner).claim(KEY, owner, KeyTerms { lease, ..TERMS }).await.unwrap() {
+            KeyClaim::Claimed { .. } => Some(owner.to_owned()),
+            other => {
+                assert_eq!(other, KeyClaim::InFlight);
+                None
+            }
+        }
+    }
+
+    async fn renew(&self, owner: &String, lease: Duration) -> Option<Renewal> {
+        Some(self.of(owner).renew(KEY, owner, lease).await.unwrap())
+    }
+
+    async fn settle(&self, owner: &String) -> bool {
+        self.of(owner).settle(KEY, owner, b"done").await.unwrap()
+    }
+
+    async fn release(&self, owner: &String) {
+        self.of(owner).release(KEY, owner).await.unwrap();
+    }
+}
+
 pub(crate) async fn a_key_is_claimed_once_and_answered_for_all(bench: &Bench) {
     assert_eq!(bench.store.claim(KEY, "o1", TERMS).await, Ok(claimed("o1")));
     for store in [&bench.store, &bench.peer] {
         assert_eq!(store.claim(KEY, "o2", TERMS).await, Ok(KeyClaim::InFlight));
-        assert_eq!(store.answer(KEY, "o2", b"not theirs").await, Ok(false));
+        assert_eq!(store.settle(KEY, "o2", b"not theirs").await, Ok(false));
     }
     let answer = [0, 255, b'"', b'\\', b'\n', 0];
-    assert_eq!(bench.store.answer(KEY, "o1", &answer).await, Ok(true));
+    assert_eq!(bench.store.settle(KEY, "o1", &answer).await, Ok(true));
     for store in [&bench.store, &bench.peer] {
         assert_eq!(store.claim(KEY, "o3", TERMS).await, Ok(KeyClaim::Answered(answer.to_vec())));
     }
-    assert_eq!(bench.store.answer(KEY, "o1", b"another").await, Ok(false), "an answer is never replaced");
-    assert_eq!(bench.store.renew(KEY, "o1", TERMS.lease).await, Ok(false));
+    assert_eq!(bench.store.settle(KEY, "o1", b"another").await, Ok(false), "an answer is never replaced");
     assert_eq!(bench.store.release(KEY, "o1").await, Ok(()));
     assert_eq!(bench.peer.claim(KEY, "o4", TERMS).await, Ok(KeyClaim::Answered(answer.to_vec())));
-}
-
-pub(crate) async fn of_many_claims_at_once_one_succeeds(bench: &Bench) {
-    let owners: Vec<String> = (0..40).map(|number| format!("o{number}")).collect();
-    let claims = owners.iter().enumerate().map(|(number, owner)| {
-        let store = if number % 2 == 0 { &bench.store } else { &bench.peer };
-        store.claim(KEY, owner, TERMS)
-    });
-    let claims = join_all(claims).await;
-    let held = claims.iter().filter(|claim| matches!(claim, Ok(KeyClaim::Claimed { .. }))).count();
-    assert_eq!(held, 1, "{claims:?}");
-    assert_eq!(claims.iter().filter(|claim| **claim == Ok(KeyClaim::InFlight)).count(), 39, "{claims:?}");
 }
 
 pub(crate) async fn another_request_under_a_key_is_told_apart(bench: &Bench) {
@@ -91,61 +111,34 @@ pub(crate) async fn another_request_under_a_key_is_told_apart(bench: &Bench) {
     bench.store.release(KEY, "o1").await.unwrap();
     assert_eq!(bench.peer.claim(other, "o2", TERMS).await, Ok(KeyClaim::OtherRequest), "released");
     bench.store.claim(KEY, "o3", TERMS).await.unwrap();
-    assert_eq!(bench.store.answer(KEY, "o3", b"done").await, Ok(true));
+    assert_eq!(bench.store.settle(KEY, "o3", b"done").await, Ok(true));
     assert_eq!(bench.peer.claim(other, "o4", TERMS).await, Ok(KeyClaim::OtherRequest), "answered");
     assert_eq!(bench.peer.claim(KEY, "o5", TERMS).await, Ok(KeyClaim::Answered(b"done".to_vec())));
 }
 
-pub(crate) async fn a_key_of_a_dead_owner_is_free_for_the_same_request_and_its_owner_has_lost_it(
-    bench: &Bench,
-) {
-    let short = KeyTerms { lease: SHORT, ..TERMS };
+pub(crate) async fn every_claim_of_a_key_has_one_id(bench: &Bench) {
+    let short = KeyTerms { lease: BRIEF, ..TERMS };
     assert_eq!(bench.store.claim(KEY, "dead", short).await, Ok(claimed("dead")));
     let taken = eventually("the lease to end", async || match bench.peer.claim(KEY, "next", TERMS).await {
         Ok(KeyClaim::InFlight) => None,
         claim => Some(claim),
     });
-    assert_eq!(taken.await, Ok(claimed("dead")), "the id of the first claim");
-    assert_eq!(bench.store.renew(KEY, "dead", TERMS.lease).await, Ok(false));
-    assert_eq!(bench.store.release(KEY, "dead").await, Ok(()));
-    assert_eq!(bench.store.answer(KEY, "dead", b"late").await, Ok(false));
-    assert_eq!(bench.store.claim(KEY, "o3", TERMS).await, Ok(KeyClaim::InFlight));
-    assert_eq!(bench.peer.answer(KEY, "next", b"in time").await, Ok(true));
-}
-
-pub(crate) async fn a_renewed_claim_lasts(bench: &Bench) {
-    let short = KeyTerms { lease: SHORT, ..TERMS };
-    bench.store.claim(KEY, "o1", short).await.unwrap();
-    assert_eq!(bench.store.renew(KEY, "o1", TERMS.lease).await, Ok(true));
-    // Another key of the same length of lease shows when the first one would have ended.
-    bench.store.claim(key("k2"), "o1", short).await.unwrap();
-    eventually("the other lease to end", async || {
-        let claim = bench.peer.claim(key("k2"), "o2", TERMS).await.unwrap();
-        (claim != KeyClaim::InFlight).then_some(())
-    })
-    .await;
-    assert_eq!(bench.peer.claim(KEY, "o2", TERMS).await, Ok(KeyClaim::InFlight));
-}
-
-pub(crate) async fn a_released_key_can_be_claimed_at_once_under_the_same_id(bench: &Bench) {
-    bench.store.claim(KEY, "o1", TERMS).await.unwrap();
-    bench.store.release(KEY, "o1").await.unwrap();
-    assert_eq!(bench.peer.claim(KEY, "o2", TERMS).await, Ok(claimed("o1")));
-    assert_eq!(bench.store.answer(KEY, "o1", b"late").await, Ok(false));
-    assert_eq!(bench.store.claim(KEY, "o3", TERMS).await, Ok(KeyClaim::InFlight));
+    assert_eq!(taken.await, Ok(claimed("dead")));
+    bench.peer.release(KEY, "next").await.unwrap();
+    assert_eq!(bench.store.claim(KEY, "third", TERMS).await, Ok(claimed("dead")));
 }
 
 pub(crate) async fn a_key_is_forgotten_when_its_time_is_over(bench: &Bench) {
-    let short = KeyTerms { kept: SHORT, lease: SHORT };
+    let short = KeyTerms { kept: BRIEF, lease: BRIEF };
     bench.store.claim(KEY, "o1", short).await.unwrap();
-    bench.store.answer(KEY, "o1", b"done").await.unwrap();
+    bench.store.settle(KEY, "o1", b"done").await.unwrap();
     let other = IdempotencyKey { request: "r2", ..KEY };
     let claim = eventually("the key to be forgotten", async || {
         let claim = bench.peer.claim(other, "o2", TERMS).await.unwrap();
         (claim != KeyClaim::OtherRequest).then_some(claim)
     });
     assert_eq!(claim.await, claimed("o2"), "a new key, whatever it was used for before");
-    assert_eq!(bench.peer.answer(other, "o2", b"new").await, Ok(true));
+    assert_eq!(bench.peer.settle(other, "o2", b"new").await, Ok(true));
     assert_eq!(bench.store.claim(other, "o3", TERMS).await, Ok(KeyClaim::Answered(b"new".to_vec())));
 }
 
@@ -153,7 +146,7 @@ pub(crate) async fn callers_have_keys_of_their_own(bench: &Bench) {
     let theirs = IdempotencyKey { caller: "u2", ..KEY };
     bench.store.claim(KEY, "o1", TERMS).await.unwrap();
     assert_eq!(bench.store.claim(theirs, "o2", TERMS).await, Ok(claimed("o2")));
-    assert_eq!(bench.store.answer(theirs, "o2", b"theirs").await, Ok(true));
+    assert_eq!(bench.store.settle(theirs, "o2", b"theirs").await, Ok(true));
     assert_eq!(bench.store.claim(KEY, "o3", TERMS).await, Ok(KeyClaim::InFlight));
 }
 
@@ -161,7 +154,7 @@ pub(crate) async fn callers_have_keys_of_their_own(bench: &Bench) {
 async fn fill(bench: &Bench, names: &[String], answer: &[u8]) {
     for name in names {
         bench.store.claim(key(name), "o1", TERMS).await.unwrap();
-        assert_eq!(bench.store.answer(key(name), "o1", answer).await, Ok(true), "{name}");
+        assert_eq!(bench.store.settle(key(name), "o1", answer).await, Ok(true), "{name}");
     }
 }
 
@@ -187,10 +180,10 @@ pub(crate) async fn the_oldest_keys_of_a_caller_go_when_there_are_too_many(bench
     fill(bench, &names, b"").await;
     assert_eq!(
         bench.store.renew(key("held"), "o1", TERMS.lease).await,
-        Ok(true),
+        Ok(Renewal::Held),
         "a claim is never forgotten"
     );
-    assert_eq!(bench.store.renew(others, "o1", TERMS.lease).await, Ok(true), "another caller's");
+    assert_eq!(bench.store.renew(others, "o1", TERMS.lease).await, Ok(Renewal::Held), "another caller's");
     let known: HashSet<_> = known(bench, &names[names.len() - 10..]).await.into_iter().collect();
     assert_eq!(known.len(), 10, "the newest are there: {known:?}");
     assert_eq!(bench.peer.claim(key(&names[0]), "o9", TERMS).await, Ok(claimed("o9")), "the oldest is not");

@@ -15,6 +15,7 @@ pub(crate) mod conversations;
 pub(crate) mod http_recordings;
 pub(crate) mod idempotency;
 pub(crate) mod key_value;
+pub(crate) mod lease;
 pub(crate) mod queue;
 pub(crate) mod rates;
 pub(crate) mod retention;

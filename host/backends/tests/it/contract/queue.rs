@@ -15,6 +15,7 @@ use agent_core::words::{Job, JobData, JobQuery, JobStatus};
 use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
+pub(crate) use super::lease::*;
 pub(crate) use cancelling::*;
 pub(crate) use claiming::*;
 pub(crate) use finishing::*;
@@ -36,7 +37,7 @@ pub(crate) struct Bench {
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
     ($test:ident $benches:tt) => {
-        crate::contract::$test! { queue, $benches:
+        crate::contract::lease::test_leased! { $test queue, $benches:
             // reading
             a_job_is_read_as_it_was_added,
             a_job_names_the_run_of_its_attempts,
@@ -79,9 +80,7 @@ macro_rules! test_all {
             a_cancelled_job_is_not_handed_to_anybody_else,
             a_result_that_came_before_the_stop_is_kept,
             // leases
-            a_renewed_lease_lasts,
             a_job_of_a_dead_worker_goes_to_another,
-            who_lost_a_lease_changes_nothing_any_more,
             a_restarted_worker_gives_its_predecessors_jobs_back_soon,
         }
     };

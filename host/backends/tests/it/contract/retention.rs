@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{EndedPage, Retention, RunStore, SweepTime};
+use agent_core::ports::{ClaimTime, EndedPage, Leases, Renewal, Retention, RunStore};
 use agent_core::testing::says;
 use agent_core::words::{Event, RunOutcome, RunRecord, Usage};
 use async_trait::async_trait;
 use test_servers::eventually;
+
+pub(crate) use super::lease::*;
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -20,6 +22,8 @@ pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Retention>,
     /// As another process has it.
     pub(crate) peer: Arc<dyn Retention>,
+    /// The leases of its sweeps, as the two have them.
+    pub(crate) leases: [Arc<dyn Leases>; 2],
     /// What puts things there.
     pub(crate) things: Box<dyn Things>,
     /// What has to live as long as the store: its server, its folder, its tasks.
@@ -42,7 +46,7 @@ pub(crate) trait Things: Send + Sync {
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
     ($test:ident $benches:tt) => {
-        crate::contract::$test! { retention, $benches:
+        crate::contract::lease::test_leased! { $test retention, $benches:
             an_empty_store_has_nothing_to_remove,
             what_ended_before_is_found_page_by_page_and_removed,
             pages_go_on_when_nothing_of_them_is_removed,
@@ -50,13 +54,48 @@ macro_rules! test_all {
             removing_what_is_gone_is_no_error,
             the_newest_are_told_by_when_they_ended,
             what_belongs_to_a_user_is_found_however_new,
-            one_process_sweeps_at_a_time,
-            a_lock_that_is_not_renewed_goes_to_another,
             the_next_sweep_is_due_later_whoever_makes_it,
         }
     };
 }
 pub(crate) use test_all;
+
+impl Bench {
+    fn leases_of(&self, owner: &str) -> &dyn Leases {
+        let [here, there] = &self.leases;
+        if is_peer(owner) { &**there } else { &**here }
+    }
+
+    async fn claim_at(&self, owner: &str, lease: Duration, time: ClaimTime) -> bool {
+        self.leases_of(owner).claim(self.store.kind().as_str(), owner, lease, time).await.unwrap()
+    }
+
+    async fn settle_until(&self, owner: &str, next: Duration) -> bool {
+        self.leases_of(owner).settle(self.store.kind().as_str(), owner, next).await.unwrap()
+    }
+}
+
+/// The sweeps of the store are claimed under the name of what is kept there.
+#[async_trait]
+impl Leased for Bench {
+    type Claim = String;
+
+    async fn claim(&self, owner: &str, lease: Duration) -> Option<String> {
+        self.claim_at(owner, lease, ClaimTime::WhenDue).await.then(|| owner.to_owned())
+    }
+
+    async fn renew(&self, owner: &String, lease: Duration) -> Option<Renewal> {
+        Some(self.leases_of(owner).renew(self.store.kind().as_str(), owner, lease).await.unwrap())
+    }
+
+    async fn settle(&self, owner: &String) -> bool {
+        self.settle_until(owner, LONG).await
+    }
+
+    async fn release(&self, owner: &String) {
+        self.settle_until(owner, Duration::ZERO).await;
+    }
+}
 
 async fn now(bench: &Bench) -> SystemTime {
     let now = bench.store.now().await.unwrap();
@@ -187,41 +226,17 @@ pub(crate) async fn what_belongs_to_a_user_is_found_however_new(bench: &Bench) {
     assert_eq!(ended_of(bench, "u2").await.len(), 3);
 }
 
-pub(crate) async fn one_process_sweeps_at_a_time(bench: &Bench) {
-    let both = futures::join!(
-        bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue),
-        bench.peer.begin_sweep("two", MINUTE, SweepTime::WhenDue),
-    );
-    let (one, two) = (both.0.unwrap(), both.1.unwrap());
-    assert!(one != two, "{one} {two}");
-    let (holder, other) = if one { ("one", "two") } else { ("two", "one") };
-    assert!(!bench.peer.begin_sweep(other, MINUTE, SweepTime::Now).await.unwrap());
-    assert!(bench.store.renew_sweep(holder, MINUTE).await.unwrap());
-    assert!(!bench.store.renew_sweep(other, MINUTE).await.unwrap());
-    // Who does not have the lock gives nothing back.
-    bench.store.end_sweep(other, MINUTE).await.unwrap();
-    assert!(!bench.peer.begin_sweep(other, MINUTE, SweepTime::Now).await.unwrap());
-}
-
-pub(crate) async fn a_lock_that_is_not_renewed_goes_to_another(bench: &Bench) {
-    assert!(bench.store.begin_sweep("one", Duration::from_millis(1), SweepTime::WhenDue).await.unwrap());
-    eventually("the lock to be free", async || {
-        bench.peer.begin_sweep("two", MINUTE, SweepTime::WhenDue).await.unwrap().then_some(())
-    })
-    .await;
-    assert!(!bench.store.renew_sweep("one", MINUTE).await.unwrap());
-}
-
 pub(crate) async fn the_next_sweep_is_due_later_whoever_makes_it(bench: &Bench) {
-    assert!(bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue).await.unwrap());
-    bench.store.end_sweep("one", 60 * MINUTE).await.unwrap();
-    for (store, name) in [(&bench.store, "one"), (&bench.peer, "two")] {
-        assert!(!store.begin_sweep(name, MINUTE, SweepTime::WhenDue).await.unwrap(), "{name}");
+    assert!(bench.claim_at("one", LONG, ClaimTime::WhenDue).await);
+    assert!(!bench.claim_at("peer", LONG, ClaimTime::Now).await, "it is held");
+    assert!(bench.settle_until("one", LONG).await);
+    for owner in ["one", "peer"] {
+        assert!(!bench.claim_at(owner, LONG, ClaimTime::WhenDue).await, "{owner}");
     }
-    assert!(bench.peer.begin_sweep("two", MINUTE, SweepTime::Now).await.unwrap(), "as it was asked for");
-    bench.peer.end_sweep("two", Duration::ZERO).await.unwrap();
+    assert!(bench.claim_at("peer", LONG, ClaimTime::Now).await, "as it was asked for");
+    assert!(bench.settle_until("peer", Duration::ZERO).await);
     eventually("the next sweep to be due", async || {
-        bench.store.begin_sweep("one", MINUTE, SweepTime::WhenDue).await.unwrap().then_some(())
+        bench.claim_at("one", LONG, ClaimTime::WhenDue).await.then_some(())
     })
     .await;
 }

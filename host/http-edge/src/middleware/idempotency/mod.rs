@@ -25,9 +25,11 @@ use std::mem;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
-use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms};
+use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
+use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::response::Response;
@@ -38,11 +40,10 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, 
 use http::response::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
+use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
 use tokio::sync::oneshot;
-use tokio::time::{MissedTickBehavior, interval};
 use tower::Service;
 use tracing::{Instrument as _, Span};
-use uuid::Uuid;
 
 use super::panic_guard;
 use crate::body::{BodyError, Payload};
@@ -180,10 +181,11 @@ where
     let caller = (manner.caller)(&request);
     let (request, body) = read_body(request, &settings).await?;
     let digests = Digests::of(&caller, &key, &request, &body);
-    let claim = Claim { store: keys.store, digests, owner: Uuid::now_v7().simple().to_string() };
+    let claim = Claim { store: keys.store, digests, owner: new_owner() };
+    let held = Held(HeldLease::new(claim, TERMS, keys.spawn.clone()));
     let (answered, answer) = oneshot::channel();
     let request = request.map(|()| Body::from(body));
-    let work = claim.work(inner, request, manner, answered);
+    let work = held.work(inner, request, manner, answered);
     keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
     answer.await.unwrap_or(Err(Refusal::NoAnswer))
 }
@@ -206,6 +208,11 @@ async fn read_body(request: Request, settings: &Settings) -> Result<(http::Reque
     Ok((http::Request::from_parts(parts, ()), body))
 }
 
+/// How a key is kept claimed. A lease that is lost stops nothing: two may then carry the request out, as they
+/// would without a key.
+const TERMS: RenewalTerms =
+    RenewalTerms { lease: LEASE, every: Duration::from_secs(5), in_step_since: None, stop_before: None };
+
 /// A key, as this request claims it.
 struct Claim {
     store: Arc<dyn IdempotencyStore>,
@@ -213,12 +220,29 @@ struct Claim {
     owner: String,
 }
 
-impl Claim {
+#[async_trait]
+impl LeaseClaim for Claim {
+    const WHAT: &'static str = "idempotency key";
+    type Error = IdempotencyError;
+
+    async fn renew(&self) -> Result<Renewal, IdempotencyError> {
+        self.store.renew(self.digests.key(), &self.owner, LEASE).await
+    }
+
+    async fn release(&self) -> Result<(), IdempotencyError> {
+        self.store.release(self.digests.key(), &self.owner).await
+    }
+}
+
+/// A key that this request claims, and then holds.
+struct Held(HeldLease<Claim>);
+
+impl Held {
     /// Claims the key, and carries the request out if that is to be done. Runs in a task of its own from the
     /// claim on: a store may have carried a claim out whose caller is gone, and nobody else would give the
     /// key free.
     async fn work<S>(
-        self,
+        mut self,
         inner: S,
         mut request: Request,
         manner: Manner,
@@ -226,13 +250,17 @@ impl Claim {
     ) where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
-        let claimed = self.store.claim(self.digests.key(), &self.owner, KeyTerms::default()).await;
+        let Claim { store, digests, owner } = self.0.claim();
+        let claimed = store.claim(digests.key(), owner, KeyTerms::default()).await;
+        if !matches!(claimed, Ok(KeyClaim::Claimed { .. })) {
+            self.0.ended();
+        }
         let answer = match claimed {
             // The client has left, or the rate limit has turned the request away: nothing is begun.
-            Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.release().await,
+            Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.0.release().await,
             Ok(KeyClaim::Claimed { id }) => {
                 request.extensions_mut().insert(OnceId(id.into()));
-                Ok(self.hold(inner, request, manner).await)
+                Ok(self.carry_out(inner, request, manner).await)
             }
             Ok(KeyClaim::InFlight) => Err(Refusal::InFlight),
             Ok(KeyClaim::OtherRequest) => Err(Refusal::OtherRequest),
@@ -244,38 +272,20 @@ impl Claim {
     }
 
     /// Carries the request out while the claim is renewed, and keeps the answer or gives the key free.
-    async fn hold<S>(self, mut inner: S, request: Request, manner: Manner) -> Response
+    async fn carry_out<S>(self, mut inner: S, request: Request, manner: Manner) -> Response
     where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
-        // A panic must not leave the key claimed.
+        // A panic is answered, and its answer is not kept.
         let answering = AssertUnwindSafe(async { inner.call(request).await }).catch_unwind();
-        let answer = tokio::select! {
-            biased;
-            answered = answering => match answered {
-                Ok(Ok(answer)) => answer,
-                Err(panic) => panic_guard::answer_panic(panic),
-            },
-            () = self.renew() => (manner.refuse)(Refusal::NoAnswer),
+        let answer = match self.0.while_running(answering).await {
+            Ok(Ok(answer)) => answer,
+            Err(panic) => panic_guard::answer_panic(panic),
         };
         self.keep((manner.render)(answer, manner.production)).await
     }
 
-    /// Renews the claim for ever. One that was lost is not stopped for: two may then carry the request out,
-    /// as they would without a key.
-    async fn renew(&self) {
-        let mut ticks = interval(LEASE / 3);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks.tick().await;
-        loop {
-            ticks.tick().await;
-            if let Err(error) = self.store.renew(self.digests.key(), &self.owner, LEASE).await {
-                tracing::warn!(%error, "the claim of an idempotency key could not be renewed");
-            }
-        }
-    }
-
-    async fn keep(&self, answer: Response) -> Response {
+    async fn keep(mut self, answer: Response) -> Response {
         let (parts, body) = answer.into_parts();
         let whole = body.size_hint().exact().filter(|bytes| *bytes <= MOST_BYTES_OF_AN_ANSWER as u64);
         let is_stream = parts
@@ -289,7 +299,7 @@ impl Claim {
             );
         }
         if whole.is_none() || is_stream || !is_kept(&parts) {
-            self.release().await;
+            self.0.release().await;
             return Response::from_parts(parts, body);
         }
         // A body of a known size is in memory.
@@ -297,23 +307,19 @@ impl Claim {
             Ok(body) => body.to_bytes(),
             Err(error) => {
                 tracing::warn!(%error, "an answer broke off before it was kept");
-                self.release().await;
+                self.0.release().await;
                 return Response::from_parts(parts, Body::empty());
             }
         };
         let kept = kept_answer::write(&parts, &bytes);
-        match self.store.answer(self.digests.key(), &self.owner, &kept).await {
+        let Claim { store, digests, owner } = self.0.claim();
+        match store.settle(digests.key(), owner, &kept).await {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the claim of an idempotency key was lost: its answer is not kept"),
             Err(error) => tracing::warn!(%error, "an answer could not be kept under its idempotency key"),
         }
+        self.0.ended();
         Response::from_parts(parts, Body::from(bytes))
-    }
-
-    async fn release(&self) {
-        if let Err(error) = self.store.release(self.digests.key(), &self.owner).await {
-            tracing::warn!(%error, "an idempotency key could not be given free: it is when its lease ends");
-        }
     }
 }
 

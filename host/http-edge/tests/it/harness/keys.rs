@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms};
+use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
 use agent_core::testing::TokioSpawn;
 use async_trait::async_trait;
 use http_edge::Idempotency;
@@ -125,11 +125,11 @@ impl IdempotencyStore for Keys {
         key: IdempotencyKey<'_>,
         owner: &str,
         _lease: Duration,
-    ) -> Result<bool, IdempotencyError> {
-        Ok(self.change(key, owner, |_kept| {}))
+    ) -> Result<Renewal, IdempotencyError> {
+        Ok(Renewal::of_holder(self.change(key, owner, |_kept| {})))
     }
 
-    async fn answer(
+    async fn settle(
         &self,
         key: IdempotencyKey<'_>,
         owner: &str,

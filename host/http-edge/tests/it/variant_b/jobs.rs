@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::harness::{Answer, Answers, Fakes, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request};
 
 const QUERY: &str = r#"{"query":"hi"}"#;
 
@@ -24,8 +24,10 @@ async fn one_job() -> Fakes {
     fakes
 }
 
-async fn as_somebody_else(fakes: &Fakes, method: &str, path: &str) -> Answer {
-    fakes.service.send(bearer("u2", request(method, path, Body::empty()))).await
+/// As another user, and as an administrator.
+async fn as_others(fakes: &Fakes, method: &str, path: &str) -> [Answer; 2] {
+    let asked = || request(method, path, Body::empty());
+    [fakes.service.send(bearer("u2", asked())).await, fakes.service.send(as_admin(asked())).await]
 }
 
 #[tokio::test]
@@ -94,10 +96,13 @@ async fn what_is_somebody_elses_does_not_exist() {
     let unknown = fakes.get("/api/agent/jobs/2").await;
     assert_eq!((unknown.status, unknown.body.as_str()), (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#));
     for (method, path) in [("GET", "/api/agent/jobs/1"), ("POST", "/api/agent/jobs/1/cancel")] {
-        let answer = as_somebody_else(&fakes, method, path).await;
-        assert_eq!((answer.status, answer.body), (unknown.status, unknown.body.clone()), "{method} {path}");
+        for answer in as_others(&fakes, method, path).await {
+            assert_eq!((answer.status, &answer.body), (unknown.status, &unknown.body), "{method} {path}");
+        }
     }
-    assert_eq!(as_somebody_else(&fakes, "GET", "/api/agent/jobs").await.json()["data"], json!([]));
+    for listed in as_others(&fakes, "GET", "/api/agent/jobs").await {
+        assert_eq!(listed.json()["data"], json!([]));
+    }
     assert_eq!(fakes.get("/api/agent/jobs/1").await.json()["status"], "waiting");
 }
 
@@ -138,6 +143,7 @@ async fn a_list_goes_on_where_its_cursor_says() {
     };
     let first = fakes.get("/api/agent/jobs?limit=2").await;
     assert_eq!((ids(&first), first.json()["nextCursor"].clone()), (vec!["3".into(), "2".into()], json!("2")));
+    assert_eq!(first.json()["data"][0], fakes.get("/api/agent/jobs/3").await.json());
     let second = fakes.get("/api/agent/jobs?limit=2&cursor=2").await;
     assert_eq!((ids(&second), second.json()["nextCursor"].clone()), (vec!["1".into()], json!(null)));
     assert!(second.body.ends_with(r#"],"nextCursor":null}"#), "{second}");

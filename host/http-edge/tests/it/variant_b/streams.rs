@@ -69,11 +69,15 @@ const WHOLE: [(&str, &str); 6] = [
 #[tokio::test(start_paused = true)]
 async fn whoever_accepts_events_gets_them_and_everybody_else_the_plain_answer() {
     let (fakes, _store) = streaming();
-    let plain = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
-    assert_eq!(
-        (plain.status, plain.header("content-type")),
-        (StatusCode::OK, Some("application/json; charset=utf-8"))
-    );
+    let mut anything = request("POST", "/api/agent", r#"{"query":"hi"}"#);
+    anything.headers_mut().insert("accept", "*/*".parse().unwrap());
+    let silent = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+    for plain in [silent, fakes.service.send(bearer("u1", anything)).await] {
+        assert_eq!(
+            (plain.status, plain.header("content-type")),
+            (StatusCode::OK, Some("application/json; charset=utf-8"))
+        );
+    }
     let streamed = stream(&fakes).await;
     assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
     assert_eq!(streamed.header("cache-control"), Some("no-store"));

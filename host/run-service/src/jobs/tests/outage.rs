@@ -77,7 +77,7 @@ fn away(lasts: Duration, way: Way, poison: Option<&'static str>) -> (Arc<Away>, 
 impl Bench {
     /// All slots of a process at work while `callers` do something.
     async fn all_work_while<T>(&self, callers: impl Future<Output = T>) -> T {
-        let slots = join_all((0..WORKERS).map(|_| self.worker.work(self.stopping.clone())));
+        let slots = join_all((0..DEFAULT_WORKERS).map(|_| self.worker.work(self.stopping.clone())));
         let callers = async {
             let answer = callers.await;
             self.stopping.cancel();
@@ -171,7 +171,7 @@ async fn no_job_is_claimed_while_the_circuit_of_requests_is_open() {
 #[tokio::test(start_paused = true)]
 async fn requests_learn_from_jobs_that_the_provider_is_down() {
     let (_model, bench) = away(MINUTE, Way::Refuses, None);
-    let jobs = bench.submit_all(WORKERS).await;
+    let jobs = bench.submit_all(DEFAULT_WORKERS).await;
     bench
         .all_work_while(async {
             moments(5).await;

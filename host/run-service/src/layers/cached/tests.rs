@@ -138,6 +138,15 @@ async fn identical_questions_of_one_moment_run_the_agent_once() {
     noted.sort_by_key(|how| how.as_str());
     assert_eq!(noted, [CacheUse::Miss, CacheUse::Miss, CacheUse::Shared]);
     bench.nothing_is_under_way();
+
+    // A failure is everybody's as well.
+    bench.agent.add_after(Duration::from_secs(3), Err(InvokeError::Busy { waited: PATIENCE }));
+    let (a, b) = tokio::join!(bench.ask("q"), bench.ask("q"));
+    for answer in [a, b] {
+        assert!(matches!(answer, Err(InvokeError::Busy { .. })), "{answer:?}");
+    }
+    assert_eq!(bench.agent.asked().len(), 3);
+    bench.nothing_is_under_way();
 }
 
 #[tokio::test(start_paused = true)]

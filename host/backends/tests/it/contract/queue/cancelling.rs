@@ -17,14 +17,14 @@ pub(crate) async fn a_waiting_job_is_cancelled_at_once(bench: &Bench) {
 pub(crate) async fn a_delayed_job_is_cancelled_at_once(bench: &Bench) {
     let id = add(bench, "unwanted").await;
     let claim = claim_next(&*bench.queue, "worker").await;
-    bench.queue.finish(&claim, &failed("not yet", true)).await.unwrap();
+    bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
     assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
     assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
     // Whatever is taken from now on, it is not that job.
     let other = add(bench, "wanted").await;
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, other);
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
     let late = bench.queue.claim("worker", 2 * agent_core::ports::queue::FIRST_BACKOFF).await.unwrap();
     assert_eq!(late, None);
 }
@@ -38,7 +38,7 @@ pub(crate) async fn whoever_works_on_a_job_is_asked_to_stop(bench: &Bench) {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Cancelled);
         assert_eq!(status(bench, &id).await, JobStatus::Active, "something still works on it");
     }
-    bench.queue.finish(&claim, &AttemptEnd::Cancelled).await.unwrap();
+    bench.queue.settle(&claim, &AttemptEnd::Cancelled).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!(job.status, JobStatus::Cancelled);
     assert!(job.finished_at.is_some() && job.result.is_none());
@@ -49,7 +49,7 @@ pub(crate) async fn a_job_that_has_ended_cannot_be_cancelled(bench: &Bench) {
     for end in [completed("1"), failed("no", false)] {
         let id = add(bench, "job").await;
         let claim = claim_next(&*bench.queue, "worker").await;
-        bench.queue.finish(&claim, &end).await.unwrap();
+        bench.queue.settle(&claim, &end).await.unwrap();
         let before = status(bench, &id).await;
         assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::HadEnded);
         assert_eq!(status(bench, &id).await, before);
@@ -68,7 +68,7 @@ pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench)
         let id = add(bench, "unwanted").await;
         let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
-        bench.queue.finish(&claim, &end).await.unwrap();
+        bench.queue.settle(&claim, &end).await.unwrap();
         assert_eq!(status(bench, &id).await, JobStatus::Cancelled, "{end:?}");
         assert_nothing_to_claim(bench).await;
     }
@@ -78,6 +78,6 @@ pub(crate) async fn a_result_that_came_before_the_stop_is_kept(bench: &Bench) {
     let id = add(bench, "unwanted").await;
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }

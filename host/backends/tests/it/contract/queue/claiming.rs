@@ -80,7 +80,7 @@ pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
     assert_ne!(before[0].run_id, before[1].run_id);
     assert_ne!(before[0].token, before[1].token);
     for claim in &before {
-        bench.queue.finish(claim, &failed("once more", true)).await.unwrap();
+        bench.queue.settle(claim, &failed("once more", true)).await.unwrap();
     }
     for _ in 0..2 {
         let again = claim_next(&*bench.peer, "another").await;
@@ -88,7 +88,7 @@ pub(crate) async fn a_run_id_belongs_to_one_job(bench: &Bench) {
         assert_eq!((&again.run_id, &again.data), (&first.run_id, &first.data));
         assert_eq!((again.attempts_made, again.created_at), (1, first.created_at));
         assert_ne!(again.token, first.token);
-        bench.queue.finish(&again, &completed("1")).await.unwrap();
+        bench.queue.settle(&again, &completed("1")).await.unwrap();
     }
     eventually("both to be done", async || (bench.queue.depth().await.unwrap().active == 0).then_some(()))
         .await;
@@ -112,10 +112,10 @@ pub(crate) async fn a_claim_names_who_submitted_the_job(bench: &Bench) {
             let claim = claim_next(&**queue, "worker").await;
             let data = claim.data.as_ref().unwrap();
             assert_eq!((data.principal(), &data.conversation_id), (submitter.clone(), &job.conversation_id));
-            queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+            queue.settle(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         }
         let claim = claim_next(&*bench.queue, "worker").await;
-        bench.queue.finish(&claim, &completed("1")).await.unwrap();
+        bench.queue.settle(&claim, &completed("1")).await.unwrap();
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn a_job_under_a_chosen_id_is_added_once(bench: &Bench) {
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, "0198f0c2d3a47b119c0123456789abcd");
     assert_nothing_to_claim(bench).await;
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
     bench.queue.add(&job).await.unwrap();
     assert_nothing_to_claim(bench).await;
     assert_eq!(read(bench, &claim.job_id).await.status, JobStatus::Completed, "also when it has ended");

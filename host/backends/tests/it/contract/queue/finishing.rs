@@ -15,7 +15,7 @@ pub(crate) async fn a_completed_job_has_its_result(bench: &Bench) {
     let claim = claim_next(&*bench.queue, "worker").await;
     // Numbers and the order of members are the agent's, not the store's.
     let result = r#"{"z":1.0,"a":12345678901234567890,"text":"\u0000","nothing":null}"#;
-    bench.queue.finish(&claim, &completed(result)).await.unwrap();
+    bench.queue.settle(&claim, &completed(result)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
     assert_eq!(job.result.expect("a result").get(), result);
@@ -32,7 +32,7 @@ pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench:
         let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!((&claim.job_id, claim.attempts_made), (&id, attempt - 1));
         let failed_at = Instant::now();
-        bench.queue.finish(&claim, &failed(&format!("attempt {attempt}"), true)).await.unwrap();
+        bench.queue.settle(&claim, &failed(&format!("attempt {attempt}"), true)).await.unwrap();
         let job = read(bench, &id).await;
         assert_eq!((job.status, job.attempts_made), (JobStatus::Delayed, attempt));
         assert_eq!(job.error, Some(format!("attempt {attempt}")));
@@ -40,11 +40,11 @@ pub(crate) async fn a_failed_attempt_is_made_again_later_and_not_for_ever(bench:
         let claim = claim_next(&*bench.peer, "another").await;
         // Stores count whole milliseconds.
         assert!(failed_at.elapsed().as_millis() + 1 >= backoff.as_millis(), "it was taken too early");
-        bench.peer.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+        bench.peer.settle(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         backoff *= 2;
     }
     let claim = claim_next(&*bench.queue, "worker").await;
-    bench.queue.finish(&claim, &failed("the last", true)).await.unwrap();
+    bench.queue.settle(&claim, &failed("the last", true)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, ATTEMPTS));
     assert_eq!(job.error.as_deref(), Some("the last"));
@@ -58,7 +58,7 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
     assert_eq!(bench.queue.retry(&id).await, Ok(RetryOutcome::NotFailed));
     let first = claim_next(&*bench.queue, "worker").await;
     assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::NotFailed), "it is worked on");
-    bench.queue.finish(&first, &failed("it makes no sense", false)).await.unwrap();
+    bench.queue.settle(&first, &failed("it makes no sense", false)).await.unwrap();
     assert_eq!(read(bench, &id).await.run_id, first.run_id, "it names the run that ended");
     assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::Done));
     let job = read(bench, &id).await;
@@ -67,7 +67,7 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
     assert_eq!((&second.job_id, second.attempts_made), (&id, 1));
     assert_ne!(second.run_id, first.run_id, "a run that ended is not taken up");
     assert!(second.epoch > first.epoch);
-    bench.queue.finish(&second, &completed("1")).await.unwrap();
+    bench.queue.settle(&second, &completed("1")).await.unwrap();
     assert_eq!(bench.queue.retry(&id).await, Ok(RetryOutcome::NotFailed));
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.run_id), (JobStatus::Completed, second.run_id));
@@ -77,7 +77,7 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
 pub(crate) async fn a_job_that_no_attempt_can_help_fails_at_once(bench: &Bench) {
     let id = add(bench, "job").await;
     let claim = claim_next(&*bench.queue, "worker").await;
-    bench.queue.finish(&claim, &failed("it makes no sense", false)).await.unwrap();
+    bench.queue.settle(&claim, &failed("it makes no sense", false)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 1));
     assert_eq!(job.error.as_deref(), Some("it makes no sense"));
@@ -89,7 +89,7 @@ pub(crate) async fn a_released_job_goes_to_the_front_and_counts_no_attempt(bench
     let (first, second) = (add(bench, "first").await, add(bench, "second").await);
     let before = claim_next(&*bench.queue, "worker").await;
     assert_eq!(before.job_id, first);
-    bench.queue.finish(&before, &AttemptEnd::HANDED_BACK).await.unwrap();
+    bench.queue.settle(&before, &AttemptEnd::HANDED_BACK).await.unwrap();
     let job = read(bench, &first).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Waiting, 0));
     let again = claim_next(&*bench.peer, "another").await;
@@ -103,7 +103,7 @@ pub(crate) async fn a_job_released_for_a_while_waits_that_long_and_counts_no_att
     let before = claim_next(&*bench.queue, "worker").await;
     assert_eq!(before.job_id, first);
     let (handed_back_at, delay) = (Instant::now(), Duration::from_secs(1));
-    bench.queue.finish(&before, &AttemptEnd::HandedBack { delay }).await.unwrap();
+    bench.queue.settle(&before, &AttemptEnd::HandedBack { delay }).await.unwrap();
     let job = read(bench, &first).await;
     assert_eq!((job.status, job.attempts_made, job.error), (JobStatus::Delayed, 0, None));
     assert_eq!(claim_next(&*bench.queue, "worker").await.job_id, second);
@@ -115,9 +115,9 @@ pub(crate) async fn a_job_released_for_a_while_waits_that_long_and_counts_no_att
 pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     let id = add(bench, "job").await;
     let claim = claim_next(&*bench.queue, "worker").await;
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
     for end in [completed("2"), failed("no", true), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
-        let error = bench.queue.finish(&claim, &end).await.unwrap_err();
+        let error = bench.queue.settle(&claim, &end).await.unwrap_err();
         assert_eq!(error, QueueError::LeaseLost { job_id: id.clone() }, "{end:?}");
     }
     assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
@@ -127,8 +127,8 @@ pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
 
 /// The end of an attempt, and the next job: claimed with it, or by itself where the queue says nothing of
 /// one.
-async fn finish_and_claim(bench: &Bench, claim: &Claim, end: &AttemptEnd) -> Claim {
-    match bench.queue.finish_and_claim(claim, end, "worker").await.unwrap() {
+async fn settle_and_claim(bench: &Bench, claim: &Claim, end: &AttemptEnd) -> Claim {
+    match bench.queue.settle_and_claim(claim, end, "worker").await.unwrap() {
         Some(next) => next,
         None => claim_next(&*bench.queue, "worker").await,
     }
@@ -138,7 +138,7 @@ pub(crate) async fn the_end_of_an_attempt_may_claim_the_next_job(bench: &Bench) 
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
     let first = claim_next(&*bench.queue, "worker").await;
     let before = Instant::now();
-    let second = finish_and_claim(bench, &first, &completed("1")).await;
+    let second = settle_and_claim(bench, &first, &completed("1")).await;
     assert_eq!((&second.job_id, second.attempts_made, second.earlier.lost), (&ids[1], 0, 0));
     assert!(second.epoch.0 >= 1 && second.token != first.token && second.leased_at >= before);
     assert_eq!(second.data.as_ref().map(|data| &*data.query), Ok("2"));
@@ -152,10 +152,10 @@ pub(crate) async fn the_end_of_an_attempt_may_claim_the_next_job(bench: &Bench) 
     );
     assert!(job.started_at.is_some());
     assert_eq!(bench.queue.renew(&second).await.unwrap(), Renewal::Held);
-    let third = finish_and_claim(bench, &second, &failed("it makes no sense", false)).await;
+    let third = settle_and_claim(bench, &second, &failed("it makes no sense", false)).await;
     assert_eq!(third.job_id, ids[2]);
     assert_eq!(status(bench, &ids[1]).await, JobStatus::Failed);
-    assert_eq!(bench.queue.finish_and_claim(&third, &completed("3"), "worker").await, Ok(None));
+    assert_eq!(bench.queue.settle_and_claim(&third, &completed("3"), "worker").await, Ok(None));
     assert_eq!(status(bench, &ids[2]).await, JobStatus::Completed);
     assert_nothing_to_claim(bench).await;
 }
@@ -165,11 +165,11 @@ pub(crate) async fn an_end_that_is_refused_claims_nothing(bench: &Bench) {
     let claim = claim_next(&*bench.queue, "worker").await;
     let stranger = Claim { token: "00000000000000000000000000000000".into(), ..claim.clone() };
     let lost = QueueError::LeaseLost { job_id: first.clone() };
-    assert_eq!(bench.queue.finish_and_claim(&stranger, &completed("2"), "worker").await, Err(lost.clone()));
+    assert_eq!(bench.queue.settle_and_claim(&stranger, &completed("2"), "worker").await, Err(lost.clone()));
     assert_eq!(status(bench, &first).await, JobStatus::Active);
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
     for end in [completed("2"), failed("no", false)] {
-        assert_eq!(bench.queue.finish_and_claim(&claim, &end, "worker").await, Err(lost.clone()), "{end:?}");
+        assert_eq!(bench.queue.settle_and_claim(&claim, &end, "worker").await, Err(lost.clone()), "{end:?}");
     }
     assert_eq!(read(bench, &first).await.result.expect("a result").get(), "1");
     assert_eq!(status(bench, &second).await, JobStatus::Waiting);
@@ -180,8 +180,8 @@ pub(crate) async fn an_end_that_is_refused_claims_nothing(bench: &Bench) {
 pub(crate) async fn an_end_that_is_told_again_claims_one_job(bench: &Bench) {
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
     let first = claim_next(&*bench.queue, "worker").await;
-    let next = bench.queue.finish_and_claim(&first, &completed("1"), "worker").await.unwrap();
-    let again = bench.queue.finish_and_claim(&first, &completed("1"), "worker").await;
+    let next = bench.queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
+    let again = bench.queue.settle_and_claim(&first, &completed("1"), "worker").await;
     if let Some(next) = &next {
         let again = again.unwrap().expect("the job that was claimed the first time");
         assert_eq!((&again.job_id, &again.token, again.epoch), (&next.job_id, &next.token, next.epoch));
@@ -204,7 +204,7 @@ pub(crate) async fn attempts_that_end_at_once_claim_different_jobs(bench: &Bench
         claims.push(claim_next(&*bench.queue, "worker").await);
     }
     let end = completed("1");
-    let ended = claims.iter().map(|claim| bench.queue.finish_and_claim(claim, &end, "worker"));
+    let ended = claims.iter().map(|claim| bench.queue.settle_and_claim(claim, &end, "worker"));
     let mut next: Vec<_> = join_all(ended).await.into_iter().filter_map(Result::unwrap).collect();
     while next.len() < LEFT {
         next.push(claim_next(&*bench.queue, "worker").await);

@@ -1,25 +1,56 @@
 //! Workers that die, and those that only seem to.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use agent_core::ports::queue::stalled_after;
-use agent_core::ports::{AttemptEnd, EarlierClaims, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, EarlierClaims, QueueError, Renewal};
 use agent_core::words::JobStatus;
-use futures::FutureExt as _;
-use tokio::time::{Instant, interval, sleep};
+use async_trait::async_trait;
+use tokio::time::sleep;
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
+use super::{Bench, Leased, add, assert_nothing_to_claim, claim_next, completed, failed, is_peer, status};
 
-pub(crate) async fn a_renewed_lease_lasts(bench: &Bench) {
-    add(bench, "long work").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
-    let mut taking = Box::pin(bench.peer.claim("another", 3 * bench.lease));
-    let until = Instant::now() + 2 * bench.lease;
-    let mut ticks = interval(bench.lease / 4);
-    while Instant::now() < until {
-        ticks.tick().await;
-        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
-        assert_eq!(taking.as_mut().now_or_never(), None, "the other got it");
+#[async_trait]
+impl Leased for Bench {
+    type Claim = Claim;
+
+    fn short(&self) -> Duration {
+        self.lease
     }
-    bench.queue.finish(&claim, &completed("1")).await.unwrap();
+
+    async fn add(&self) {
+        add(self, "leased").await;
+    }
+
+    /// A queue has leases of one length.
+    async fn claim(&self, owner: &str, _lease: Duration) -> Option<Claim> {
+        let queue = if is_peer(owner) { &self.peer } else { &self.queue };
+        queue.claim(owner, Duration::ZERO).await.unwrap()
+    }
+
+    async fn renew(&self, claim: &Claim, _lease: Duration) -> Option<Renewal> {
+        Some(self.queue.renew(claim).await.unwrap())
+    }
+
+    /// With another result each time: an end that is told again is no second one.
+    async fn settle(&self, claim: &Claim) -> bool {
+        static RESULTS: AtomicU32 = AtomicU32::new(0);
+        let result = completed(&RESULTS.fetch_add(1, Ordering::Relaxed).to_string());
+        let is_held = self.queue.settle(claim, &result).await.is_ok();
+        let later = AttemptEnd::HandedBack { delay: self.lease };
+        for end in [result, failed("no", false), AttemptEnd::Cancelled, later] {
+            let lost = QueueError::LeaseLost { job_id: claim.job_id.clone() };
+            if !is_held {
+                assert_eq!(self.queue.settle(claim, &end).await, Err(lost), "{end:?}");
+            }
+        }
+        is_held
+    }
+
+    async fn release(&self, claim: &Claim) {
+        let _lost = self.queue.settle(claim, &AttemptEnd::HANDED_BACK).await;
+    }
 }
 
 pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
@@ -31,26 +62,11 @@ pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
     assert_ne!(alive.token, dead.token);
     assert_eq!((dead.earlier.lost, alive.earlier), (0, EarlierClaims { are_none: false, lost: 1 }));
     // What is handed back is not lost.
-    bench.peer.finish(&alive, &AttemptEnd::HANDED_BACK).await.unwrap();
+    bench.peer.settle(&alive, &AttemptEnd::HANDED_BACK).await.unwrap();
     let again = claim_next(&*bench.peer, "alive").await;
     assert_eq!(again.earlier, alive.earlier);
-    bench.peer.finish(&again, &completed("1")).await.unwrap();
+    bench.peer.settle(&again, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
-}
-
-pub(crate) async fn who_lost_a_lease_changes_nothing_any_more(bench: &Bench) {
-    let id = add(bench, "job").await;
-    let late = claim_next(&*bench.queue, "late").await;
-    let holder = claim_next(&*bench.peer, "holder").await;
-    assert_eq!(bench.queue.renew(&late).await.unwrap(), Renewal::Lost);
-    for end in [completed("2"), failed("no", false), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
-        let error = bench.queue.finish(&late, &end).await.unwrap_err();
-        assert_eq!(error, QueueError::LeaseLost { job_id: id.clone() }, "{end:?}");
-        assert_eq!(status(bench, &id).await, JobStatus::Active);
-    }
-    assert_eq!(bench.peer.renew(&holder).await.unwrap(), Renewal::Held);
-    bench.peer.finish(&holder, &completed("1")).await.unwrap();
-    assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
 }
 
 pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(bench: &Bench) {
@@ -71,7 +87,7 @@ pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(ben
     let mut again = Vec::new();
     for claim in dead {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
-        let claim = bench.queue.claim("here:1#c", std::time::Duration::ZERO).await.unwrap();
+        let claim = bench.queue.claim("here:1#c", Duration::ZERO).await.unwrap();
         again.push(claim.expect("given back").job_id);
     }
     again.sort();

@@ -34,7 +34,7 @@ pub(crate) async fn a_job_names_the_run_of_its_attempts(bench: &Bench) {
     for _ in 0..2 {
         let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!((&claim.run_id, &read(bench, &id).await.run_id), (&before, &before));
-        bench.queue.finish(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+        bench.queue.settle(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         assert_eq!(read(bench, &id).await.run_id, before);
     }
 }
@@ -45,12 +45,12 @@ pub(crate) async fn jobs_hold_any_text(bench: &Bench) {
         let id = bench.queue.add(&job).await.unwrap();
         let claim = claim_next(&*bench.queue, "worker").await;
         assert_eq!(claim.data.as_ref(), Ok(&job));
-        bench.queue.finish(&claim, &failed(&text, true)).await.unwrap();
+        bench.queue.settle(&claim, &failed(&text, true)).await.unwrap();
         assert_eq!(read(bench, &id).await.error.as_deref(), Some(text.as_str()));
 
         let claim = claim_next(&*bench.queue, "worker").await;
         let result = serde_json::to_string(&text).unwrap();
-        bench.queue.finish(&claim, &completed(&result)).await.unwrap();
+        bench.queue.settle(&claim, &completed(&result)).await.unwrap();
         let job = read(bench, &id).await;
         assert_eq!(job.user_id, NASTY);
         assert_eq!(job.result.expect("a result").get(), result);
@@ -96,7 +96,7 @@ pub(crate) async fn a_list_may_want_one_status(bench: &Bench) {
     for (status, end) in [(JobStatus::Completed, completed("1")), (JobStatus::Failed, failed("no", false))] {
         expected.push((status, add(bench, "job").await));
         let claim = claim_next(&*bench.queue, "worker").await;
-        bench.queue.finish(&claim, &end).await.unwrap();
+        bench.queue.settle(&claim, &end).await.unwrap();
     }
     expected.push((JobStatus::Active, add(bench, "job").await));
     claim_next(&*bench.queue, "worker").await;
@@ -106,7 +106,7 @@ pub(crate) async fn a_list_may_want_one_status(bench: &Bench) {
     let delayed = add(bench, "job").await;
     let claim = claim_next(&*bench.queue, "worker").await;
     expected.push((JobStatus::Waiting, add(bench, "job").await));
-    bench.queue.finish(&claim, &failed("not yet", true)).await.unwrap();
+    bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
     // First of all, before its time comes.
     expected.insert(0, (JobStatus::Delayed, delayed));
     for (status, id) in expected {
@@ -140,7 +140,7 @@ pub(crate) async fn depth_counts_what_has_not_ended(bench: &Bench) {
     for end in [completed("1"), failed("no", false)] {
         add(bench, "job").await;
         let claim = claim_next(&*bench.queue, "worker").await;
-        bench.queue.finish(&claim, &end).await.unwrap();
+        bench.queue.settle(&claim, &end).await.unwrap();
     }
     for _ in 0..3 {
         add(bench, "job").await;
@@ -149,7 +149,7 @@ pub(crate) async fn depth_counts_what_has_not_ended(bench: &Bench) {
     for _ in 0..3 {
         claims.push(claim_next(&*bench.queue, "worker").await);
     }
-    bench.queue.finish(&claims[0], &failed("not yet", true)).await.unwrap();
+    bench.queue.settle(&claims[0], &failed("not yet", true)).await.unwrap();
     let depth = bench.queue.depth().await.unwrap();
     assert_eq!(depth, Depth { waiting: 0, active: 2, delayed: 1, oldest_waiting: None });
     for _ in 0..3 {

@@ -174,7 +174,7 @@ impl JobQueue for Queue {
         panic!("the edge works on no jobs")
     }
 
-    async fn finish(&self, _claim: &Claim, _end: &AttemptEnd) -> Result<(), QueueError> {
+    async fn settle(&self, _claim: &Claim, _end: &AttemptEnd) -> Result<(), QueueError> {
         panic!("the edge works on no jobs")
     }
 

@@ -1,0 +1,35 @@
+//! Inngest stands in the table with the reason why it is not measured.
+
+use serde_json::Value;
+
+use super::{Deployment, Engine};
+use crate::site::{Site, Stores};
+
+pub(crate) struct Inngest;
+
+impl Engine for Inngest {
+    fn name(&self) -> String {
+        "Inngest".to_owned()
+    }
+
+    fn strictness(&self) -> String {
+        "-".to_owned()
+    }
+
+    fn absent(&self) -> Option<String> {
+        let why = "the npm package `inngest-cli` holds an installer, which fetches the server from outside of registries";
+        Some(why.to_owned())
+    }
+
+    fn stores(&self) -> Stores {
+        Stores::default()
+    }
+
+    fn start(&self, _site: &Site) -> Deployment {
+        unreachable!("it is absent")
+    }
+
+    fn submit(&self, _run: usize, _request: &mut Vec<u8>) {}
+
+    fn read(&self, _run: usize, _submitted: &Value, _request: &mut Vec<u8>) {}
+}

@@ -1,0 +1,63 @@
+//! Processes and those that they have started: what they have spent, what they hold, their end.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What the kernel counts processor time in, for every program on every machine: hundredths of a second.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A process with all that it has started and that live.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        // The second word behind the name is the parent.
+        let parent = words_of(process).and_then(|words| words.get(1)?.parse().ok());
+        children.entry(parent.unwrap_or_default()).or_default().push(process);
+    }
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(process) = found.get(next) {
+        found.extend(children.remove(process).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+/// Processor time from their start on. A process that has ended is none.
+pub(crate) fn processor_time(processes: &[u32]) -> Duration {
+    let ticks = |process: &u32| {
+        let words = words_of(*process)?;
+        Some(TICK * (words[11].parse::<u32>().ok()? + words[12].parse::<u32>().ok()?))
+    };
+    processes.iter().filter_map(ticks).sum()
+}
+
+/// Resident memory in MiB, in which a page that several processes have counts once: the `Pss` of the kernel.
+pub(crate) fn resident_mib(processes: &[u32]) -> f64 {
+    let resident = |process: &u32| {
+        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+    };
+    processes.iter().filter_map(resident).sum::<f64>() / 1024.0
+}
+
+/// Ends a process and all that it has started as `kill -9` does.
+pub(crate) fn kill(root: u32) {
+    for process in tree(root) {
+        if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+            let _gone_already = kill_process(process, Signal::KILL);
+        }
+    }
+}
+
+/// The words of its `stat` behind the name, which is in parentheses and may hold anything.
+fn words_of(process: u32) -> Option<Vec<String>> {
+    let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, words) = line.rsplit_once(')')?;
+    Some(words.split_whitespace().map(str::to_owned).collect())
+}
