@@ -30,11 +30,13 @@ use crate::guests;
 use crate::run::{cargo, run, succeeds};
 
 /// Builds the service without any of its Cargo features. Only its library: a binary would replace the one that
-/// is tested. The other two packages are there for what they enable in libraries, which are then those of the
-/// tests and not built once more.
-const WITHOUT_FEATURES: [&str; 9] = [
+/// is tested. The other two packages and the bench, which wants what tests want, are there for what they enable
+/// in libraries: those are then the ones of the tests, and not built once more.
+const WITHOUT_FEATURES: [&str; 11] = [
     "build",
     "--lib",
+    "--bench",
+    "author",
     "--no-default-features",
     "--package",
     "agent-host",
