@@ -18,7 +18,7 @@ async fn the_heap_is_memory_that_is_in_use() {
 #[tokio::test]
 async fn the_environment_label_is_the_services_environment() {
     let model = Model::openai().await;
-    for environment in ["development", "staging", "test"] {
+    for environment in ["development", "test"] {
         let service = Service::variant_a().model(&model).env("NODE_ENV", environment).start().await;
         let metrics = service.metrics().await;
         assert_eq!(

@@ -44,7 +44,7 @@ use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 12] = [
+const OURS: [&str; 15] = [
     "agent_core",
     "agent_host",
     "backends",
@@ -54,8 +54,11 @@ const OURS: [&str; 12] = [
     "model_client",
     "outbound",
     "run_service",
+    "tool_egress",
     "tool_host",
+    "tool_policy",
     "tool_registry",
+    "tool_versions",
     "tool",
 ];
 

@@ -34,7 +34,7 @@ pub enum Exit {
 /// their threads, not waited for.
 static GUESTS: OnceLock<Runtime> = OnceLock::new();
 
-/// Carries the command of this process out on a runtime of its own, beside the [`guest_runtime`].
+/// Carries the command of this process out on a runtime of its own, beside the `guest_runtime`.
 pub fn run(name: &str, command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let guests = runtime("guests", Some(processors.max(LEAST_GUEST_THREADS)))?;

@@ -6,8 +6,8 @@
 //!
 //! - [`model`]: the grants as plain values, with the canonical forms of hosts and paths.
 //! - [`entries`]: all of them together, found by what a component is, with digests.
-//! - [`file`]: the text of the file as a [`Policy`], or everything that is wrong with it. [`render`]: a
-//!   policy as text, of which digests are made.
+//! - [`file`](mod@file): the text of the file as a [`Policy`], or everything that is wrong with it.
+//!   [`render`]: a policy as text, of which digests are made.
 //! - [`audience`]: who may use a component. [`rules`]: whether a request is allowed. [`effective`]: what a
 //!   run may do while the policy changes under it.
 //! - [`change`]: what one policy takes away from another or adds to it. [`suggest`]: the lines that a

@@ -8,6 +8,7 @@ mod dev;
 mod dist;
 mod docs;
 mod guests;
+mod lines;
 mod run;
 mod scale;
 mod soak;
@@ -55,6 +56,8 @@ enum Command {
     Scale(scale::Arguments),
     /// Write what is made from code: the pages of host/docs/reference, and .env.example.
     Docs(docs::Arguments),
+    /// Count the lines of Rust, by crate, source and tests apart.
+    Lines,
     /// What every change has to pass: formatting, lints, documentation, guests and tests.
     Ci,
 }
@@ -81,6 +84,7 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Soak(arguments) => soak::endure(&repository, &arguments),
         Command::Scale(arguments) => scale::write(&repository, &arguments),
         Command::Docs(arguments) => docs::write(&repository, &arguments),
+        Command::Lines => lines::print(&repository),
         Command::Ci => ci::check_all(&repository),
     }
 }

@@ -58,7 +58,7 @@ impl Server {
         self.address
     }
 
-    /// Its process, which has started all others of it, while it runs.
+    /// The process that has started all others of the server, while it runs.
     pub fn process(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }

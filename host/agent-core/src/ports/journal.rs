@@ -1,8 +1,8 @@
 //! The journal of runs: a versioned, fenced, append-only log of events per run.
 //!
-//! Versioned: events are stored as [`crate::journal_format::encode`] writes them, and one that this process is
-//! too old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a writer
-//! that somebody else has replaced is refused, however late its append arrives.
+//! Versioned: events are stored as [`crate::journal_format::encode`] writes them, and one that this process
+//! is too old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a
+//! writer that somebody else has replaced is refused, however late its append arrives.
 
 use async_trait::async_trait;
 

@@ -1,8 +1,8 @@
 //! Retention: finding and removing what has ended and is older than it is to be kept.
 //!
 //! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once
-//! is decided in `run-service`; the store knows what has ended. Nothing that has not ended is ever answered or
-//! removed here.
+//! is decided in `run-service`; the store knows what has ended. Nothing that has not ended is ever answered
+//! or removed here.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};

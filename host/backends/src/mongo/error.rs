@@ -1,9 +1,13 @@
 //! What went wrong, in words that hold no address, no name and no text of a run.
 
+use std::time::Duration;
+
 use agent_core::ports::JournalError;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 
-use super::ANSWER_TIMEOUT;
+/// How long an answer may take once the server was found. The driver itself would wait for ever for one that
+/// holds its connections and says nothing.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the store did not do what it was asked for.
 #[derive(Debug, Clone, thiserror::Error)]

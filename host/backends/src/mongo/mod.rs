@@ -45,10 +45,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long finding a server and connecting to it may take (host/docs/interface/errors-and-limits.md#limits).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an answer may take once the server was found. The driver itself would wait for ever for one that
-/// holds its connections and says nothing.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// A document store. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct MongoStore {

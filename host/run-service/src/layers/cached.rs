@@ -3,8 +3,8 @@
 //!
 //! Two questions are equal only if their callers may use the same tools under the same grants: the digest of
 //! the caller's tool set is in the key. A result is shared between users only when no call of its run went to
-//! a component that can tell users apart ([`AgentResult::is_per_user`]). Any other result is never stored, not
-//! for its own user either: what such a component keeps changes from one call to the next.
+//! a component that can tell users apart ([`AgentResult::is_per_user`]). Any other result is never stored,
+//! not for its own user either: what such a component keeps changes from one call to the next.
 
 mod key;
 #[cfg(test)]

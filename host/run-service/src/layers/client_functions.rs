@@ -1,7 +1,7 @@
 //! Functions that a caller carries out (`Options::functions`), offered to the model beside the tools.
 //!
-//! The run ends when the model calls one ([`StopReason::ToolCalls`](agent_core::words::StopReason)): the caller
-//! goes on with another run whose history has the call and its answer.
+//! The run ends when the model calls one ([`StopReason::ToolCalls`](agent_core::words::StopReason)): the
+//! caller goes on with another run whose history has the call and its answer.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@
 //!   run that ends without a result writes it as well, so that a hand-back can be noted after it.
 //! - **The last reply goes with the end** ([`Journal::append_last`]): what follows from it is that the worker
 //!   tells the queue. The job's journal writes it while the queue is told, so it is safe as soon as either of
-//!   the two has it. The last reply in a conversation is written before ([`Driver::last_may_wait`]): the turn
-//!   is appended first, which may fail and hand the job back.
+//!   the two has it. The last reply in a conversation is written before ([`RunClaim::last_may_wait`]): the
+//!   turn is appended first, which may fail and hand the job back.
 //!
 //! What a kill costs, by what is stored when it hits. "Asked again" is a model call whose reply nothing had
 //! recorded: at most one for each kill, as ever. What is recorded is never asked for again.
@@ -48,6 +48,8 @@ use futures::future::try_join;
 use tokio::time::timeout;
 use tracing::debug;
 
+#[cfg(doc)]
+use super::RunClaim;
 use super::{Driver, Journaled, RunError};
 #[cfg(doc)]
 use agent_core::ports::{EarlierClaims, Journal};

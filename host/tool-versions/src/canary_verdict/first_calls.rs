@@ -11,7 +11,7 @@ const LEAST_TRAPS: u64 = 5;
 /// Why the version is to be withdrawn; nothing while it may stay. Its calls are counted as those of a version
 /// that is tried.
 ///
-/// At least [`LEAST_TRAPS`] of the calls trapped, and at least half of them. Where several users have called,
+/// At least `LEAST_TRAPS` of the calls trapped, and at least half of them. Where several users have called,
 /// at least half of the calls trapped without those of any one user, too: an input that traps every version
 /// is no reason to change them.
 pub fn because(counts: &TrialCounts) -> Option<String> {

@@ -8,8 +8,8 @@
 //! What holds for every record, whatever was done:
 //! - The version that serves (`active`) is approved, and its entry is kept.
 //! - `previous` has the versions that served before it, each once, the last one first, at most
-//!   [`draft::MOST_PREVIOUS`]; their entries are kept, so a rollback finds their bytes.
-//! - At most [`proposals::MOST_VERSIONS`] entries are kept, and at most [`proposals::MOST_KNOWN`] digests are
+//!   `draft::MOST_PREVIOUS`; their entries are kept, so a rollback finds their bytes.
+//! - At most `proposals::MOST_VERSIONS` entries are kept, and at most `proposals::MOST_KNOWN` digests are
 //!   remembered.
 //! - A trial that runs is of a kept version that does not serve, against the one that serves.
 //!

@@ -29,21 +29,6 @@ use crate::ci::linting_compiler::LintingCompiler;
 use crate::guests;
 use crate::run::{cargo, run, succeeds};
 
-/// Builds the service without any of its Cargo features. Only its library: a binary would replace the one that
-/// is tested. The other two packages are there for what they enable in libraries, which are then those of the
-/// tests and not built once more.
-const WITHOUT_FEATURES: [&str; 9] = [
-    "build",
-    "--lib",
-    "--no-default-features",
-    "--package",
-    "agent-host",
-    "--package",
-    "acceptance",
-    "--package",
-    "tool-build",
-];
-
 /// Where property tests begin to draw their cases unless `PROPTEST_RNG_SEED` says otherwise: a change is
 /// judged by the same cases as the one before it, so that what fails was changed and not drawn. Another seed,
 /// or `PROPTEST_CASES`, looks for more.
@@ -115,10 +100,6 @@ pub(crate) fn run_all(
         // time.
         let targets: &[&str] = if compiler.is_some() { &["--all-targets"] } else { &["--bins", "--tests"] };
         let host = run(cargo(repository, ["build", "--workspace"]).args(targets).args(of_compiler()));
-        let host = host.and_then(|()| match compiler {
-            Some(_) => run(cargo(repository, WITHOUT_FEATURES).args(of_compiler())),
-            None => Ok(()),
-        });
         let [tools, parts] =
             [tools, parts].map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         host.and(tools).and(parts)

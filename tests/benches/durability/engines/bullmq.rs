@@ -19,7 +19,7 @@ impl Engine for BullMq {
     }
 
     fn absent(&self) -> Option<String> {
-        absent(acceptance::repository().join("tests/peers/node_modules/bullmq"))
+        absent(&acceptance::repository().join("tests/peers/node_modules/bullmq"))
     }
 
     fn stores(&self) -> Stores {

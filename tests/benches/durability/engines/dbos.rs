@@ -18,7 +18,7 @@ impl Engine for Dbos {
     }
 
     fn absent(&self) -> Option<String> {
-        absent(scripts().join("node_modules/@dbos-inc/dbos-sdk"))
+        absent(&scripts().join("node_modules/@dbos-inc/dbos-sdk"))
     }
 
     fn stores(&self) -> Stores {

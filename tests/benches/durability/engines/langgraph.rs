@@ -20,7 +20,7 @@ impl Engine for LangGraph {
     }
 
     fn absent(&self) -> Option<String> {
-        absent(python("langgraph"))
+        absent(&python("langgraph"))
     }
 
     fn stores(&self) -> Stores {

@@ -10,7 +10,7 @@ mod restate;
 mod temporal;
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -136,7 +136,7 @@ fn python(program: &str) -> PathBuf {
 }
 
 /// Why a peer cannot be started, if what it needs is not there.
-fn absent(needed: PathBuf) -> Option<String> {
+fn absent(needed: &Path) -> Option<String> {
     let says = || format!("there is no {}: `cargo xtask bench durability` installs it", needed.display());
     (!needed.exists()).then(says)
 }

@@ -22,7 +22,7 @@ impl Engine for Restate {
     }
 
     fn absent(&self) -> Option<String> {
-        absent(scripts().join(SERVER))
+        absent(&scripts().join(SERVER))
     }
 
     fn stores(&self) -> Stores {

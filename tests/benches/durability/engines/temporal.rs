@@ -26,7 +26,7 @@ impl Engine for Temporal {
     }
 
     fn absent(&self) -> Option<String> {
-        absent(python("temporal"))
+        absent(&python("temporal"))
     }
 
     fn stores(&self) -> Stores {
