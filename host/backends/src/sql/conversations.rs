@@ -4,6 +4,7 @@
 //! the database lets one do so. Whoever gets nothing then reads why. Writing the turns and giving the claim
 //! back is one statement as well.
 
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
@@ -13,10 +14,9 @@ use agent_core::ports::{
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
-use sqlx::AssertSqlSafe;
 
 use super::error::describe;
-use super::lease::{Given, LeasedTable};
+use super::lease::{Given, LeasedTable, change, renew};
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, ms, reading, to_ms, writing};
 
@@ -26,7 +26,7 @@ const CONVERSATIONS: LeasedTable =
 /// `$1` key, `$2` kind, `$3` user, `$4` id, `$5` owner, `$6` ms of the lease, `$7` most of a user, `$8` what
 /// the owners of all attempts at its job begin with. Those have one length: they compare alike in every
 /// collation.
-fn claim() -> String {
+static CLAIM: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO conversations AS kept \
              (key, kind, user_id, id, owner, leased_until, created_at, updated_at) \
@@ -38,7 +38,24 @@ fn claim() -> String {
         CONVERSATIONS.or_take_over(),
         CONVERSATIONS.is_free()
     )
-}
+});
+
+static RENEW: LazyLock<String> = LazyLock::new(|| CONVERSATIONS.renewal());
+
+/// `$3` turns, `$4` how many.
+static SETTLE: LazyLock<String> = LazyLock::new(|| {
+    CONVERSATIONS
+        .update("owner = NULL, leased_until = 0, body = $3, turns = $4, updated_at = (SELECT ms FROM clock)")
+});
+
+/// The claim on what has turns is given back; what has none goes.
+static RELEASE: LazyLock<[String; 2]> = LazyLock::new(|| {
+    let is_held = CONVERSATIONS.is_held();
+    [
+        format!("UPDATE conversations SET owner = NULL, leased_until = 0 WHERE {is_held} AND turns > 0"),
+        format!("DELETE FROM conversations WHERE {is_held} AND turns = 0"),
+    ]
+});
 
 /// `$1` user, `$2` kind. What dead processes left behind before anything was said.
 const REMOVE_EMPTY: &str = "DELETE FROM conversations \
@@ -99,9 +116,8 @@ impl SqlConversations {
         owner: &str,
         terms: ClaimTerms,
     ) -> Result<Option<String>, sqlx::Error> {
-        let sql = claim();
         let bodies: Vec<String> = writing!(&self.pool, db => {
-            let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str())).bind(key.digest()).bind(key.kind.as_str());
+            let query = sqlx::query_scalar(CLAIM.as_str()).bind(key.digest()).bind(key.kind.as_str());
             let query = query.bind(escape(key.user_id)).bind(key.id).bind(owner).bind(ms(terms.lease));
             query.bind(i64::from(terms.most)).bind(attempts_of(owner)).fetch_all(db)
         })?;
@@ -148,7 +164,7 @@ impl ConversationStore for SqlConversations {
         owner: &str,
         lease: Duration,
     ) -> Result<Renewal, ConversationError> {
-        CONVERSATIONS.renew(&self.pool, &[&key.digest(), owner], lease).await.map_err(failed)
+        renew(&self.pool, &RENEW, &[&key.digest(), owner], lease).await.map_err(failed)
     }
 
     async fn settle(
@@ -157,21 +173,15 @@ impl ConversationStore for SqlConversations {
         owner: &str,
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
-        let set =
-            "owner = NULL, leased_until = 0, body = $3, turns = $4, updated_at = (SELECT ms FROM clock)";
         let (body, holder) = (write_turns(turns)?, [&*key.digest(), owner]);
         let given = [Given::Text(&body), Given::Number(count(turns))];
-        CONVERSATIONS.settle(&self.pool, &holder, set, &given).await.map_err(failed)
+        change(&self.pool, &SETTLE, &holder, &given).await.map_err(failed)
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
-        let is_held = CONVERSATIONS.is_held();
-        for sql in [
-            format!("UPDATE conversations SET owner = NULL, leased_until = 0 WHERE {is_held} AND turns > 0"),
-            format!("DELETE FROM conversations WHERE {is_held} AND turns = 0"),
-        ] {
-            let holder = [&*key.digest(), owner];
-            CONVERSATIONS.change(&self.pool, &sql, &holder, &[]).await.map_err(failed)?;
+        let holder = [&*key.digest(), owner];
+        for sql in &*RELEASE {
+            change(&self.pool, sql, &holder, &[]).await.map_err(failed)?;
         }
         Ok(())
     }

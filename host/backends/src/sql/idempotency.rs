@@ -4,6 +4,7 @@
 //! database lets one do so. Whoever gets nothing then reads why. What a caller may keep is checked whenever a
 //! key was inserted or an answer kept: their oldest keys are deleted. Expired ones go in batches.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::{
@@ -11,10 +12,9 @@ use agent_core::ports::{
 };
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
-use sqlx::AssertSqlSafe;
 
 use super::error::describe;
-use super::lease::{Given, LeasedTable};
+use super::lease::{Given, LeasedTable, change, renew};
 use super::{SqlPool, ms, reading, writing};
 
 const KEYS: LeasedTable =
@@ -22,7 +22,7 @@ const KEYS: LeasedTable =
 
 /// `$1` caller, `$2` key, `$3` request, `$4` owner, `$5` ms of the lease, `$6` ms for which the key is kept.
 /// One that has expired is a new one.
-fn claim() -> String {
+static CLAIM: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO idempotency_keys AS kept \
              (caller, key, request, claim, owner, leased_until, expires_at) \
@@ -39,7 +39,15 @@ fn claim() -> String {
         KEYS.or_take_over(),
         KEYS.is_free()
     )
-}
+});
+
+static RENEW: LazyLock<String> = LazyLock::new(|| KEYS.renewal());
+
+/// `$4` answer, `$5` its bytes.
+static SETTLE: LazyLock<String> =
+    LazyLock::new(|| KEYS.update("owner = '', leased_until = 0, answer = $4, bytes = $5"));
+
+static RELEASE: LazyLock<String> = LazyLock::new(|| KEYS.update("owner = '', leased_until = 0"));
 
 /// `$1` caller, `$2` key.
 const READ: &str = "SELECT request, answer FROM idempotency_keys \
@@ -94,9 +102,8 @@ impl SqlIdempotency {
         owner: &str,
         terms: KeyTerms,
     ) -> Result<Option<String>, sqlx::Error> {
-        let sql = claim();
         let claims: Vec<String> = writing!(&self.pool, db => {
-            let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str()));
+            let query = sqlx::query_scalar(CLAIM.as_str());
             let query = query.bind(key.caller).bind(key.key).bind(key.request).bind(owner);
             query.bind(ms(terms.lease)).bind(ms(terms.kept)).fetch_all(db)
         })?;
@@ -160,7 +167,7 @@ impl IdempotencyStore for SqlIdempotency {
         owner: &str,
         lease: Duration,
     ) -> Result<Renewal, IdempotencyError> {
-        KEYS.renew(&self.pool, &[key.caller, key.key, owner], lease).await.map_err(failed)
+        renew(&self.pool, &RENEW, &[key.caller, key.key, owner], lease).await.map_err(failed)
     }
 
     async fn settle(
@@ -170,20 +177,17 @@ impl IdempotencyStore for SqlIdempotency {
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
         let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
-        let (set, given) = (
-            "owner = '', leased_until = 0, answer = $4, bytes = $5",
-            [Given::Bytes(answer), Given::Number(bytes)],
-        );
+        let given = [Given::Bytes(answer), Given::Number(bytes)];
         let holder = [key.caller, key.key, owner];
-        let is_kept = KEYS.settle(&self.pool, &holder, set, &given).await.map_err(failed)?;
+        let is_kept = change(&self.pool, &SETTLE, &holder, &given).await.map_err(failed)?;
         // The answer is kept: what could not be deleted is deleted with the next one.
         self.tidy_if_possible(key.caller).await;
         Ok(is_kept)
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
-        let (holder, set) = ([key.caller, key.key, owner], "owner = '', leased_until = 0");
-        KEYS.settle(&self.pool, &holder, set, &[]).await.map_err(failed)?;
+        let holder = [key.caller, key.key, owner];
+        change(&self.pool, &RELEASE, &holder, &[]).await.map_err(failed)?;
         // A caller whose requests all fail leaves keys behind as well.
         self.tidy_if_possible(key.caller).await;
         Ok(())

@@ -1,5 +1,5 @@
 //! Leases in the database. A table whose rows are claimed says in a [`LeasedTable`] which of its columns that
-//! concerns; the statements follow from it, the same ones for PostgreSQL and SQLite.
+//! concerns; the statements follow from it, the same ones for PostgreSQL and SQLite. Each text is made once.
 //!
 //! Sweeps have a table of leases alone ([`SqlLeases`]), which says as well when the next one is due. A lease
 //! that is a row needs no session of its own, so it holds through poolers of connections. Migrations and the
@@ -7,12 +7,12 @@
 //! connection of the work itself, before there are any tables. Jobs are claimed, renewed and ended by many in
 //! one statement of the commit lane (`commit/`), whose rows come with it: those stand there.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::{ClaimTime, LeaseError, Leases, Renewal};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
-use sqlx::AssertSqlSafe;
 
 use super::error::describe;
 use super::{SqlPool, ms, writing};
@@ -61,59 +61,74 @@ impl LeasedTable {
         format!("kept.{} <= {NOW}", self.until)
     }
 
-    /// Renews a lease.
-    pub(super) async fn renew(
-        &self,
-        pool: &SqlPool,
-        holder: &[&str],
-        lease: Duration,
-    ) -> Result<Renewal, sqlx::Error> {
-        let set = format!("{} = {NOW} + ${}", self.until, holder.len() + 1);
-        self.settle(pool, holder, &set, &[Given::Number(ms(lease))]).await.map(Renewal::of_holder)
+    /// Renews the lease of a row that is held. Its length in ms is given behind the holder.
+    pub(super) fn renewal(&self) -> String {
+        self.update(&format!("{} = {NOW} + ${}", self.until, self.key.len() + 2))
     }
 
-    /// Sets columns of a row that is held, among them those of the lease. False when the claim was lost.
-    pub(super) async fn settle(
-        &self,
-        pool: &SqlPool,
-        holder: &[&str],
-        set: &str,
-        given: &[Given<'_>],
-    ) -> Result<bool, sqlx::Error> {
-        let sql = format!("UPDATE {} SET {set} WHERE {}", self.table, self.is_held());
-        self.change(pool, &sql, holder, given).await
+    /// Sets columns of a row that is held, among them those of the lease.
+    pub(super) fn update(&self, set: &str) -> String {
+        format!("UPDATE {} SET {set} WHERE {}", self.table, self.is_held())
     }
+}
 
-    /// Says whether a row was changed.
-    pub(super) async fn change(
-        &self,
-        pool: &SqlPool,
-        sql: &str,
-        holder: &[&str],
-        given: &[Given<'_>],
-    ) -> Result<bool, sqlx::Error> {
-        let changed = writing!(pool, db => {
-            let mut query = sqlx::query(AssertSqlSafe(sql));
-            for text in holder {
-                query = query.bind(*text);
-            }
-            for value in given {
-                query = match *value {
-                    Given::Text(text) => query.bind(text),
-                    Given::Bytes(bytes) => query.bind(bytes),
-                    Given::Number(number) => query.bind(number),
-                    Given::OptionalNumber(number) => query.bind(number),
-                };
-            }
-            query.execute(db).map_ok(|done| done.rows_affected())
-        })?;
-        Ok(changed > 0)
-    }
+/// Says whether a row was changed: if not, the claim was lost.
+pub(super) async fn change(
+    pool: &SqlPool,
+    sql: &'static str,
+    holder: &[&str],
+    given: &[Given<'_>],
+) -> Result<bool, sqlx::Error> {
+    let changed = writing!(pool, db => {
+        let mut query = sqlx::query(sql);
+        for text in holder {
+            query = query.bind(*text);
+        }
+        for value in given {
+            query = match *value {
+                Given::Text(text) => query.bind(text),
+                Given::Bytes(bytes) => query.bind(bytes),
+                Given::Number(number) => query.bind(number),
+                Given::OptionalNumber(number) => query.bind(number),
+            };
+        }
+        query.execute(db).map_ok(|done| done.rows_affected())
+    })?;
+    Ok(changed > 0)
+}
+
+/// Renews with the text of a [`LeasedTable::renewal`].
+pub(super) async fn renew(
+    pool: &SqlPool,
+    renewal: &'static str,
+    holder: &[&str],
+    lease: Duration,
+) -> Result<Renewal, sqlx::Error> {
+    change(pool, renewal, holder, &[Given::Number(ms(lease))]).await.map(Renewal::of_holder)
 }
 
 /// The leases of what is done again and again, a row each.
 const SWEEPS: LeasedTable =
     LeasedTable { table: "sweeps", key: &["what"], owner: "sweeper", until: "held_until" };
+
+static CLAIM_NOW: LazyLock<String> = LazyLock::new(|| claim(""));
+static CLAIM_WHEN_DUE: LazyLock<String> =
+    LazyLock::new(|| claim("AND kept.due_at <= (SELECT ms FROM clock)"));
+static RENEW: LazyLock<String> = LazyLock::new(|| SWEEPS.renewal());
+
+/// `$3` ms until the next one is due.
+static SETTLE: LazyLock<String> =
+    LazyLock::new(|| SWEEPS.update("sweeper = '', held_until = 0, due_at = (SELECT ms FROM clock) + $3"));
+
+/// `$1` name, `$2` owner, `$3` ms of the lease.
+fn claim(and_if: &str) -> String {
+    format!(
+        "INSERT INTO sweeps AS kept (what, sweeper, held_until, due_at) \
+         SELECT $1, $2, ms + $3, ms FROM clock WHERE TRUE {} WHERE {} {and_if}",
+        SWEEPS.or_take_over(),
+        SWEEPS.is_free()
+    )
+}
 
 /// Leases by name in the database.
 #[derive(Debug)]
@@ -137,27 +152,20 @@ impl Leases for SqlLeases {
         lease: Duration,
         time: ClaimTime,
     ) -> Result<bool, LeaseError> {
-        let sql = format!(
-            "INSERT INTO sweeps AS kept (what, sweeper, held_until, due_at) \
-             SELECT $1, $2, ms + $3, ms FROM clock WHERE TRUE {} WHERE {} {}",
-            SWEEPS.or_take_over(),
-            SWEEPS.is_free(),
-            match time {
-                ClaimTime::WhenDue => "AND kept.due_at <= (SELECT ms FROM clock)",
-                ClaimTime::Now => "",
-            },
-        );
+        let claim = match time {
+            ClaimTime::WhenDue => &CLAIM_WHEN_DUE,
+            ClaimTime::Now => &CLAIM_NOW,
+        };
         let given = [Given::Number(ms(lease))];
-        SWEEPS.change(&self.pool, &sql, &[name, owner], &given).await.map_err(failed)
+        change(&self.pool, claim, &[name, owner], &given).await.map_err(failed)
     }
 
     async fn renew(&self, name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
-        SWEEPS.renew(&self.pool, &[name, owner], lease).await.map_err(failed)
+        renew(&self.pool, &RENEW, &[name, owner], lease).await.map_err(failed)
     }
 
     async fn settle(&self, name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
-        let set = "sweeper = '', held_until = 0, due_at = (SELECT ms FROM clock) + $3";
-        SWEEPS.settle(&self.pool, &[name, owner], set, &[Given::Number(ms(next))]).await.map_err(failed)
+        change(&self.pool, &SETTLE, &[name, owner], &[Given::Number(ms(next))]).await.map_err(failed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The outbox of webhooks in the database. A claim is one statement; in PostgreSQL it passes the rows that
 //! others claim at this moment.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
@@ -11,7 +12,7 @@ use async_trait::async_trait;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
-use super::lease::{Given, LeasedTable};
+use super::lease::{Given, LeasedTable, change};
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, ms, reading, writing};
 
@@ -60,8 +61,10 @@ const WEBHOOKS: LeasedTable =
     LeasedTable { table: "webhooks", key: &["job_id"], owner: "owner", until: "due_at" };
 
 /// `$3` state, `$4` tries, `$5` attempts, `$6` ms until it is due, or null.
-const SETTLED: &str =
-    "owner = NULL, state = $3, tries = $4, attempts = $5, due_at = (SELECT ms FROM clock) + $6";
+static SETTLE: LazyLock<String> = LazyLock::new(|| {
+    WEBHOOKS
+        .update("owner = NULL, state = $3, tries = $4, attempts = $5, due_at = (SELECT ms FROM clock) + $6")
+});
 
 /// `$1` job.
 const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, attempts, created_at \
@@ -150,7 +153,7 @@ impl WebhookOutbox for SqlWebhooks {
             Given::Text(&attempts),
             Given::OptionalNumber(next.map(ms)),
         ];
-        WEBHOOKS.settle(&self.pool, &[&job_id, owner], SETTLED, &given).await.map_err(failed)
+        change(&self.pool, &SETTLE, &[&job_id, owner], &given).await.map_err(failed)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
