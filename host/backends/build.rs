@@ -12,13 +12,15 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The number in a name is how many keys a script takes: one that takes others has another name.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 12] = [
     "addStandardJob-9.lua",
+    "changeDelay-4.lua",
     "extendLocks-1.lua",
     "moveJobFromActiveToWait-9.lua",
     "moveToActive-11.lua",
     "moveToDelayed-11.lua",
     "moveToFinished-14.lua",
+    "promote-9.lua",
     "removeJob-2.lua",
     "reprocessJob-9.lua",
     "retryJob-11.lua",

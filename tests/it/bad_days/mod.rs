@@ -21,3 +21,4 @@ pub(crate) mod stores;
 mod streams;
 mod succession;
 mod takeover;
+mod waits;

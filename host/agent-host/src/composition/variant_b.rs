@@ -9,6 +9,7 @@ use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::{Jobs, Worker};
+use run_service::waits::Waits;
 use tokio_util::sync::CancellationToken;
 
 use super::background::JobProcessing;
@@ -67,8 +68,10 @@ pub(crate) fn build(
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
         webhooks: dispatcher,
     };
+    let waits = Waits::new(shared.queue.clone(), runs.clone(), parts.toolbox.clone());
     let served = http_edge::VariantB {
         invoke: parts.for_variant_b(cache.clone()),
+        waits,
         runs,
         queue: shared.queue.clone(),
         streams: Some(parts.streams(cache.clone()).with_jobs(jobs.clone())),

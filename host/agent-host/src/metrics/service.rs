@@ -118,7 +118,7 @@ impl ServiceMetrics {
     }
 }
 
-const ATTEMPT_OUTCOMES: [AttemptOutcome; 5] = [
+const ATTEMPT_OUTCOMES: [AttemptOutcome; 6] = [
     AttemptOutcome::Completed,
     AttemptOutcome::Failed,
     AttemptOutcome::Cancelled,

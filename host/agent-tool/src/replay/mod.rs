@@ -129,6 +129,7 @@ async fn replay(
         principal: &run.principal,
         grants: &run.grants,
         call: &then.call,
+        approved: None,
         deadline,
         nested: None,
         progress: None,

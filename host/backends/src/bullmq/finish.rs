@@ -3,6 +3,8 @@
 //!
 //! What has to be known of the job for that was noted when it was claimed ([`Claim::notes`]).
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::CancelOutcome;
 use redis::{ScriptInvocation, Value};
@@ -11,7 +13,7 @@ use tokio::time::Instant;
 
 use super::cancel_request;
 use super::claim::ClaimReply;
-use super::job_hash::{OPTIONS, RUNS, STACKTRACE};
+use super::job_hash::{OPTIONS, PARKED, RUNS, STACKTRACE};
 use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
 use super::store::{Store, broken};
@@ -75,8 +77,14 @@ impl Store {
                     None => self.fail(job, error).await,
                 }
             }
+            AttemptEnd::Parked { until } => {
+                let delay = until.duration_since(SystemTime::now()).unwrap_or_default();
+                let parked = self.official.delay(&job.ending(), false, &[PARKED, "1"], delay);
+                self.end_attempt(job.claim, &parked.map_err(broken)?).await.map(|()| None)
+            }
             AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
-                let delay = self.official.delay(&job.ending(), false, &[], *delay).map_err(broken)?;
+                let delay =
+                    self.official.delay(&job.ending(), false, &[PARKED, ""], *delay).map_err(broken)?;
                 self.end_attempt(job.claim, &delay).await.map(|()| None)
             }
             AttemptEnd::HandedBack { .. } => {
@@ -185,7 +193,7 @@ impl Store {
         let script = if retry.delay.is_zero() {
             self.official.retry(&job.ending(), &job.options, &fields, now())
         } else {
-            self.official.delay(&job.ending(), true, &fields, retry.delay)
+            self.official.delay(&job.ending(), true, &[&fields[..], &[PARKED, ""]].concat(), retry.delay)
         };
         self.end_attempt(job.claim, &script.map_err(broken)?).await
     }
@@ -258,11 +266,16 @@ fn digest_of(end: &AttemptEnd) -> String {
             ["failed", error, if *retry { "again" } else { "" }].into_iter().for_each(&mut add);
         }
         AttemptEnd::Cancelled => add("cancelled"),
+        AttemptEnd::Parked { until } => ["parked", &ms_since_1970(*until)].into_iter().for_each(&mut add),
         AttemptEnd::HandedBack { delay } => {
             ["handed back", &delay.as_millis().to_string()].into_iter().for_each(&mut add);
         }
     }
     hexadecimal(&digest.finalize())
+}
+
+fn ms_since_1970(time: SystemTime) -> String {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis().to_string()
 }
 
 /// The first half of a digest in as many digits as the tokens of our workers have, by which others tell them.

@@ -17,8 +17,8 @@ use super::time::from_millis;
 use super::{submitter, trace_metadata};
 
 /// Fields of a job's hash that a [`Job`] is made of.
-pub(super) const FIELDS: [&str; 8] =
-    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS];
+pub(super) const FIELDS: [&str; 9] =
+    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS, PARKED];
 
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
@@ -33,6 +33,10 @@ const LOST: &str = "agentHostLost:";
 /// Says in a job's hash that it was put into its owner's list when it was added.
 pub(super) const LISTED: &str = "agentHostListed";
 
+/// Says in the hash of a delayed job, if it is not empty, that its run waits for somebody. Written with every
+/// end that delays a job.
+pub(super) const PARKED: &str = "agentHostParked";
+
 /// Says in a job's hash that it is cancelled, until the hash is removed.
 pub(super) const CANCELLED: &str = "agentHostCancelled";
 
@@ -45,10 +49,13 @@ pub(super) const STACKTRACE: &str = "stacktrace";
 pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
 
 pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
-    let status = JobStatus::parse(&state)?;
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
-    let [data, created, started, finished, result, error, attempts, runs] =
+    let [data, created, started, finished, result, error, attempts, runs, parked] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
+    let status = match JobStatus::parse(&state)? {
+        JobStatus::Delayed if parked.is_some_and(|mark| !mark.is_empty()) => JobStatus::Parked,
+        status => status,
+    };
     let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
     let runs = number(runs.as_deref());
     // With its end the number went up: what it ended with is the run before the one that a retry would begin.
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn a_result_is_json_whatever_stands_there() {
         for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
-            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None];
+            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None, None];
             let job = read_job("1", ("completed".into(), fields.into())).unwrap();
             assert_eq!(job.result.unwrap().get(), shown);
         }
@@ -244,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..9)) {
+        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..10)) {
             let _either_way = read_job("1", (state, fields));
         }
     }

@@ -42,6 +42,13 @@ pub(super) fn renew() -> Script {
     Script::new(&format!("{extend}{}", include_str!("scripts/renew.lua")))
 }
 
+/// Has a parked job claimed.
+pub(super) fn resume() -> Script {
+    let promote = function("promote", official!("promote-9.lua"));
+    let delay = function("change_delay", official!("changeDelay-4.lua"));
+    Script::new(&format!("{promote}{delay}{}", include_str!("scripts/resume.lua")))
+}
+
 /// Ends a job for good and claims the next one.
 pub(super) fn finish() -> Script {
     let finish = function("move_to_finished", official!("moveToFinished-14.lua"));

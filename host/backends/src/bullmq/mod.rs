@@ -20,7 +20,8 @@
 //!
 //! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`):
 //! `agentHostRuns`, how many runs of the job have ended for good, is part of the run's id, so that a job
-//! which somebody retries by hand runs anew. One of a job's options is ours too: `agentHostSubmitter`
+//! which somebody retries by hand runs anew, and `agentHostParked`, by which a delayed job is known as one whose
+//! run waits for somebody. One of a job's options is ours too: `agentHostSubmitter`
 //! (`submitter.rs`).
 //!
 //! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With
@@ -46,7 +47,7 @@
 //! | `active` → `wait` or `prioritized`; the lock and the entry in `stalled` go; `marker` and `events` say so | its lease expired, or its worker was started anew | `reclaim_stalled.lua` |
 //! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
 //! | a job leaves `wait`, `paused`, `delayed`, `prioritized`, `waiting-children` or `active`, with its lock and its entry in `stalled` | it is cancelled; BullMQ's script removes its hash | `cancel.lua` |
-//! | fields of a job's hash that are ours | it is added, claimed, reclaimed or cancelled | all of these but `renew.lua` |
+//! | fields of a job's hash that are ours | it is added, claimed, reclaimed, parked, resumed or cancelled | all of these but `renew.lua` |
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's
 //! worker, or against the official port:
@@ -226,6 +227,12 @@ impl JobQueue for BullQueue {
         store.cancel(local).await
     }
 
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
+        let Some((store, local)) = self.locate(job_id) else { return Ok(false) };
+        let resumed: i64 = store.run(&store.own.resume(local, within, now())).await?;
+        Ok(resumed == 1)
+    }
+
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         let Some((store, local)) = self.locate(job_id) else { return Ok(RetryOutcome::Unknown) };
         let answer: i64 = store.run(&store.official.reprocess(local)).await?;
@@ -294,6 +301,7 @@ fn together(one: Depth, other: Depth) -> Depth {
         waiting: one.waiting + other.waiting,
         active: one.active + other.active,
         delayed: one.delayed + other.delayed,
+        parked: one.parked + other.parked,
         oldest_waiting: one.oldest_waiting.max(other.oldest_waiting),
     }
 }
@@ -303,7 +311,8 @@ impl Store {
         let (waiting, active, delayed, since) = self.run(&self.own.depth()).await?;
         let oldest_waiting =
             (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
-        Ok(Depth { waiting, active, delayed, oldest_waiting })
+        // BullMQ counts what is delayed, and has no word for what is parked.
+        Ok(Depth { waiting, active, delayed, parked: 0, oldest_waiting })
     }
 }
 

@@ -9,7 +9,7 @@ use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
 use super::cancel_request;
-use super::job_hash::{CANCELLED, FIELDS};
+use super::job_hash::{CANCELLED, FIELDS, PARKED};
 use super::lua;
 use super::own_keys::OwnKeys;
 use super::time::millis;
@@ -26,6 +26,7 @@ pub(super) struct OwnScripts {
     read: Script,
     reclaim_stalled: Script,
     renew: Script,
+    resume: Script,
 }
 
 /// What a lock of a job holds: whose it is, and something that no other claim has.
@@ -45,6 +46,7 @@ impl OwnScripts {
             read: Script::new(include_str!("scripts/read.lua")),
             reclaim_stalled: Script::new(include_str!("scripts/reclaim_stalled.lua")),
             renew: lua::renew(),
+            resume: lua::resume(),
         }
     }
 
@@ -114,6 +116,19 @@ impl OwnScripts {
         renew.arg(self.keys.key_prefix()).arg(rmp_serde::to_vec(&tokens)?).arg(rmp_serde::to_vec(&ids)?);
         renew.arg(millis(self.lease)).arg(self.own.prefix());
         Ok(renew)
+    }
+
+    /// Has a parked job claimed within a time. Answers 1, or 0 when it is not parked.
+    pub(super) fn resume(&self, job_id: &str, within: Duration, now: u64) -> ScriptInvocation<'_> {
+        let keys = &self.keys;
+        let mut resume = self.resume.prepare_invoke();
+        for key in [keys.delayed(), keys.wait(), keys.paused(), keys.meta(), keys.prioritized()] {
+            resume.key(key);
+        }
+        resume.key(keys.active()).key(keys.pc()).key(keys.events()).key(keys.marker());
+        resume.key(keys.job_key(job_id));
+        resume.arg(keys.key_prefix()).arg(job_id).arg(millis(within)).arg(now).arg(PARKED);
+        resume
     }
 
     /// Counts jobs: waiting, active, delayed, and since when the next one waits.

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 17] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 18] = [
     (
         1,
         "runs and jobs",
@@ -111,6 +111,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 17] = [
         "first calls of versions",
         include_str!("../../migrations/postgres/0018_first_calls.sql"),
         include_str!("../../migrations/sqlite/0018_first_calls.sql"),
+    ),
+    (
+        19,
+        "indexes of parked jobs",
+        include_str!("../../migrations/postgres/0019_indexes_of_parked_jobs.sql"),
+        include_str!("../../migrations/sqlite/0019_indexes_of_parked_jobs.sql"),
     ),
 ];
 

@@ -175,6 +175,7 @@ pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) ->
         progress: None,
         call: &call,
         deadline: Instant::now() + Duration::from_secs(60),
+        approved: None,
         nested: None,
     };
     let answer = tools.call(request).await;

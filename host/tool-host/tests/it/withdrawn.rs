@@ -34,6 +34,7 @@ async fn call_of_user(replica: &Replica, user: &str, tool: &str) -> ToolOutcome 
         progress: None,
         call: &call,
         deadline: Instant::now() + Duration::from_secs(60),
+        approved: None,
         nested: None,
     };
     tools.call(request).await.receipt.outcome

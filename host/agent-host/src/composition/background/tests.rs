@@ -96,6 +96,10 @@ impl JobQueue for LeftQueue {
         unreachable!()
     }
 
+    async fn resume(&self, _: &str, _: Duration) -> Result<bool, QueueError> {
+        unreachable!()
+    }
+
     async fn depth(&self) -> Result<Depth, QueueError> {
         unreachable!()
     }

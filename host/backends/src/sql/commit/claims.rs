@@ -1,9 +1,9 @@
 //! Claims that are made with the end of an attempt: a worker that ends a job is given the next one in the
 //! same commit.
 //!
-//! Only jobs that wait are claimed here, and none while there is a stalled one, or where the one at hand has
-//! killed as many workers as may. Then the end claims nothing, and its worker claims by itself
-//! (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing of this can end a
+//! Only jobs that wait are claimed here, and none while there is a stalled one or one whose wait has expired, or
+//! where the one at hand has killed as many workers as may. Then the end claims nothing, and its worker claims
+//! by itself (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing of this can end a
 //! job, and whoever waits behind a stalled one does so as before.
 
 use serde::Deserialize;
@@ -60,6 +60,7 @@ pub(super) fn next_jobs(lock: &str) -> String {
         "ready AS MATERIALIZED ( \
              SELECT id FROM jobs WHERE status = 'waiting' AND due_at <= (SELECT ms FROM clock) \
              AND NOT EXISTS (SELECT 1 FROM jobs s WHERE s.status = 'active' AND s.due_at <= (SELECT ms FROM clock)) \
+             AND NOT EXISTS (SELECT 1 FROM jobs p WHERE p.status = 'parked' AND p.due_at <= (SELECT ms FROM clock)) \
              ORDER BY place, due_at, id LIMIT (SELECT COUNT(*) FROM claimant) {lock}), \
          next AS MATERIALIZED (SELECT id AS next_id, ROW_NUMBER() OVER () AS next_number FROM ready)"
     )

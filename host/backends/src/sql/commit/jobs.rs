@@ -74,8 +74,8 @@ pub(super) const ATTEMPT: &str =
 /// A job that nobody wants any more does not go back.
 pub(super) const END_ATTEMPTS: &str = "\
     UPDATE jobs SET \
-        status = CASE WHEN next_status = 'waiting' AND cancel_asked THEN 'cancelled' ELSE next_status END, \
-        finished_at = CASE WHEN next_status = 'waiting' AND NOT cancel_asked THEN NULL \
+        status = CASE WHEN next_status IN ('waiting', 'parked') AND cancel_asked THEN 'cancelled' ELSE next_status END, \
+        finished_at = CASE WHEN next_status IN ('waiting', 'parked') AND NOT cancel_asked THEN NULL \
                            ELSE (SELECT ms FROM clock) END, \
         due_at = (SELECT ms FROM clock) + delay, place = next_place, attempts_made = attempts_made + attempts, \
         result = next_result, \

@@ -13,7 +13,7 @@ mod rows;
 mod statements;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
@@ -138,7 +138,8 @@ impl SqlQueue {
         let Some(ended) = self.commits.write(attempt).await.map_err(not_committed)? else {
             return Err(QueueError::LeaseLost { job_id: claim.job_id.clone() });
         };
-        // One that was to go back and that nobody wants any more has ended.
+        // One that was to go back and that nobody wants any more has ended. Whoever waits for the end of one
+        // that is parked is told so as well, and waits no longer.
         if ended.status == JobStatus::Waiting.as_str() {
             self.claim_wakeup.wake();
         } else {
@@ -211,8 +212,12 @@ impl JobQueue for SqlQueue {
         let before = wanted.cursor.map_or(Ok(BEFORE_ALL), parse_cursor)?;
         // One more than fits says whether there is another page.
         let most = i64::try_from(wanted.limit).unwrap_or(i64::MAX).saturating_add(1);
+        let sql = match wanted.status {
+            Some(JobStatus::Parked) => statements::LIST_PARKED,
+            _ => statements::LIST,
+        };
         let mut rows: Vec<JobRow> = reading!(&self.pool, db => {
-            let query = sqlx::query_as(statements::LIST).bind(escape(wanted.user_id)).bind(before);
+            let query = sqlx::query_as(sql).bind(escape(wanted.user_id)).bind(before);
             query.bind(wanted.status.map(JobStatus::as_str)).bind(most).fetch_all(db)
         })
         .map_err(failed)?;
@@ -236,6 +241,19 @@ impl JobQueue for SqlQueue {
             None if self.read(job_id).await?.is_some() => CancelOutcome::HadEnded,
             None => CancelOutcome::Unknown,
         })
+    }
+
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
+        let changed = writing!(&self.pool, db => {
+            let query = sqlx::query(statements::RESUME).bind(escape(job_id)).bind(ms(within));
+            query.execute(db).map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        if changed > 0 && within.is_zero() {
+            self.claim_wakeup.wake();
+            self.announcements.announce().await;
+        }
+        Ok(changed > 0)
     }
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
@@ -379,6 +397,12 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
         },
         AttemptEnd::Failed { error, .. } => with_error(JobStatus::Failed, error),
         AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
+        AttemptEnd::Parked { until } => AttemptRow {
+            // One that is past is claimed at once.
+            delay: ms(until.duration_since(SystemTime::now()).unwrap_or_default()),
+            attempts: 0,
+            ..ended(JobStatus::Parked)
+        },
         AttemptEnd::HandedBack { delay } => AttemptRow {
             // At once and before all others, or like one that failed and is tried again.
             place: i64::from(!delay.is_zero()),

@@ -32,6 +32,7 @@ pub(super) struct DepthRow {
     waiting: i64,
     active: i64,
     delayed: i64,
+    parked: i64,
     oldest_waiting: Option<i64>,
 }
 
@@ -86,6 +87,7 @@ impl From<DepthRow> for Depth {
             waiting: row.waiting.unsigned_abs(),
             active: row.active.unsigned_abs(),
             delayed: row.delayed.unsigned_abs(),
+            parked: row.parked.unsigned_abs(),
             oldest_waiting: row.oldest_waiting.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         }
     }

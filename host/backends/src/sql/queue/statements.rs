@@ -1,13 +1,13 @@
 //! What is asked of the table of jobs, in SQL that PostgreSQL and SQLite both understand.
 //!
 //! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has
-//! expired (then it is stalled). `place` is 0 at the front of the queue, and 1 elsewhere. A job that is
-//! `delayed` is a waiting one whose time has not come.
+//! expired (then it is stalled), a parked one because the first of its waits has. `place` is 0 at the front of
+//! the queue, and 1 elsewhere. A job that is `delayed` is a waiting one whose time has not come.
 //!
 //! How jobs are added and attempts end is said in `../commit/jobs.rs`.
 //!
-//! Waiting jobs and active ones have an index each, so that neither those that are held nor those that have
-//! ended are read by whoever claims one.
+//! Waiting jobs, active ones and parked ones have an index each, so that neither those that are held nor those
+//! that wait for somebody nor those that have ended are read by whoever claims one.
 
 /// The columns of a job.
 macro_rules! job_columns {
@@ -33,19 +33,29 @@ pub(super) const LIST: &str = concat!(
      WHERE $3 IS NULL OR status = $3 ORDER BY id DESC LIMIT $4"
 );
 
+/// As [`LIST`], of jobs that are parked: their index has nothing else.
+pub(super) const LIST_PARKED: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE status = 'parked' AND user_id = $1 AND id < $2 AND $3 = 'parked' ORDER BY id DESC LIMIT $4"
+);
+
 /// Parameters: none.
 pub(super) const DEPTH: &str = "\
-    SELECT waiting, (SELECT COUNT(*) FROM jobs WHERE status = 'active') AS active, delayed, oldest_waiting \
+    SELECT waiting, (SELECT COUNT(*) FROM jobs WHERE status = 'active') AS active, delayed, \
+        (SELECT COUNT(*) FROM jobs WHERE status = 'parked') AS parked, oldest_waiting \
     FROM (SELECT COUNT(*) FILTER (WHERE due_at <= ms) AS waiting, \
                  COUNT(*) FILTER (WHERE due_at > ms) AS delayed, \
                  MAX(ms - due_at) FILTER (WHERE due_at <= ms) AS oldest_waiting \
           FROM jobs, clock WHERE status = 'waiting') AS not_held";
 
-/// In how many ms the next job is due that waits or is held; null if there is none. Parameters: none.
+/// In how many ms the next job is due that waits, is held or is parked; null if there is none. Of those that
+/// are parked, however many, one entry of their index is read. Parameters: none.
 pub(super) const NEXT_DUE: &str = "\
     SELECT MIN(due_at) - (SELECT ms FROM clock) \
     FROM (SELECT due_at FROM jobs WHERE status = 'waiting' \
-          UNION ALL SELECT due_at FROM jobs WHERE status = 'active') AS open";
+          UNION ALL SELECT due_at FROM jobs WHERE status = 'active' \
+          UNION ALL SELECT MIN(due_at) FROM jobs WHERE status = 'parked') AS open";
 
 /// Whether as many workers died of a job as may, the one among them whose lease has expired just now.
 macro_rules! has_killed_enough {
@@ -54,7 +64,7 @@ macro_rules! has_killed_enough {
     };
 }
 
-/// Leases the next job, a stalled one before others, to `$1` worker under `$2` token for `$3` ms. One whose
+/// Leases the next job, a stalled one before others and one whose wait has expired before those that wait, to `$1` worker under `$2` token for `$3` ms. One whose
 /// worker died is ended instead when its owner does not want it any more, or after `$4` such deaths; then the
 /// returned status says so.
 macro_rules! claim {
@@ -63,8 +73,13 @@ macro_rules! claim {
             "WITH stalled AS MATERIALIZED (SELECT id FROM jobs \
              WHERE status = 'active' AND due_at <= (SELECT ms FROM clock) ORDER BY id LIMIT 1 ",
             $lock,
+            "), expired AS MATERIALIZED (SELECT id FROM jobs \
+             WHERE status = 'parked' AND due_at <= (SELECT ms FROM clock) AND NOT EXISTS (SELECT 1 FROM stalled) \
+             ORDER BY due_at LIMIT 1 ",
+            $lock,
             "), ready AS MATERIALIZED (SELECT id FROM jobs \
-             WHERE status = 'waiting' AND due_at <= (SELECT ms FROM clock) AND NOT EXISTS (SELECT 1 FROM stalled) \
+             WHERE status = 'waiting' AND due_at <= (SELECT ms FROM clock) \
+             AND NOT EXISTS (SELECT 1 FROM stalled) AND NOT EXISTS (SELECT 1 FROM expired) \
              ORDER BY place, due_at, id LIMIT 1 ",
             $lock,
             ") UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' WHEN ",
@@ -78,7 +93,7 @@ macro_rules! claim {
              losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
              place = 1, worker = $1, token = $2, claims = claims + 1 \
-             WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM ready LIMIT 1) \
+             WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
                        traceparent, claims, losses, conversation_id"
         )
@@ -107,9 +122,16 @@ pub(super) const RENEW: &str = "\
 
 /// `$1` id.
 pub(super) const CANCEL: &str = "\
-    UPDATE jobs SET status = CASE WHEN status = 'waiting' THEN 'cancelled' ELSE status END, \
-        finished_at = CASE WHEN status = 'waiting' THEN (SELECT ms FROM clock) END, cancel_asked = TRUE \
-    WHERE id = $1 AND status IN ('waiting', 'active') RETURNING status";
+    UPDATE jobs SET status = CASE WHEN status = 'active' THEN status ELSE 'cancelled' END, \
+        finished_at = CASE WHEN status <> 'active' THEN (SELECT ms FROM clock) END, cancel_asked = TRUE \
+    WHERE id = $1 AND status IN ('waiting', 'active', 'parked') RETURNING status";
+
+/// `$1` id, `$2` ms. One that is to go on at once is put before those that nobody has begun.
+pub(super) const RESUME: &str = "\
+    UPDATE jobs SET status = CASE WHEN $2 = 0 THEN 'waiting' ELSE status END, \
+        place = CASE WHEN $2 = 0 THEN 0 ELSE place END, \
+        due_at = CASE WHEN due_at < (SELECT ms FROM clock) + $2 THEN due_at ELSE (SELECT ms FROM clock) + $2 END \
+    WHERE id = $1 AND status = 'parked'";
 
 /// `$1` id, `$2` the id of its next run.
 pub(super) const RETRY: &str = "\
@@ -131,9 +153,10 @@ mod tests {
         SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
         let mut connection = SqliteConnection::connect(&url).await.unwrap();
         for (sql, indexes) in [
-            (CLAIM_IN_SQLITE, &["jobs_waiting", "jobs_active"][..]),
-            (DEPTH, &["jobs_waiting", "jobs_active"]),
-            (NEXT_DUE, &["jobs_waiting", "jobs_active"]),
+            (CLAIM_IN_SQLITE, &["jobs_waiting", "jobs_active", "jobs_parked"][..]),
+            (DEPTH, &["jobs_waiting", "jobs_active", "jobs_parked"]),
+            (NEXT_DUE, &["jobs_waiting", "jobs_active", "jobs_parked"]),
+            (LIST_PARKED, &["jobs_parked_of_user"]),
             (RECLAIM, &["jobs_active"]),
             (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
         ] {

@@ -53,11 +53,12 @@ const OVER: &str = "\
           WHERE i.inhparent = 'run_records'::regclass) AS months \
     WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= $1 ORDER BY name";
 
-/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Few jobs are open, and each of these
-/// states has an index of them.
+/// `$1` and `$2` ids between which runs lie whose jobs have not ended. Each of these states has an index: of
+/// the few that wait or are held, and of the ids of runs that wait for somebody.
 const OF_OPEN_JOBS: &str = "\
     SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
-    UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2";
+    UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2 \
+    UNION ALL SELECT run_id FROM jobs WHERE status = 'parked' AND run_id >= $1 AND run_id < $2";
 
 /// A month that is over: the first id of it, and of the one after it.
 #[derive(Debug, sqlx::FromRow)]

@@ -4,6 +4,7 @@ mod cancelling;
 mod claiming;
 mod finishing;
 mod leases;
+mod parking;
 mod reading;
 
 use std::any::Any;
@@ -20,6 +21,7 @@ pub(crate) use cancelling::*;
 pub(crate) use claiming::*;
 pub(crate) use finishing::*;
 pub(crate) use leases::*;
+pub(crate) use parking::*;
 pub(crate) use reading::*;
 
 /// An empty queue.
@@ -79,6 +81,15 @@ macro_rules! test_all {
             a_job_that_has_ended_cannot_be_cancelled,
             a_cancelled_job_is_not_handed_to_anybody_else,
             a_result_that_came_before_the_stop_is_kept,
+            // parking
+            a_parked_job_is_claimed_by_nobody_until_it_is_resumed,
+            whoever_waits_gets_a_job_that_another_process_resumes,
+            a_parked_job_is_claimed_when_its_wait_expires,
+            one_that_is_to_be_resumed_is_claimed_then_and_parked_until_then,
+            a_parked_job_is_cancelled_at_once,
+            one_that_was_to_be_cancelled_is_not_parked,
+            only_what_is_parked_is_resumed,
+            parked_jobs_are_listed_as_such,
             // leases
             a_job_of_a_dead_worker_goes_to_another,
             a_restarted_worker_gives_its_predecessors_jobs_back_soon,

@@ -1,0 +1,20 @@
+-- Has a parked job claimed: at once, or within a time unless its wait expires before, with BullMQ's own scripts
+-- (`promote` and `change_delay`).
+--
+-- KEYS     those of BullMQ's promote: delayed, wait, paused, meta, prioritized, active, priority counter, events,
+--          marker; the job
+-- ARGV     BullMQ's prefix of a job's key, id, within (ms), now (ms), the field of a job that is parked
+-- Returns  1, or 0 when the job is not parked
+local delayed, meta, events, marker, job = KEYS[1], KEYS[4], KEYS[8], KEYS[9], KEYS[10]
+local prefix, id, within, now, mark = unpack(ARGV)
+
+local parked = redis.call('HGET', job, mark)
+local score = redis.call('ZSCORE', delayed, id)
+if not parked or parked == '' or not score then return 0 end
+if within == '0' then
+  promote(KEYS, {prefix, id})
+  redis.call('HDEL', job, mark)
+elseif math.floor(tonumber(score) / 0x1000) > tonumber(now) + tonumber(within) then
+  change_delay({delayed, meta, marker, events}, {within, now, id, job})
+end
+return 1

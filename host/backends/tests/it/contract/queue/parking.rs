@@ -1,0 +1,117 @@
+//! Jobs whose runs wait for somebody.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use agent_core::ports::AttemptEnd;
+use agent_core::words::{CancelOutcome, JobQuery, JobStatus};
+
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status, wanted};
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Adds a job and parks it; its wait expires in that time.
+async fn parked(bench: &Bench, within: Duration) -> String {
+    let id = add(bench, "pay").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
+    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + within }).await.unwrap();
+    id
+}
+
+pub(crate) async fn a_parked_job_is_claimed_by_nobody_until_it_is_resumed(bench: &Bench) {
+    let id = parked(bench, LONG).await;
+    let job = read(bench, &id).await;
+    assert_eq!((job.status, job.attempts_made, job.finished_at), (JobStatus::Parked, 0, None));
+    assert_nothing_to_claim(bench).await;
+    let other = add(bench, "another").await;
+    assert_eq!(bench.peer.resume(&id, Duration::ZERO).await, Ok(true));
+    assert_eq!(status(bench, &id).await, JobStatus::Waiting);
+    assert_eq!(bench.peer.resume(&id, Duration::ZERO).await, Ok(false), "once");
+    let mut claims = [claim_next(&*bench.queue, "worker").await, claim_next(&*bench.queue, "worker").await];
+    claims.sort_by_key(|claim| claim.job_id != id);
+    let [claim, next] = claims;
+    assert_eq!((&claim.job_id, &next.job_id, claim.attempts_made), (&id, &other, 0));
+    assert_eq!(claim.run_id, job.run_id, "the run goes on");
+    for claim in [claim, next] {
+        bench.queue.settle(&claim, &completed("1")).await.unwrap();
+    }
+    assert_eq!(status(bench, &id).await, JobStatus::Completed);
+}
+
+pub(crate) async fn whoever_waits_gets_a_job_that_another_process_resumes(bench: &Bench) {
+    let id = parked(bench, LONG).await;
+    let (claim, resumed) = tokio::join!(claim_next(&*bench.queue, "worker"), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        bench.peer.resume(&id, Duration::ZERO).await
+    });
+    assert_eq!((claim.job_id, resumed), (id, Ok(true)));
+}
+
+pub(crate) async fn a_parked_job_is_claimed_when_its_wait_expires(bench: &Bench) {
+    let began = Instant::now();
+    let id = parked(bench, Duration::from_secs(1)).await;
+    let claim = claim_next(&*bench.peer, "another").await;
+    assert_eq!((&claim.job_id, claim.attempts_made), (&id, 0));
+    assert!(began.elapsed() >= Duration::from_millis(990), "it was taken too early");
+    // Taken up too early by its run, it is parked again.
+    bench.peer.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    assert_eq!(status(bench, &id).await, JobStatus::Parked);
+    assert_nothing_to_claim(bench).await;
+}
+
+pub(crate) async fn one_that_is_to_be_resumed_is_claimed_then_and_parked_until_then(bench: &Bench) {
+    let id = parked(bench, LONG).await;
+    let began = Instant::now();
+    assert_eq!(bench.queue.resume(&id, Duration::from_secs(1)).await, Ok(true));
+    assert_eq!(bench.peer.resume(&id, LONG).await, Ok(true), "it is not put off");
+    assert_eq!(status(bench, &id).await, JobStatus::Parked);
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(claim.job_id, id);
+    assert!(began.elapsed() >= Duration::from_millis(990), "it was taken too early");
+}
+
+pub(crate) async fn a_parked_job_is_cancelled_at_once(bench: &Bench) {
+    let id = parked(bench, LONG).await;
+    assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Done);
+    let job = read(bench, &id).await;
+    assert_eq!(job.status, JobStatus::Cancelled);
+    assert!(job.finished_at.is_some());
+    assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false));
+    assert_nothing_to_claim(bench).await;
+}
+
+pub(crate) async fn one_that_was_to_be_cancelled_is_not_parked(bench: &Bench) {
+    let id = add(bench, "unwanted").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
+    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
+}
+
+pub(crate) async fn only_what_is_parked_is_resumed(bench: &Bench) {
+    assert_eq!(bench.queue.resume("none", Duration::ZERO).await, Ok(false));
+    let id = add(bench, "job").await;
+    assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false), "it waits");
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false), "it is worked on");
+    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(true));
+    let claim = claim_next(&*bench.queue, "worker").await;
+    bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
+    assert_eq!(status(bench, &id).await, JobStatus::Delayed, "it waits for nobody any more");
+    assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false));
+}
+
+pub(crate) async fn parked_jobs_are_listed_as_such(bench: &Bench) {
+    let ids = [parked(bench, LONG).await, parked(bench, LONG).await];
+    let other = add(bench, "another").await;
+    let parked_only = JobQuery { status: Some(JobStatus::Parked), ..wanted("u1") };
+    let page = bench.peer.list(&parked_only).await.unwrap();
+    assert_eq!(page.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&ids[1], &ids[0]]);
+    let page = bench.peer.list(&JobQuery { limit: 1, ..parked_only }).await.unwrap();
+    assert_eq!((page.jobs.len(), page.next_cursor.is_some()), (1, true));
+    let others = JobQuery { status: Some(JobStatus::Waiting), ..wanted("u1") };
+    let page = bench.peer.list(&others).await.unwrap();
+    assert_eq!(page.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&other]);
+    assert!(bench.peer.list(&JobQuery { user_id: "u2", ..parked_only }).await.unwrap().jobs.is_empty());
+}

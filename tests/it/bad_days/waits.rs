@@ -1,0 +1,112 @@
+//! Runs that wait for somebody, over `kill -9` and on each queue: what was shown is carried out once.
+
+use acceptance::{Answer, Component, Model, Service, Signal, Token, User, eventually};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::stores::Stores;
+
+/// A service whose calculator asks first.
+async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
+    let calculator = Component::shipped("calculator");
+    let builder = stores.service(model).granting([(&calculator, "approve = \"always\"\n")]);
+    match port {
+        Some(port) => builder.env("PORT", port.to_string()),
+        None => builder,
+    }
+    .start()
+    .await
+}
+
+/// The only wait of a job, once it is parked.
+async fn wait_of(user: &User, job: &str) -> Value {
+    eventually("the job to wait for somebody", async || {
+        let job = user.job(job).await.json();
+        (job["status"] == "parked").then(|| job["waits"][0].clone())
+    })
+    .await
+}
+
+async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
+    let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
+    let request = user.request(Method::POST, &path).header("content-type", "application/json");
+    let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
+    user.send(request.body(decision.to_string())).await
+}
+
+/// Kills every process that had to do with the run: the one that parked it, and the one that was told the
+/// decision as soon as it said so.
+async fn check_an_approval(stores: Stores) {
+    let model = Model::openai().await;
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
+    let (token, stranger) = (Token::of("ada"), Token::of("bob"));
+    let mut first = service(&stores, &model, None).await;
+    let port = first.address().port();
+    let user = first.user(&token);
+    let job = user.job_for("What is 6 * 7?").await;
+    let wait = wait_of(&user, &job).await;
+    assert_eq!(wait["shown"]["arguments"], json!({ "expression": "6 * 7" }), "{wait:#}");
+    first.signal(Signal::KILL);
+    first.ended().await;
+
+    let mut second = service(&stores, &model, Some(port)).await;
+    let user = second.user(&token);
+    let listed = user.get("/api/agent/waits").await.json();
+    assert_eq!(listed["data"], json!([wait]), "it is what it was");
+    assert_eq!(decide(&second.user(&stranger), &wait, &json!({ "decision": "approve" })).await.status, 404);
+    let decided = decide(&user, &wait, &json!({ "decision": "approve" })).await;
+    assert_eq!(decided.status, 200, "{decided}");
+    second.signal(Signal::KILL);
+    second.ended().await;
+
+    let third = service(&stores, &model, Some(port)).await;
+    let user = third.user(&token);
+    let again = decide(&user, &wait, &json!({ "decision": "reject" })).await;
+    assert_eq!(again.status, 409, "{again}");
+    let done = user.ended_job(&job).await;
+    assert_eq!((&done["status"], &done["result"]["output"]), (&json!("completed"), &json!("42")), "{done:#}");
+    assert_eq!(done["result"]["toolCalls"][0]["outcome"], "ok", "{done:#}");
+    let calls = model.calls();
+    assert_eq!(calls.len(), 2);
+    assert!(calls[1].tool_results()[0].contains("42"), "{:?}", calls[1].tool_results());
+}
+
+#[tokio::test]
+async fn an_approved_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
+    check_an_approval(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn an_approved_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
+    check_an_approval(Stores::redis_and_mongo().await).await;
+}
+
+#[tokio::test]
+async fn an_approved_call_is_made_once_whoever_is_killed_on_postgresql() {
+    check_an_approval(Stores::postgres().await).await;
+}
+
+#[tokio::test]
+async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
+    let (stores, model) = (Stores::embedded(), Model::openai().await);
+    let service = service(&stores, &model, None).await;
+    let user = service.user(&Token::of("ada"));
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("then not");
+    let job = user.job_for("What is 6 * 7?").await;
+    let wait = wait_of(&user, &job).await;
+    let rejected = decide(&user, &wait, &json!({ "decision": "reject", "reason": "too dear" })).await;
+    assert_eq!(rejected.status, 200, "{rejected}");
+    assert_eq!(user.ended_job(&job).await["result"]["output"], "then not");
+    let calls = model.calls();
+    assert!(calls[1].tool_results()[0].contains("too dear"), "{:?}", calls[1].tool_results());
+
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("five");
+    let job = user.job_for("And 6 * 8?").await;
+    let wait = wait_of(&user, &job).await;
+    let edit = json!({ "decision": "edit", "arguments": { "expression": "2 + 3" } });
+    assert_eq!(decide(&user, &wait, &edit).await.status, 200);
+    let done = user.ended_job(&job).await;
+    assert_eq!(done["result"]["output"], "five", "{done:#}");
+    let calls = model.calls();
+    assert!(calls[3].tool_results()[0].contains('5'), "{:?}", calls[3].tool_results());
+}
