@@ -81,6 +81,10 @@ impl ToolSet for Restricted {
         self.tools.versions()
     }
 
+    fn may_wait(&self) -> bool {
+        self.tools.may_wait()
+    }
+
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
         self.tools.approval(call, caller)
     }

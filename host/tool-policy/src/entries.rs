@@ -20,6 +20,8 @@ pub struct Policy {
     entries: Vec<Arc<Entry>>,
     /// True when a version that serves is withdrawn because its calls trap.
     rolls_back_on_traps: bool,
+    /// Whether any entry has calls that somebody has to approve.
+    asks: bool,
     digest: String,
 }
 
@@ -59,7 +61,8 @@ impl Policy {
         entries.sort_by(|a, b| (&a.name, &a.binding).cmp(&(&b.name, &b.binding)));
         let grants = entries.iter().map(|entry| &entry.grants);
         let digest = sha256(render::policy(grants, rolls_back_on_traps));
-        Self { entries, rolls_back_on_traps, digest }
+        let asks = entries.iter().any(|entry| entry.approve.is_some());
+        Self { entries, rolls_back_on_traps, asks, digest }
     }
 
     /// The policy with `rollback-on-traps` set.
@@ -70,6 +73,11 @@ impl Policy {
     /// True when a version that serves is withdrawn because its calls trap.
     pub fn rolls_back_on_traps(&self) -> bool {
         self.rolls_back_on_traps
+    }
+
+    /// Whether somebody may have to approve a call of anything.
+    pub fn asks(&self) -> bool {
+        self.asks
     }
 
     /// The policy that grants nothing.

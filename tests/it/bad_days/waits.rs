@@ -100,6 +100,7 @@ async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
     let calls = model.calls();
     assert!(calls[1].tool_results()[0].contains("too dear"), "{:?}", calls[1].tool_results());
 
+    let user = service.user(&Token::of("bob"));
     model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("five");
     let job = user.job_for("And 6 * 8?").await;
     let wait = wait_of(&user, &job).await;
@@ -109,4 +110,78 @@ async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
     assert_eq!(done["result"]["output"], "five", "{done:#}");
     let calls = model.calls();
     assert!(calls[3].tool_results()[0].contains('5'), "{:?}", calls[3].tool_results());
+}
+
+/// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.
+async fn check_a_request(stores: Stores) {
+    let model = Model::openai().await;
+    let service = service(&stores, &model, None).await;
+    let user = service.user(&Token::of("ada"));
+    for answer in ["42", "forty-two"] {
+        model.asks_for("calculate", json!({ "expression": "6 * 7" }));
+        let accepted = user.agent("What is 6 * 7?").await;
+        assert_eq!(accepted.status, 202, "{accepted}");
+        let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
+        assert_eq!(accepted.header("location"), format!("/api/agent/jobs/{job}"));
+        let wait = wait_of(&user, &job).await;
+        model.says(answer);
+        assert_eq!(decide(&user, &wait, &json!({ "decision": "approve" })).await.status, 200);
+        let done = user.ended_job(&job).await;
+        assert_eq!(done["result"]["output"], answer, "{done:#}");
+    }
+    assert_eq!(model.calls().len(), 4, "what was paid for before the wait is not paid again");
+}
+
+#[tokio::test]
+async fn a_request_that_must_wait_becomes_a_job_in_one_file() {
+    check_a_request(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_request_that_must_wait_becomes_a_job_on_redis() {
+    check_a_request(Stores::redis().await).await;
+}
+
+#[tokio::test]
+async fn a_request_that_must_wait_becomes_a_job_on_postgresql() {
+    check_a_request(Stores::postgres().await).await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_while_its_run_waits_and_goes_on_where_it_ended() {
+    let (stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
+    let service = service(&stores, &model, None).await;
+    let user = service.user(&Token::of("ada"));
+    model.asks_for("calculate", json!({ "expression": "6 * 7" }));
+    let mut stream = user.stream("What is 6 * 7?").await;
+    let events = stream.rest().await;
+    let waiting = events.last().unwrap();
+    assert_eq!(waiting.name, "run.waiting", "{events:#?}");
+    assert_eq!(stream.asides.last().unwrap(), "retry: 60000");
+    let run = events[0].data["runId"].as_str().unwrap().to_owned();
+    let wait = &waiting.data["waits"][0];
+
+    let mut stream = user.follow(&format!("runs/{run}"), waiting.id.as_deref()).await;
+    let again = stream.rest().await;
+    assert_eq!(again.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(), ["run.waiting"]);
+    model.says("42");
+    assert_eq!(decide(&user, wait, &json!({ "decision": "approve" })).await.status, 200);
+    let mut stream = user.follow(&format!("runs/{run}"), waiting.id.as_deref()).await;
+    let rest = stream.rest().await;
+    let names: Vec<_> = rest.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["run.decided", "tool.returned", "model.replied", "run.ended"], "{rest:#?}");
+}
+
+#[tokio::test]
+async fn chat_completions_end_in_a_sentence_that_says_where_the_run_goes_on() {
+    let (stores, model) = (Stores::embedded(), Model::openai().await);
+    let service = service(&stores, &model, None).await;
+    let user = service.user(&Token::of("ada"));
+    model.asks_for("calculate", json!({ "expression": "6 * 7" }));
+    let body = json!({ "model": "agent", "messages": [{ "role": "user", "content": "What is 6 * 7?" }] });
+    let answer = user.post("/v1/chat/completions", body.to_string()).await.json();
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "stop", "{answer:#}");
+    let said = choice["message"]["content"].as_str().unwrap();
+    assert!(said.contains("before it calls calculate (/api/agent/waits/"), "{said}");
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::RetainedKind;
-use crate::words::JobStatus;
+use crate::words::{JobStatus, Verdict};
 
 /// Is told what happens. Called on the way of requests, so it has to be quick.
 pub trait Observer: Send + Sync {
@@ -24,6 +24,9 @@ pub trait Observer: Send + Sync {
 
     /// An attempt at a job ended, so long after it began.
     fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}
+
+    /// Somebody decided about a wait, so long after it began.
+    fn wait_decided(&self, _verdict: &Verdict, _after: Duration) {}
 
     /// A sweep removed so many.
     fn swept(&self, _kind: RetainedKind, _removed: u64) {}

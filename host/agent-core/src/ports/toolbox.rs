@@ -76,6 +76,11 @@ pub trait ToolSet: Send + Sync {
         Versions::new()
     }
 
+    /// Whether a run with these tools may have to wait for somebody.
+    fn may_wait(&self) -> bool {
+        false
+    }
+
     /// What somebody has to approve before this call is made on behalf of `caller`; nothing where it may be
     /// made at once. Of the model's arguments, not of those that somebody made of them.
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms>;

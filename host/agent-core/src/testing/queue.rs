@@ -222,6 +222,13 @@ impl JobQueue for TestQueue {
         Ok(RetryOutcome::Done)
     }
 
+    async fn list_parked(&self, _limit: usize, _cursor: Option<&str>) -> Result<JobPage, QueueError> {
+        self.check().await?;
+        let jobs = self.jobs.lock();
+        let parked = jobs.values().filter(|entry| entry.job.status == JobStatus::Parked);
+        Ok(JobPage { jobs: parked.map(|entry| entry.job.clone()).collect(), next_cursor: None })
+    }
+
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check().await?;
         let mut jobs = self.jobs.lock();

@@ -31,6 +31,18 @@ pub struct JobData {
     /// and in claims.
     #[serde(skip)]
     pub id: Option<String>,
+    /// The run of a request that waits for somebody, with which the job goes on. Absent in claims.
+    #[serde(skip)]
+    pub goes_on: Option<ParkedRun>,
+}
+
+/// A run that waits for somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedRun {
+    /// The run, whose journal there is.
+    pub run_id: String,
+    /// When the first of its waits expires.
+    pub until: SystemTime,
 }
 
 impl JobData {
@@ -43,6 +55,7 @@ impl JobData {
             role: None,
             conversation_id: None,
             id: None,
+            goes_on: None,
         }
     }
 
@@ -50,7 +63,7 @@ impl JobData {
     pub fn submitted_by(caller: Principal, query: String) -> Self {
         let Principal { user_id, tier, role } = caller;
         let user_id = user_id.unwrap_or_default();
-        Self { query, user_id, tier, role, conversation_id: None, id: None }
+        Self { tier, role, ..Self::new(query, user_id) }
     }
 
     /// The same job under an id that its submitter chose.
@@ -212,8 +225,10 @@ pub struct Depth {
     pub active: u64,
     /// Waiting until their next attempt is due.
     pub delayed: u64,
-    /// Waiting for somebody.
+    /// Waiting for somebody; a queue may count no more than some thousands of them.
     pub parked: u64,
+    /// How old the oldest job is that waits for somebody.
+    pub oldest_parked: Option<Duration>,
     /// For how long the one that has waited longest has waited.
     pub oldest_waiting: Option<Duration>,
 }

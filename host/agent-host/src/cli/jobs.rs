@@ -152,14 +152,14 @@ async fn depth(queue: &dyn JobQueue, as_json: bool) -> anyhow::Result<String> {
     let oldest = depth.oldest_waiting.map(|waited| waited.as_secs_f64());
     if as_json {
         let counts = json!({
-            "waiting": depth.waiting, "active": depth.active, "delayed": depth.delayed, "oldestWaitingSeconds": oldest,
+            "waiting": depth.waiting, "active": depth.active, "delayed": depth.delayed, "parked": depth.parked, "oldestWaitingSeconds": oldest,
         });
         return Ok(serde_json::to_string(&counts)? + "\n");
     }
     let oldest = oldest.map_or_else(String::new, |seconds| format!("; the oldest has waited {seconds:.1} s"));
     Ok(format!(
-        "{} waiting, {} active, {} delayed{oldest}. --user lists a user's.\n",
-        depth.waiting, depth.active, depth.delayed
+        "{} waiting, {} active, {} delayed, {} parked{oldest}. --user lists a user's.\n",
+        depth.waiting, depth.active, depth.delayed, depth.parked
     ))
 }
 
@@ -187,6 +187,9 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
     }
     if let Some(result) = &job.result {
         let _ = writeln!(text, "result: {}", shown(result.get(), 5 * ERROR_CHARS));
+    }
+    if job.status == JobStatus::Parked {
+        let _ = writeln!(text, "What it waits for: agent-host waits list --user {}", shown(&job.user_id, ID_CHARS));
     }
     let _ = writeln!(text, "What its run did: agent-host runs show {}", shown(&job.run_id, ID_CHARS));
     Ok(text)

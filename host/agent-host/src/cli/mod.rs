@@ -16,6 +16,7 @@ mod serve;
 mod token;
 mod tools;
 mod variables;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -89,6 +90,8 @@ enum Command {
     Runs(runs::Arguments),
     /// List a user's jobs, show, cancel or retry one
     Jobs(jobs::Arguments),
+    /// List what runs wait for somebody to decide, show it, or decide it
+    Waits(waits::Arguments),
     /// Check every setting, store, provider and folder, and say what to do about what is wrong
     ///
     /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work
@@ -151,6 +154,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,
         Command::Jobs(arguments) => jobs::run(arguments).await,
+        Command::Waits(arguments) => waits::run(arguments).await,
         Command::Completions { shell } => {
             print(&completions(Arguments::command(), shell)?)?;
             Ok(Exit::Success)

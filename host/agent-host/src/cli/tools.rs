@@ -7,6 +7,8 @@ mod install;
 mod learn;
 mod versions;
 
+pub(in crate::cli) use versions::OPERATOR;
+
 use agent_core::ports::{AdminAction, Toolbox};
 use agent_core::words::TrialKind;
 use anyhow::bail;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::ports::{Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
+use agent_core::ports::{JobQueue, Journal, Model, Probe, ResultCache, RunStore, Spawn, Toolbox};
 use agent_core::words::{MAX_ITERATIONS, RunLimits};
 use backends::sql::{SqlConversations, SqlPool};
 use run_service::conversations::Conversations;
@@ -11,7 +11,7 @@ use run_service::jobs::{CancelledRuns, WorkerContext};
 use run_service::journal::{LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
     Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
-    PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
+    Parkable, PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
     WriteBehindCache,
 };
 use run_service::live::{LiveJournal, LiveRuns};
@@ -57,7 +57,7 @@ pub(crate) struct SharedDeps<'a> {
 impl SharedDeps<'_> {
     /// What a request of Variant A is given to.
     pub(crate) fn for_variant_a(&self) -> Arc<dyn Invoke> {
-        Arc::new(WithPreparedTools::new(self.guarded(), self.tools.clone()))
+        Arc::new(WithPreparedTools::new(self.guarded(None), self.tools.clone()))
     }
 
     /// The cache as every stack has it: nobody waits until a result is written.
@@ -66,9 +66,13 @@ impl SharedDeps<'_> {
     }
 
     /// What a request of Variant B is given to.
-    pub(crate) fn for_variant_b(&self, cache: Option<WriteBehindCache>) -> Arc<dyn Invoke> {
+    pub(crate) fn for_variant_b(
+        &self,
+        cache: Option<WriteBehindCache>,
+        queue: Arc<dyn JobQueue>,
+    ) -> Arc<dyn Invoke> {
         // Inside the cache, which is looked at while requests are counted.
-        let checked = RateChecked::new(self.guarded());
+        let checked = RateChecked::new(self.guarded(Some(queue)));
         let run: Arc<dyn Invoke> = match cache {
             None => Arc::new(checked),
             // Outside of the rest: what is known costs neither a place nor a try.
@@ -105,13 +109,18 @@ impl SharedDeps<'_> {
     /// The runs that are streamed. Each is the reader's own, so none is shared with others, and goes on
     /// without the reader. Its events are stored before they are shown, and its record says that it is under
     /// way, so that any replica can show it.
-    pub(crate) fn streams(&self, cache: Option<WriteBehindCache>) -> RunStreams {
+    pub(crate) fn streams(
+        &self,
+        cache: Option<WriteBehindCache>,
+        queue: Option<Arc<dyn JobQueue>>,
+    ) -> RunStreams {
         let kept = self.kept();
         let run: Arc<dyn Invoke> = match (&kept.records, &self.behind) {
             (Some(records), Some(behind)) => {
                 let journal = RecordedStart::new(kept.journal.clone(), records.clone());
                 let agent = self.agent(Arc::new(journal));
                 let run = Heartbeat::new(self.metrics.metered(agent), records.clone());
+                let run = self.parkable(Arc::new(run), kept.journal.clone(), queue);
                 Arc::new(Recorded::new(run, behind.clone()))
             }
             _ => Arc::new(self.metrics.metered(self.agent(kept.journal.clone()))),
@@ -158,7 +167,7 @@ impl SharedDeps<'_> {
         // Whoever watches the run is told of each event.
         let journal: Arc<dyn Journal> =
             Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
-        let agent = self.recorded(self.agent(journal.clone()));
+        let agent = self.recorded(Arc::new(self.metrics.metered(self.agent(journal.clone()))));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
         let agent = self.metrics.judged(Breaker::new(agent, circuit.clone()));
         let agent = self.conversed(Arc::new(agent));
@@ -175,12 +184,13 @@ impl SharedDeps<'_> {
 
     /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner
     /// task carries through; the request is a reader of it.
-    fn guarded(&self) -> Runs {
+    fn guarded(&self, queue: Option<Arc<dyn JobQueue>>) -> Runs {
         let journal: Arc<dyn Journal> = match &self.behind {
             Some(behind) => Arc::new(behind.clone()),
             None => self.unrecorded.clone(),
         };
-        let run = self.recorded(self.agent(journal));
+        let run = self.metrics.metered(self.agent(journal.clone()));
+        let run = self.recorded(self.parkable(Arc::new(run), journal, queue));
         Runs::new(self.guard(run), self.spawn.clone())
     }
 
@@ -212,11 +222,24 @@ impl SharedDeps<'_> {
         Answerer::new(self.model.name().to_owned(), self.instructions.as_deref())
     }
 
-    fn recorded(&self, bounded: Deadline<Agent>) -> Arc<dyn Invoke> {
-        let metered = self.metrics.metered(bounded);
+    /// A run that has to wait for somebody is handed over to the queue, where there is one and a store. Inside
+    /// the record, which is not written then.
+    fn parkable(
+        &self,
+        run: Arc<dyn Invoke>,
+        journal: Arc<dyn Journal>,
+        queue: Option<Arc<dyn JobQueue>>,
+    ) -> Arc<dyn Invoke> {
+        match (queue, &self.store) {
+            (Some(queue), Some(store)) => Arc::new(Parkable::new(run, queue, journal, store.clone())),
+            _ => run,
+        }
+    }
+
+    fn recorded(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         match &self.behind {
-            Some(behind) => Arc::new(Recorded::new(metered, behind.clone())),
-            None => Arc::new(metered),
+            Some(behind) => Arc::new(Recorded::new(run, behind.clone())),
+            None => run,
         }
     }
 }

@@ -262,7 +262,7 @@ fn record(runs: Option<Runs>, metrics: &Metrics) -> (Option<Recording>, Option<W
 fn variant_a(parts: &SharedDeps<'_>, database: Option<Arc<dyn Probe>>) -> http_edge::VariantA {
     // host/docs/interface/decisions-http.md#reports-and-metrics.
     let probes = [Some(parts.llm.clone()), database].into_iter().flatten().collect();
-    let streams = Some(parts.streams(None));
+    let streams = Some(parts.streams(None, None));
     http_edge::VariantA { invoke: parts.for_variant_a(), streams, toolbox: parts.toolbox.clone(), probes }
 }
 

@@ -69,12 +69,13 @@ pub(crate) fn build(
         webhooks: dispatcher,
     };
     let waits = Waits::new(shared.queue.clone(), runs.clone(), parts.toolbox.clone());
+    let waits = waits.observed_by(metrics.service());
     let served = http_edge::VariantB {
-        invoke: parts.for_variant_b(cache.clone()),
+        invoke: parts.for_variant_b(cache.clone(), shared.queue.clone()),
         waits,
         runs,
         queue: shared.queue.clone(),
-        streams: Some(parts.streams(cache.clone()).with_jobs(jobs.clone())),
+        streams: Some(parts.streams(cache.clone(), Some(shared.queue.clone())).with_jobs(jobs.clone())),
         jobs,
         conversations: parts.conversations(stores.pool),
         webhooks,

@@ -19,8 +19,11 @@ const CANCELLED: &str = "cancelled";
 /// Nobody waited any more: a client went away, or a worker lost its job.
 const DROPPED: Outcome = (CANCELLED, "dropped");
 
+/// The run waits for somebody.
+const PARKED: Outcome = ("parked", "waits");
+
 /// Outcomes without a stop reason.
-const OTHERS: [Outcome; 19] = [
+const OTHERS: [Outcome; 20] = [
     (CANCELLED, "requested"),
     DROPPED,
     (FAILED, "model_timeout"),
@@ -40,6 +43,7 @@ const OTHERS: [Outcome; 19] = [
     ("rejected", "unknown_tools"),
     ("rejected", "over_limit"),
     ("handed_back", "shutdown"),
+    PARKED,
 ];
 
 /// `agent_runs_total`.
@@ -109,6 +113,7 @@ fn judge(answer: &Result<RunAnswer, InvokeError>) -> Outcome {
         Err(InvokeError::Stopping) => ("rejected", "stopping"),
         Err(InvokeError::ToolsNotPrepared { .. }) => ("rejected", "tools_not_prepared"),
         Err(InvokeError::UnknownTools { .. }) => ("rejected", "unknown_tools"),
+        Err(InvokeError::Waits { .. }) => PARKED,
         Err(InvokeError::OverLimit) => ("rejected", "over_limit"),
         Err(InvokeError::Conversation(_)) => ("rejected", "conversation"),
         Err(InvokeError::Run(error)) => match error {
@@ -125,7 +130,7 @@ fn judge(answer: &Result<RunAnswer, InvokeError>) -> Outcome {
             RunError::Stuck { .. } => (FAILED, "stuck"),
             RunError::Panicked => (FAILED, "panicked"),
             RunError::Stopped => ("handed_back", "shutdown"),
-            RunError::Parked { .. } => ("parked", "waiting"),
+            RunError::Parked { .. } => PARKED,
         },
     }
 }

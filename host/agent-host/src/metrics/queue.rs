@@ -14,7 +14,7 @@ use super::family::{Kind, Readings, Series};
 /// How often the queue is asked: a few times between two scrapes, which are 15 s apart by default.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-const SERIES: [Series<Depth>; 4] = [
+const SERIES: [Series<Depth>; 6] = [
     Series {
         name: "agent_queue_waiting_jobs",
         kind: Kind::Gauge,
@@ -32,6 +32,18 @@ const SERIES: [Series<Depth>; 4] = [
         kind: Kind::Gauge,
         help: "Jobs that wait until their next attempt is due.",
         value: |depth| Some(depth.delayed as f64),
+    },
+    Series {
+        name: "agent_queue_parked_jobs",
+        kind: Kind::Gauge,
+        help: "Jobs whose runs wait for somebody, counted to 10,000; on Redis they are among the delayed ones.",
+        value: |depth| Some(depth.parked as f64),
+    },
+    Series {
+        name: "agent_queue_oldest_parked_seconds",
+        kind: Kind::Gauge,
+        help: "How old the oldest job is whose run waits for somebody; 0 when none does, and on Redis.",
+        value: |depth| Some(depth.oldest_parked.unwrap_or_default().as_secs_f64()),
     },
     Series {
         name: "agent_queue_oldest_waiting_seconds",

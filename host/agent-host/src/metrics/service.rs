@@ -8,6 +8,7 @@ use agent_core::circuit_breaker::{CircuitState, SharedCircuit};
 use agent_core::ports::{
     AttemptOutcome, CacheUse, Hits, Observer, RateError, RateWindows, Window, WindowKind,
 };
+use agent_core::words::Verdict;
 use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
@@ -17,6 +18,10 @@ use super::buckets::LONG_SECONDS;
 use super::described::Register;
 use super::exemplars::Exemplars;
 use super::family::{Kind, Readings, Series};
+
+/// From ten seconds to a week: people decide.
+const DECISION_SECONDS: [f64; 8] =
+    [10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0];
 
 const ATTEMPT_SECONDS: &str = "agent_job_attempt_duration_seconds";
 
@@ -32,6 +37,7 @@ pub struct ServiceMetrics {
     attempt_seconds: HistogramVec,
     pub(super) exemplars: Exemplars,
     task_restarts: IntCounterVec,
+    decision_seconds: HistogramVec,
 }
 
 impl ServiceMetrics {
@@ -39,6 +45,11 @@ impl ServiceMetrics {
         let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
         let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
             .buckets(LONG_SECONDS.to_vec());
+        let decision_seconds = HistogramOpts::new(
+            "agent_wait_decision_seconds",
+            "How long runs waited until somebody decided, by what was decided",
+        )
+        .buckets(DECISION_SECONDS.to_vec());
         let this = Self {
             cache: counters(
                 "agent_cache_requests_total",
@@ -71,6 +82,7 @@ impl ServiceMetrics {
                 "Background tasks that panicked and were begun anew",
                 "task",
             )?,
+            decision_seconds: HistogramVec::new(decision_seconds, &["decision"])?,
         };
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
@@ -93,6 +105,7 @@ impl ServiceMetrics {
         registry.register(Box::new(this.attempts.clone()))?;
         registry.register(Box::new(this.attempt_seconds.clone()))?;
         registry.register(Box::new(this.task_restarts.clone()))?;
+        registry.register(Box::new(this.decision_seconds.clone()))?;
         Ok(this)
     }
 }
@@ -135,6 +148,10 @@ impl ServiceMetrics {
 }
 
 impl Observer for ServiceMetrics {
+    fn wait_decided(&self, verdict: &Verdict, after: Duration) {
+        self.decision_seconds.with_label_values(&[verdict.as_str()]).observe(after.as_secs_f64());
+    }
+
     fn cache_used(&self, used: CacheUse) {
         self.cache.with_label_values(&[used.as_str()]).inc();
     }

@@ -24,10 +24,11 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::cancel_request;
-use super::job_hash::{LISTED, read_claim, text};
+use super::job_hash::{LISTED, OPTIONS, read_claim, text};
 use super::official_scripts::NextClaim;
 use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
+use super::submitter;
 use super::time::{now, to_millis};
 
 /// Redis blocks for no less; 0 would be for ever.
@@ -312,7 +313,9 @@ impl Store {
         let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
         let mut claim = read_claim(self.shard.public_id(&job_id), token, &hash, leased_at);
         claim.epoch = Epoch(epoch);
-        claim.earlier.are_none = epoch == 1 && self.has_known_since(to_millis(claim.created_at));
+        claim.earlier.are_none = epoch == 1
+            && self.has_known_since(to_millis(claim.created_at))
+            && submitter::run_of(hash.get(OPTIONS).map(String::as_str)).is_none();
         if let Some(reason) = self.schedule_next(&job_id, &hash).await? {
             claim.data = Err(reason);
         }

@@ -17,8 +17,18 @@ use super::time::from_millis;
 use super::{submitter, trace_metadata};
 
 /// Fields of a job's hash that a [`Job`] is made of.
-pub(super) const FIELDS: [&str; 9] =
-    ["data", "timestamp", "processedOn", "finishedOn", "returnvalue", "failedReason", "atm", RUNS, PARKED];
+pub(super) const FIELDS: [&str; 10] = [
+    "data",
+    "timestamp",
+    "processedOn",
+    "finishedOn",
+    "returnvalue",
+    "failedReason",
+    "atm",
+    RUNS,
+    PARKED,
+    OPTIONS,
+];
 
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
@@ -50,7 +60,7 @@ pub(super) type StoredJob = (String, Vec<Option<Vec<u8>>>);
 
 pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
-    let [data, created, started, finished, result, error, attempts, runs, parked] =
+    let [data, created, started, finished, result, error, attempts, runs, parked, options] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
     let status = match JobStatus::parse(&state)? {
         JobStatus::Delayed if parked.is_some_and(|mark| !mark.is_empty()) => JobStatus::Parked,
@@ -67,7 +77,8 @@ pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let added = created.as_deref().unwrap_or("0");
     Some(Job {
         id: id.to_owned(),
-        run_id: run_id(id, added, &ended.to_string(), data.as_deref().unwrap_or_default()),
+        run_id: given_run(ended, options.as_deref())
+            .unwrap_or_else(|| run_id(id, added, &ended.to_string(), data.as_deref().unwrap_or_default())),
         user_id: data.as_deref().map(read_user).unwrap_or_default(),
         status,
         result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),
@@ -102,7 +113,8 @@ pub(super) fn read_claim(
     let lost = number(field(&format!("{LOST}{runs}")));
     let kept = KEPT_FOR_THE_END.into_iter().filter_map(|name| Some((name, field(name)?.to_owned())));
     Claim {
-        run_id: run_id(&job_id, created, runs, field("data").unwrap_or_default()),
+        run_id: given_run(number(Some(runs)), field("opts"))
+            .unwrap_or_else(|| run_id(&job_id, created, runs, field("data").unwrap_or_default())),
         data,
         earlier: EarlierClaims { are_none: false, lost },
         attempts_made: number(field("atm")),
@@ -158,6 +170,11 @@ fn decimal(number: &Number) -> String {
 /// A result that is no JSON is shown as a text.
 fn read_result(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).or_else(|_| to_raw_value(text)).ok()
+}
+
+/// The run that a job was added to go on with, until it has ended: a retry is another run.
+fn given_run(ended_runs: u32, options: Option<&str>) -> Option<String> {
+    if ended_runs == 0 { submitter::run_of(options) } else { None }
 }
 
 /// Every attempt of a job has one run id. BullMQ counts ids from 1 again when Redis was emptied, so the time
@@ -225,7 +242,7 @@ mod tests {
     #[test]
     fn a_result_is_json_whatever_stands_there() {
         for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
-            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None, None];
+            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None, None, None];
             let job = read_job("1", ("completed".into(), fields.into())).unwrap();
             assert_eq!(job.result.unwrap().get(), shown);
         }
@@ -251,7 +268,7 @@ mod tests {
         }
 
         #[test]
-        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..10)) {
+        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..11)) {
             let _either_way = read_job("1", (state, fields));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::ports::QueueError;
-use agent_core::words::{Job, JobPage, JobQuery};
+use agent_core::words::{Job, JobPage, JobQuery, JobStatus};
 use futures::future::try_join_all;
 
 use super::job_hash::{StoredJob, read_job};
@@ -39,7 +39,47 @@ pub(super) async fn list(stores: &[Arc<Store>], wanted: &JobQuery<'_>) -> Result
     Ok(JobPage { jobs: found.into_iter().map(|(_, job)| job).collect(), next_cursor })
 }
 
+/// Parked jobs of everybody: the delayed ones of a shard in the order in which they are due, one shard after
+/// the other. Other delayed jobs are passed over, so that a page may have fewer. A cursor is
+/// `<shard>-<score>`.
+pub(super) async fn parked(
+    stores: &[Arc<Store>],
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<JobPage, QueueError> {
+    let (shard, after) = match cursor {
+        None => (0, "-inf".to_owned()),
+        Some(cursor) => {
+            let parsed = cursor.split_once('-').and_then(|(shard, score)| {
+                Some((shard.parse::<usize>().ok()?, score.parse::<u64>().ok()?))
+            });
+            let (shard, score) = parsed.ok_or(QueueError::BadCursor)?;
+            (shard, format!("({score}"))
+        }
+    };
+    let Some(store) = stores.get(shard) else { return Err(QueueError::BadCursor) };
+    let delayed = store.delayed(&after, limit).await?;
+    let ids: Vec<&str> = delayed.iter().map(|(id, _)| id.as_str()).collect();
+    let read = if ids.is_empty() { Vec::new() } else { store.read_all(&ids).await? };
+    let jobs = read.into_iter().flatten().filter(|job| job.status == JobStatus::Parked).collect();
+    let next_cursor = match delayed.last().filter(|_| delayed.len() >= limit) {
+        Some((_, score)) => Some(format!("{shard}-{score:.0}")),
+        None => (shard + 1 < stores.len()).then(|| format!("{}-0", shard + 1)),
+    };
+    Ok(JobPage { jobs, next_cursor })
+}
+
 impl Store {
+    /// Ids and scores of delayed jobs.
+    async fn delayed(&self, after: &str, limit: usize) -> Result<Vec<(String, f64)>, QueueError> {
+        let mut range = redis::cmd("ZRANGEBYSCORE");
+        range.arg(self.keys.delayed()).arg(after).arg("+inf").arg("WITHSCORES");
+        range.arg("LIMIT").arg(0).arg(limit);
+        let range = &range;
+        let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
+        asked.map_err(store_error)
+    }
+
     /// Reads jobs; there is one entry for each id.
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
         let records: Vec<Option<StoredJob>> = self.run(&self.own.read(job_ids)).await?;

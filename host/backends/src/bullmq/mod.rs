@@ -227,6 +227,10 @@ impl JobQueue for BullQueue {
         store.cancel(local).await
     }
 
+    async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
+        listing::parked(&self.stores, limit, cursor).await
+    }
+
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         let Some((store, local)) = self.locate(job_id) else { return Ok(false) };
         let resumed: i64 = store.run(&store.own.resume(local, within, now())).await?;
@@ -302,6 +306,7 @@ fn together(one: Depth, other: Depth) -> Depth {
         active: one.active + other.active,
         delayed: one.delayed + other.delayed,
         parked: one.parked + other.parked,
+        oldest_parked: one.oldest_parked.max(other.oldest_parked),
         oldest_waiting: one.oldest_waiting.max(other.oldest_waiting),
     }
 }
@@ -312,7 +317,7 @@ impl Store {
         let oldest_waiting =
             (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
         // BullMQ counts what is delayed, and has no word for what is parked.
-        Ok(Depth { waiting, active, delayed, parked: 0, oldest_waiting })
+        Ok(Depth { waiting, active, delayed, parked: 0, oldest_parked: None, oldest_waiting })
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the token of a job's submitter said beside the user's id, and the conversation that the job's run is
-//! part of, in the job's options: BullMQ keeps options that it does not know, and the data of a job stay
+//! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
+//! of, and the run that the job goes on with, in the job's options: BullMQ keeps options that it does not know, and the data of a job stay
 //! `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, is_conversation_id};
@@ -18,21 +18,33 @@ pub(super) struct Submitter<'a> {
     role: Option<&'a str>,
     #[serde(rename = "conversationId", skip_serializing_if = "Option::is_none")]
     conversation_id: Option<&'a str>,
+    #[serde(rename = "runId", skip_serializing_if = "Option::is_none")]
+    run_id: Option<&'a str>,
 }
 
 /// What the options of a job hold that is added; nothing when the token said nothing.
 pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
     let conversation_id = job.conversation_id.as_deref();
-    let says_something = tier.is_some() || role.is_some() || conversation_id.is_some();
-    says_something.then_some(Submitter { tier, role, conversation_id })
+    let run_id = job.goes_on.as_ref().map(|run| run.run_id.as_str());
+    let says_something = [tier, role, conversation_id, run_id].iter().any(Option::is_some);
+    says_something.then_some(Submitter { tier, role, conversation_id, run_id })
+}
+
+/// The run that a job with these options goes on with, if it is not one of its own.
+pub(super) fn run_of(options: Option<&str>) -> Option<String> {
+    said(options).get("runId").and_then(Value::as_str).filter(|id| id.starts_with("run_")).map(str::to_owned)
+}
+
+fn said(options: Option<&str>) -> Value {
+    let options = options.and_then(|options| serde_json::from_str::<Map<String, Value>>(options).ok());
+    options.and_then(|mut options| options.remove(OPTION)).unwrap_or_default()
 }
 
 /// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been
 /// said.
 pub(super) fn read(options: Option<&str>, job: &mut JobData) {
-    let options = options.and_then(|options| serde_json::from_str::<Map<String, Value>>(options).ok());
-    let said = options.and_then(|mut options| options.remove(OPTION)).unwrap_or_default();
+    let said = said(options);
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
     (job.tier, job.role) = (text("tier"), text("role"));
     // Whoever else writes to the queue may have written any.
@@ -44,7 +56,7 @@ mod tests {
     use super::*;
 
     /// Tier and role of a job with these options.
-    fn said(options: &str) -> (Option<String>, Option<String>) {
+    fn token_of(options: &str) -> (Option<String>, Option<String>) {
         let mut job = JobData::new("q", "u1");
         read(Some(options), &mut job);
         (job.tier, job.role)
@@ -53,8 +65,8 @@ mod tests {
     #[test]
     fn what_the_token_said_is_read_from_the_options() {
         let options = r#"{"attempts":3,"agentHostSubmitter":{"tier":"premium","role":"admin"}}"#;
-        assert_eq!(said(options), (Some("premium".into()), Some("admin".into())));
-        assert_eq!(said(r#"{"agentHostSubmitter":{"role":""}}"#), (None, Some(String::new())));
+        assert_eq!(token_of(options), (Some("premium".into()), Some("admin".into())));
+        assert_eq!(token_of(r#"{"agentHostSubmitter":{"role":""}}"#), (None, Some(String::new())));
     }
 
     #[test]
@@ -82,7 +94,7 @@ mod tests {
             r#"{"agentHostSubmitter":["premium"]}"#,
             r#"{"agentHostSubmitter":{"tier":5,"role":["admin"]}}"#,
         ] {
-            assert_eq!(said(options), (None, None), "{options}");
+            assert_eq!(token_of(options), (None, None), "{options}");
         }
         let mut job = JobData::new("q", "u1");
         read(None, &mut job);

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// What clients are told to wait before they connect again, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
+/// The same while a run waits for somebody: a minute.
+const RETRY_WAITING_MS: u32 = 60_000;
+
 /// The id of an event: the number of a journal entry, and which of the events that it stands for, counted
 /// from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +49,14 @@ pub(super) struct Frames {
     after: Option<Position>,
     /// Whether the client has any event.
     has_begun: bool,
+    /// What the run waits for, if the client has that event already.
+    known_wait: Option<String>,
 }
 
 impl Frames {
     /// Nothing, for a client that has everything up to that event.
     pub(super) fn after(after: Option<Position>) -> Self {
-        Self { text: String::new(), after, has_begun: after.is_some() }
+        Self { text: String::new(), after, has_begun: after.is_some(), known_wait: None }
     }
 
     /// What was written and not sent yet.
@@ -62,6 +67,13 @@ impl Frames {
     /// After how long a client that lost its connection connects again.
     pub(super) fn say_retry(&mut self) {
         let _ = write!(self.text, "retry: {RETRY_MS}\n\n");
+    }
+
+    /// Says that nothing follows until somebody has decided: what the client knows of that once more, so that a
+    /// stream which is resumed while its run waits says what for.
+    pub(super) fn say_waiting(&mut self) {
+        self.text.extend(self.known_wait.take());
+        let _ = write!(self.text, "retry: {RETRY_WAITING_MS}\n\n");
     }
 
     /// The events that a journal entry stands for; none for those that only matter to whoever carries the
@@ -84,7 +96,11 @@ impl Frames {
             }
             Event::Waiting { waits, .. } => {
                 let waits: Vec<_> = waits.iter().map(Waiting::from).collect();
-                self.numbered(number, 0, "run.waiting", &json!({ "waits": waits }));
+                let data = json!({ "waits": waits });
+                self.known_wait = None;
+                if !self.numbered(number, 0, "run.waiting", &data) {
+                    self.known_wait = Some(format!("id: {number}\nevent: run.waiting\ndata: {data}\n\n"));
+                }
             }
             Event::Decided { wait, decision } => {
                 let decided =
@@ -134,15 +150,17 @@ impl Frames {
         self.frame(events.map(|events| events.to_string()).as_deref(), "run.failed", &data.to_string());
     }
 
-    fn numbered(&mut self, number: u64, part: u64, name: &str, data: &impl Serialize) {
+    /// False when the client has the event already.
+    fn numbered(&mut self, number: u64, part: u64, name: &str, data: &impl Serialize) -> bool {
         let is_known = |after: Position| (number, part) <= (after.number, after.part);
         if self.after.is_some_and(is_known) {
-            return;
+            return false;
         }
         let id = if part == 0 { number.to_string() } else { format!("{number}.{part}") };
         // What events are made of can always be written: numbers, texts and JSON.
         let data = serde_json::to_string(data).unwrap_or_default();
         self.frame(Some(&id), name, &data);
+        true
     }
 
     /// JSON on one line has no line breaks.

@@ -300,6 +300,10 @@ impl OwnEvents {
             Interruption::Stopping => "the service is stopping: resume from the last event",
             Interruption::Store(_) => "the store does not answer: resume from the last event",
             Interruption::Unknown => "it is not known what became of the run: resume from the last event",
+            Interruption::Waiting => {
+                comment(self.frames.text(), "the run waits for somebody: resume from the last event");
+                return self.frames.say_waiting();
+            }
         };
         comment(self.frames.text(), why);
         self.frames.say_retry();

@@ -69,8 +69,9 @@ impl Error {
                 | InvokeError::CircuitOpen { .. }
                 | InvokeError::Stopping
                 | InvokeError::ToolsNotPrepared { .. }
-                // Variant A counts nobody, and has no conversations.
+                // Variant A counts nobody, and has neither jobs nor conversations.
                 | InvokeError::OverLimit
+                | InvokeError::Waits { .. }
                 | InvokeError::Conversation(_),
             )
             | Self::Recorded => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),

@@ -4,6 +4,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use http::header::LOCATION;
 use run_service::conversations::InConversation;
 use run_service::layers::JsonAnswer;
 
@@ -12,6 +13,7 @@ use super::asking::Asking;
 use super::bodies::AgentRequest;
 use super::error::Error;
 use super::state::Shared;
+use super::submit::Accepted;
 use super::{bodies, documented, events};
 use crate::answer;
 use crate::body::Payload;
@@ -19,19 +21,27 @@ use crate::openapi::{Operation, tags};
 use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
-    Operation::new("askAgent", tags::AGENT, "Run the agent and wait for its result")
+    let operation = Operation::new("askAgent", tags::AGENT, "Run the agent and wait for its result")
         .about(
             "The run stops when the client goes away, unless it is streamed (`Accept: text/event-stream`). Equal \
              questions share one run and its result for an hour, unless `RESULT_CACHE` is `off`.",
         )
         .request_id()
         .body::<AgentRequest>()
-        .answers::<Success<'static>>(StatusCode::OK, "The result")
         .begins_stream()
         .refuses(documented::bodies())
         .refuses(documented::runs())
         .refuses([Error::TooManyStreams])
-        .refuses(documented::conversations())
+        .refuses(documented::conversations());
+    answers(operation)
+}
+
+/// What comes of a run for who waits for it.
+pub(super) fn answers(operation: Operation) -> Operation {
+    operation
+        .answers::<Success<'static>>(StatusCode::OK, "The result")
+        .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "The run waits for somebody; a job goes on with it")
+        .header(StatusCode::ACCEPTED, &LOCATION)
 }
 
 /// The handler may be dropped at any await when the client goes away; the run stops with it, unless it is

@@ -168,6 +168,7 @@ impl Error {
             Self::Json(error) => Self::json_refused(error),
             Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.0.as_slice().into())),
             Self::Invoke(error) => self.agent_failed(error, production),
+            Self::Serverless(InvokeError::Waits { job_id }) => ErrorAnswer::parked(job_id),
             // The outermost text alone: what is below it quotes a provider.
             Self::Serverless(
                 error @ (InvokeError::Run(_)
@@ -244,6 +245,7 @@ impl Error {
             Body::Text(text) => text.into(),
             Body::Quoting(text) => text.into(),
             Body::Issues(issues) => serde_json::to_value(&*issues).unwrap_or_default(),
+            Body::Job(job_id) => return (answer.status, json!({ "jobId": job_id })),
         };
         (answer.status, json!({ "error": error }))
     }
@@ -275,6 +277,8 @@ impl Error {
             (_, Body::Quoting(text)) => (status, text),
             // What OpenAI's clients send is not checked against a schema of ours.
             (_, Body::Issues(_)) => (status, INVALID_INPUT.into()),
+            // It is said as a reply (`openai/waiting.rs`).
+            (_, Body::Job(job_id)) => (status, format!("The job {job_id} goes on with it").into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),
         };
         (status, problem::body(status, &text, None, problem::code_of(status)))
@@ -289,6 +293,8 @@ impl Error {
             Body::Text(text) => RefusedBody::Text(text.into_owned()),
             Body::Quoting(text) => RefusedBody::Text(text.into_owned()),
             // Issues are always JSON.
+            // Routes describe it among their answers.
+            Body::Job(_) => RefusedBody::Empty,
             Body::Issues(issues) => RefusedBody::Issues(serde_json::to_value(&*issues).unwrap_or_default()),
         };
         let tag = matches!(body, RefusedBody::Page(_)).then_some(ETAG);
@@ -329,7 +335,7 @@ impl Error {
     }
 
     /// The part of the table that is about the agent.
-    fn agent_failed(&self, error: &InvokeError, production: bool) -> ErrorAnswer<'_> {
+    fn agent_failed<'a>(&'a self, error: &'a InvokeError, production: bool) -> ErrorAnswer<'a> {
         match error {
             InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
                 ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
@@ -359,6 +365,7 @@ impl Error {
             InvokeError::Busy { .. } | InvokeError::Stopping | InvokeError::ToolsNotPrepared { .. } => {
                 ErrorAnswer::unavailable(SOON)
             }
+            InvokeError::Waits { job_id } => ErrorAnswer::parked(job_id),
             // `rate_limit` answers in its place, with the window that is full.
             InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),

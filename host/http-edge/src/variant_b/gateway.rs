@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
-use super::agent_response::Success;
 use super::asking::Asking;
 use super::bodies::GatewayRequest;
 use super::error::Error;
@@ -23,10 +22,10 @@ pub(super) fn describe(has_cluster: bool) -> Operation {
         Operation::new("routeByPriority", tags::AGENT, "Run the agent, here or on the dedicated cluster")
             .request_id()
             .body::<GatewayRequest>()
-            .answers::<Success<'static>>(StatusCode::OK, "The result")
             .refuses(documented::bodies())
             .refuses(documented::runs())
             .refuses([Error::Cluster(ClusterError(String::new()))]);
+    let operation = agent::answers(operation);
     if !has_cluster {
         return operation;
     }

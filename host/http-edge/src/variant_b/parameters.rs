@@ -55,7 +55,12 @@ request! {
     /// Which waits a caller wants to see.
     pub(super) struct WaitListing = Object::OPEN;
 
-    /// Most jobs whose waits are in the page.
+    /// Whose: those of one's own jobs, the newest first, or those of anybody's that one may decide, which expire
+    /// first first.
+    of: WaitsOf = Field::new("of", Kind::Word { words: WaitsOf::words, most_quoted: usize::MAX })
+        .default(|| json!("own"));
+
+    /// Most jobs whose waits are in the page, which may be short although there is another one.
     limit: usize = LIMIT;
 
     cursor: Option<String> = CURSOR;
@@ -77,6 +82,29 @@ request! {
 
     /// Which keys, with `*`, `?` and `[…]` as in Redis.
     pattern: String = Field::text("pattern").most(256).required().example(|| json!("agent:*"));
+}
+
+/// Whose waits are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsOf {
+    Own,
+    Decidable,
+}
+
+impl WaitsOf {
+    fn words() -> Vec<&'static str> {
+        vec!["own", "decidable"]
+    }
+}
+
+impl FromJson for WaitsOf {
+    fn from_json(value: Option<Value>) -> Option<Self> {
+        match value?.as_str()? {
+            "own" => Some(Self::Own),
+            "decidable" => Some(Self::Decidable),
+            _ => None,
+        }
+    }
 }
 
 impl FromJson for JobStatus {

@@ -6,10 +6,8 @@ use std::time::Duration;
 use agent_core::words::Options;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
 use run_service::layers::InvokeError;
 
-use super::agent_response::Success;
 use super::asking::Asking;
 use super::bodies::QueryRequest;
 use super::error::Error;
@@ -20,13 +18,13 @@ use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
     let failed = Error::Serverless(InvokeError::Busy { waited: Duration::from_secs(5) });
-    Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
+    let operation = Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
         .about("Whatever goes wrong with the agent is a 500 with its message.")
         .request_id()
         .body::<QueryRequest>()
-        .answers::<Success<'static>>(StatusCode::OK, "The result")
         .refuses(documented::bodies())
-        .refuses([failed])
+        .refuses([failed]);
+    agent::answers(operation)
 }
 
 pub(super) async fn handle_event(

@@ -15,7 +15,7 @@ use super::auth::Caller;
 use super::bodies::{self, Choice, DecisionRequest};
 use super::documented;
 use super::error::{Error, WaitRefusal};
-use super::parameters::WaitListing;
+use super::parameters::{WaitListing, WaitsOf};
 use super::state::Shared;
 use super::timestamp::iso_8601_of_millis;
 use crate::answer;
@@ -25,8 +25,8 @@ use crate::path_id::{PathId, check_id, id};
 use crate::request::{Field, read_query};
 
 pub(super) fn describe_list() -> Operation {
-    Operation::new("listWaits", tags::JOBS, "List what one's jobs wait for")
-        .about("Those of the newest job first. What is decided is not among them.")
+    Operation::new("listWaits", tags::JOBS, "List what jobs wait for")
+        .about("Those of one's own jobs, or those that one is to decide. What is decided is not among them.")
         .query::<WaitListing>()
         .answers::<PageBody>(StatusCode::OK, "A page of them")
         .refuses(documented::stores())
@@ -58,22 +58,26 @@ pub(super) fn describe_decide() -> Operation {
 }
 
 fn if_match() -> Value {
-    json!({ "type": "string", "example": format!("\"{EXAMPLE}\"") })
+    json!({ "type": "string", "examples": [format!("\"{EXAMPLE}\"")] })
 }
 
 const EXAMPLE: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
 const ID: Field = id("waitId", "The wait: its job, and the call that waits.", || json!("1:1.0"));
 
-/// `GET /api/agent/waits?limit=&cursor=`.
+/// `GET /api/agent/waits?of=&limit=&cursor=`.
 pub(super) async fn list_waits(
     State(edge): State<Shared>,
     caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Error> {
-    let WaitListing { limit, cursor } = read_query(query.as_deref())?;
-    let WaitPage { waits, next_cursor } =
-        edge.variant.waits.list(caller.id(), limit, cursor.as_deref()).await.map_err(NotDecided::from)?;
+    let WaitListing { of, limit, cursor } = read_query(query.as_deref())?;
+    let (waits, cursor) = (&edge.variant.waits, cursor.as_deref());
+    let page = match of {
+        WaitsOf::Own => waits.list(caller.id(), limit, cursor).await,
+        WaitsOf::Decidable => waits.list_decidable(&caller.principal(), limit, cursor).await,
+    };
+    let WaitPage { waits, next_cursor } = page.map_err(NotDecided::from)?;
     let page = PageBody { data: waits.iter().map(WaitBody::from).collect(), next_cursor };
     Ok(answer::json(StatusCode::OK, &page))
 }
@@ -121,7 +125,7 @@ pub(super) async fn decide_wait(
 #[serde(rename_all = "camelCase")]
 #[schema(as = WaitPage)]
 struct PageBody {
-    /// The waits, those of the newest job first.
+    /// The waits.
     data: Vec<WaitBody>,
     /// What `cursor` has to be for the next page; null when this is the last one.
     #[schema(required = true, example = "41")]
@@ -193,7 +197,7 @@ struct ShownBody {
     #[schema(example = "pay")]
     tool: String,
     /// Its arguments.
-    #[schema(value_type = Object, example = json!({ "to": "bob", "euros": 60 }))]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, example = json!({ "to": "bob", "euros": 60 }))]
     arguments: Value,
     /// The component that would run.
     #[schema(example = "bank@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
@@ -231,7 +235,7 @@ struct DecisionBody {
     reason: Option<String>,
     /// The arguments that the decider made of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false, example = json!({ "to": "bob", "euros": 10 }))]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, nullable = false, example = json!({ "to": "bob", "euros": 10 }))]
     arguments: Option<Value>,
 }
 

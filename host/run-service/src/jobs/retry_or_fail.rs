@@ -124,8 +124,10 @@ fn failed(error: &InvokeError) -> Disposition {
         | InvokeError::Stopping
         | InvokeError::ToolsNotPrepared { .. } => Disposition { pause: true, ..handed_back() },
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
-        // Jobs choose no tools, and were counted when they were submitted.
-        InvokeError::UnknownTools { .. } | InvokeError::OverLimit => end_failed(INTERNAL.to_owned(), false),
+        // Jobs choose no tools, were counted when they were submitted, and need no other one to go on.
+        InvokeError::UnknownTools { .. } | InvokeError::OverLimit | InvokeError::Waits { .. } => {
+            end_failed(INTERNAL.to_owned(), false)
+        }
         // Jobs of one conversation take turns: this one is due again soon.
         InvokeError::Conversation(ConversationRefusal::Busy | ConversationRefusal::Changed) => Disposition {
             end: Some(AttemptEnd::HandedBack { delay: BUSY_CONVERSATION_DELAY }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::kept_history;
 use agent_core::chosen_tools::{self, restricted};
-use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox};
+use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
 use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
 use tracing::{Instrument as _, info};
@@ -88,8 +88,12 @@ impl Agent {
             model: self.model.name().to_owned(),
             principal: ask.principal,
             grants: ask.grants,
-            // The run of a request is never taken up.
-            versions: ask.claim.as_ref().map(|_| tools.versions()).unwrap_or_default(),
+            // The run of a request is never taken up, unless it has to wait for somebody.
+            versions: if ask.claim.is_some() || (ask.control.job_id.is_some() && tools.may_wait()) {
+                tools.versions()
+            } else {
+                Versions::new()
+            },
         };
         let driver = Driver {
             request_id: &ask.request_id,

@@ -203,9 +203,9 @@ impl Landed {
             // The digests were equal when both came. If they are not any more, the policy was changed
             // meanwhile and the run may have been made with tools that this caller may not use.
             Ok(answer) => self.tools == tools && (!is_per_user(answer) || self.leader.is_same_user(caller)),
-            // The places are those of the leader's list, which may have another order, and the limits the
-            // leader's.
-            Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit) => false,
+            // The places are those of the leader's list, which may have another order, and the limits and the
+            // job the leader's.
+            Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit | InvokeError::Waits { .. }) => false,
             Err(_) => true,
         }
     }

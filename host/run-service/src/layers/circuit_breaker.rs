@@ -65,6 +65,7 @@ fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
             | InvokeError::ToolsNotPrepared { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
+            | InvokeError::Waits { .. }
             | InvokeError::Conversation(_)
             | InvokeError::Run(
                 RunError::Journal(_)

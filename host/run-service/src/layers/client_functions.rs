@@ -55,6 +55,10 @@ impl ToolSet for Offered {
         self.tools.versions()
     }
 
+    fn may_wait(&self) -> bool {
+        self.tools.may_wait()
+    }
+
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
         self.tools.approval(call, caller)
     }

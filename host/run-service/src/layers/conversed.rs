@@ -47,6 +47,7 @@ impl<I: Invoke> Conversed<I> {
             return Err(InvokeError::OverLimit);
         }
         let user_id = ask.principal.user_id.clone().unwrap_or_default();
+        ask.control.conversation_id = Some(conversation.id.clone());
         let turn_id = conversation.turn_id.unwrap_or_else(|| ask.run_id.clone());
         let held = self.conversations.hold(&user_id, &conversation.id, &owner(&ask)).await?;
         let before = held.turns_before(&turn_id);

@@ -10,6 +10,7 @@ mod client_functions;
 mod conversed;
 mod deadline;
 mod heartbeat;
+mod parkable;
 mod prepared_tools;
 mod rate_check;
 mod recorded;
@@ -32,6 +33,7 @@ pub use circuit_breaker::Breaker;
 pub use conversed::Conversed;
 pub use deadline::Deadline;
 pub use heartbeat::{HEARTBEAT, Heartbeat, record_end};
+pub use parkable::Parkable;
 pub use prepared_tools::{PreparedTools, WithPreparedTools};
 pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
@@ -149,6 +151,12 @@ pub enum InvokeError {
         #[from]
         RunError,
     ),
+    /// The run waits for somebody. A job goes on with it.
+    #[error("the run waits for somebody: the job {job_id} goes on with it")]
+    Waits {
+        /// The job.
+        job_id: String,
+    },
     /// The run took longer than it may.
     #[error("the agent run took longer than the {} ms of AGENT_TIMEOUT_MS", .limit.as_millis())]
     TimedOut {

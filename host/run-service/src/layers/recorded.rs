@@ -49,6 +49,8 @@ fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter) -> Optio
             | InvokeError::ToolsNotPrepared { .. }
             | InvokeError::OverLimit
             | InvokeError::UnknownTools { .. }
+            // A job goes on with it.
+            | InvokeError::Waits { .. }
             // Refused outside of the run.
             | InvokeError::Conversation(_)
             | InvokeError::Run(
@@ -85,9 +87,10 @@ fn kind(error: &InvokeError) -> FailureKind {
         | InvokeError::Stopping
         | InvokeError::ToolsNotPrepared { .. } => FailureKind::Unavailable,
         InvokeError::OverLimit => FailureKind::RateLimited,
-        InvokeError::Run(_) | InvokeError::UnknownTools { .. } | InvokeError::Conversation(_) => {
-            FailureKind::Internal
-        }
+        InvokeError::Run(_)
+        | InvokeError::Waits { .. }
+        | InvokeError::UnknownTools { .. }
+        | InvokeError::Conversation(_) => FailureKind::Internal,
     }
 }
 

@@ -22,6 +22,11 @@ pub struct RunControl {
     pub meter: UsageMeter,
     /// Where replies go while they are written; absent where nobody can watch the run.
     pub live: Option<LiveRun>,
+    /// The job that goes on with the run of a request when that has to wait for somebody; absent where none
+    /// does.
+    pub job_id: Option<String>,
+    /// The kept conversation that the run is part of, for that job.
+    pub conversation_id: Option<String>,
 }
 
 impl RunControl {

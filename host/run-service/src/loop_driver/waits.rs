@@ -12,10 +12,11 @@ impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
     /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
     pub(super) fn waits(&self, run: &Run, calls: &[OpenCall]) -> Vec<Wait> {
-        // Nobody takes up the run of a request.
-        let Some(claim) = self.claim else { return Vec::new() };
+        // Nobody takes up a run that no job goes on with.
+        let claimed = self.claim.map(|claim| claim.job_id.as_str());
+        let Some(job_id) = claimed.or(self.control.job_id.as_deref()) else { return Vec::new() };
         let made = calls.iter().filter(|open| open.refusal.is_none());
-        made.filter_map(|open| self.wait(&claim.job_id, run, open)).collect()
+        made.filter_map(|open| self.wait(job_id, run, open)).collect()
     }
 
     fn wait(&self, job_id: &str, run: &Run, open: &OpenCall) -> Option<Wait> {

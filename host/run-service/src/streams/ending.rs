@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::RunStore;
-use agent_core::words::{FailureKind, Job, RunOutcome, RunRecord, StopReason};
+use agent_core::words::{FailureKind, Job, JobStatus, RunOutcome, RunRecord, StopReason};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
@@ -43,6 +43,8 @@ pub(super) enum Ending {
     Failed { kind: FailureKind, error: String },
     /// By the queue.
     Job(Box<Job>),
+    /// By the queue, of a run that waits for somebody.
+    Parked,
     /// The owner's heartbeat has stopped.
     Dead,
     /// Nobody knows: another look later may tell.
@@ -56,12 +58,13 @@ pub(super) fn of_handle(handle: RunHandle) -> Ends {
     async move { Ending::Outcome(handle.result().await) }.boxed()
 }
 
-/// The end of a job, whichever attempts it takes.
+/// The end of a job, whichever attempts it takes, or that its run waits for somebody.
 pub(super) fn of_job(jobs: Jobs, user_id: String, job_id: String) -> Ends {
     async move {
         loop {
             match jobs.read(&user_id, &job_id, JOB_WAIT).await {
                 Ok(Some(job)) if job.status.has_ended() => return Ending::Job(Box::new(job)),
+                Ok(Some(job)) if job.status == JobStatus::Parked => return Ending::Parked,
                 Ok(None) => return Ending::Unknown,
                 Ok(Some(_)) => sleep(FIRST_POLL).await,
                 Err(_store_is_away) => sleep(LAST_POLL).await,
@@ -120,6 +123,10 @@ fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
             _ => RecordedState::Ended(Ending::Failed { kind, error }),
         },
         RunOutcome::Running => {
+            // It was a request's, until it had to wait for somebody.
+            if let (Some(jobs), Some(job_id)) = (jobs, job_id) {
+                return RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id));
+            }
             let age = SystemTime::now().duration_since(finished_at).unwrap_or_default();
             if age >= LONG_DEAD_AFTER {
                 RecordedState::Ended(Ending::Dead)

@@ -56,6 +56,8 @@ pub enum Interruption {
     TooSlow,
     /// The service stops.
     Stopping,
+    /// The run waits for somebody, which may take long.
+    Waiting,
     /// The store cannot be read.
     Store(JournalError),
     /// Neither the queue nor the store knows what became of the run.

@@ -324,6 +324,7 @@ impl Following {
             Ending::Outcome(Err(error @ InvokeError::Run(RunError::Journal(_)))) => {
                 fold.result(None, RunEnd::Failed(error)).await
             }
+            Ending::Outcome(Err(InvokeError::Waits { .. })) | Ending::Parked => Err(Interruption::Waiting),
             Ending::Outcome(Err(error)) => Ok(RunEnd::Failed(error)),
             Ending::Recorded(reason) => fold.result(Some(reason), failure("its journal is not kept")).await,
             Ending::Failed { kind, error } => {

@@ -140,7 +140,13 @@ impl Waits {
         if matches!(wish.verdict, Verdict::Reject { .. }) {
             return Ok(decided(&wish.verdict));
         }
-        let tools = self.toolbox.pinned(found.run.principal(), found.run.id(), &found.versions).await;
+        let Some(toolbox) = &self.toolbox else {
+            return match wish.verdict {
+                Verdict::Edit { .. } => Err(NotDecided::NotEditable),
+                _ => Ok(decided(&wish.verdict)),
+            };
+        };
+        let tools = toolbox.pinned(found.run.principal(), found.run.id(), &found.versions).await;
         let call =
             ToolCall { id: String::new(), name: shown.tool.clone(), arguments: shown.arguments.clone() };
         if let Some(terms) = tools.approval(&call, found.run.principal())
@@ -190,6 +196,10 @@ impl Waits {
             return Err(shown.map_or(NotDecided::NotWaiting, |wait| NotDecided::Void(Box::new(wait))));
         }
         let wait = waits.into_iter().find(|wait| wait.id == id).ok_or(NotDecided::NotWaiting)?;
+        if let Event::Decided { decision, .. } = event {
+            let after = decision.at.saturating_sub(wait.open.wait.began_at);
+            self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
+        }
         Ok(Decided { wait, goes_on })
     }
 }

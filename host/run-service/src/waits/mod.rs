@@ -12,7 +12,7 @@ mod tests;
 use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
-use agent_core::ports::{JobQueue, JournalError, QueueError, RunStore, Toolbox};
+use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
 use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal};
 
 pub use decide::{Decided, NotDecided, Wish};
@@ -25,7 +25,9 @@ const BEFORE_CALL: char = ':';
 pub struct Waits {
     queue: Arc<dyn JobQueue>,
     journal: Arc<dyn RunStore>,
-    toolbox: Arc<dyn Toolbox>,
+    /// Says what a call would be by now; absent beside the service, where the run says so when it goes on.
+    toolbox: Option<Arc<dyn Toolbox>>,
+    observer: Arc<dyn Observer>,
 }
 
 /// A wait of a job's run.
@@ -66,7 +68,18 @@ pub enum WaitError {
 impl Waits {
     /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
     pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { queue, journal, toolbox }
+        Self { queue, journal, toolbox: Some(toolbox), observer: Arc::new(Unobserved) }
+    }
+
+    /// The same in a process that has no tools.
+    pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
+        Self { queue, journal, toolbox: None, observer: Arc::new(Unobserved) }
+    }
+
+    /// Decisions are told to `observer`.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self }
     }
 
     /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
@@ -84,6 +97,32 @@ impl Waits {
             waits.extend(of_job.into_iter().filter(|wait| wait.open.decided().is_none()));
         }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
+    }
+
+    /// What is not decided of the waits of anybody's jobs about which this caller may decide and has not
+    /// decided yet, those that expire first first. The waits of `limit` jobs are looked at, so that a page may
+    /// be short or empty although there is another one.
+    pub async fn list_decidable(
+        &self,
+        caller: &Principal,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<WaitPage, WaitError> {
+        let page = self.queue.list_parked(limit, cursor).await?;
+        let mut waits = Vec::new();
+        for job in &page.jobs {
+            let of_job = self.of_job(job).await?;
+            waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
+        }
+        Ok(WaitPage { waits, next_cursor: page.next_cursor })
+    }
+
+    /// What the run of the job with that id waits for or waited for; nothing where there is no such job.
+    pub async fn of(&self, job_id: &str) -> Result<Vec<JobWait>, WaitError> {
+        match self.queue.read(job_id).await? {
+            Some(job) => self.of_job(&job).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What a job's run waits for or waited for since its last model call.
@@ -124,6 +163,12 @@ impl JobWait {
     /// Whether this caller is among those who decide.
     pub fn may_be_decided_by(&self, caller: &Principal) -> bool {
         self.open.wait.deciders.allow(caller, &self.owner)
+    }
+
+    /// Whether a decision of this caller is missing.
+    fn is_asked_of(&self, caller: &Principal) -> bool {
+        let has_decided = || caller.user_id.as_deref().is_some_and(|user| self.open.has_decided(user));
+        self.decided().is_none() && self.may_be_decided_by(caller) && !has_decided()
     }
 
     /// What was decided, once it is.

@@ -41,7 +41,7 @@ impl Bench {
             name: "host-1".into(),
             admission: Admission::new(10),
             agent: Arc::new(agent),
-            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME),
+            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
             journal: runs.clone(),
             observer: Arc::new(Unobserved),
         };

@@ -221,6 +221,10 @@ impl ToolSet for Snapshot {
         versions.map(|component| (component.name.to_string(), component.digest.clone())).collect()
     }
 
+    fn may_wait(&self) -> bool {
+        self.policy.asks() || self.runtime.grants.current().asks()
+    }
+
     fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
         self.tools.get(call.name.as_str())?.approval(&self.runtime, call)
     }

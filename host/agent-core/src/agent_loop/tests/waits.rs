@@ -42,7 +42,7 @@ pub(super) fn verdict(drawn: usize) -> Verdict {
 
 /// A run whose model asked for two calls, and the first of them as it is to be called.
 fn asking() -> (Run, OpenCall) {
-    let (mut run, _) = start(Limits::default());
+    let (mut run, _) = start(RunLimits::default());
     let step = run.on(replied(asks_for(&[("1", "echo", json!({})), ("2", "add", json!({}))]))).unwrap();
     let Step::CallTools(mut calls) = step else { panic!("{step:?}") };
     (run, calls.remove(0))
@@ -150,7 +150,7 @@ fn a_call_that_would_be_another_by_now_is_shown_anew() {
 
 #[test]
 fn a_run_that_waits_is_folded_to_the_same_wait_and_can_be_cancelled() {
-    let started = Event::Started { task: task(Limits::default()), tools: "sha256:test".into() };
+    let started = Event::Started { task: task(RunLimits::default()), tools: "sha256:test".into() };
     let asked = replied(asks_for(&[("1", "echo", json!({}))]));
     let (run, step) = Run::resume([started.clone(), asked.clone()], catalog()).unwrap();
     let wait = wait(&only(step));

@@ -22,7 +22,7 @@ use crate::config::{Log, ProcessEnv};
 use crate::telemetry::{self, Destination};
 
 /// On whose behalf changes are made.
-pub(super) const OPERATOR: Operator<'_> = Operator { by: "command line", expected: None };
+pub(in crate::cli) const OPERATOR: Operator<'_> = Operator { by: "command line", expected: None };
 
 /// Which components to show.
 #[derive(Debug, Args)]

@@ -96,6 +96,10 @@ impl JobQueue for LeftQueue {
         unreachable!()
     }
 
+    async fn list_parked(&self, _: usize, _: Option<&str>) -> Result<JobPage, QueueError> {
+        unreachable!()
+    }
+
     async fn resume(&self, _: &str, _: Duration) -> Result<bool, QueueError> {
         unreachable!()
     }

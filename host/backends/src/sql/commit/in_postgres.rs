@@ -82,11 +82,15 @@ fn add_jobs<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
         optional_texts(jobs, |job| job.user_role.as_deref()),
         optional_texts(jobs, |job| job.conversation_id.as_deref()),
         optional_texts(jobs, |job| job.traceparent.as_deref()),
+        texts(jobs, |job| job.status),
+        numbers(jobs, |job| job.claims),
+        numbers(jobs, |job| job.delay),
     ]);
     parts.expressions.push(format!(
         "added AS ( \
-             INSERT INTO jobs ({NEW_JOB}, status, due_at, created_at) \
-             SELECT job.*, 'waiting', ms, ms FROM {rows} AS job, clock ON CONFLICT DO NOTHING RETURNING id)"
+             INSERT INTO jobs ({NEW_JOB}, due_at, created_at) \
+             SELECT {NEW_JOB}, ms + delay, ms FROM {rows} AS job ({NEW_JOB}, delay), clock \
+             ON CONFLICT DO NOTHING RETURNING id)"
     ));
 }
 

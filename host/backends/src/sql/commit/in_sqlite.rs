@@ -70,15 +70,18 @@ fn add_jobs<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
                 job.user_role.as_ref().into(),
                 job.conversation_id.as_ref().into(),
                 job.traceparent.as_ref().into(),
+                job.status.into(),
+                job.claims.into(),
+                job.delay.into(),
             ]
         })
         .collect();
     for rows in rows.chunks(ROWS_AT_ONCE) {
         statements.add(rows, |rows| {
             format!(
-                "WITH job ({NEW_JOB}) AS (VALUES {rows}) \
-                 INSERT INTO jobs ({NEW_JOB}, status, due_at, created_at) \
-                 SELECT job.*, 'waiting', ms, ms FROM job, clock WHERE job.id IS NOT NULL ON CONFLICT DO NOTHING"
+                "WITH job ({NEW_JOB}, delay) AS (VALUES {rows}) \
+                 INSERT INTO jobs ({NEW_JOB}, due_at, created_at) \
+                 SELECT {NEW_JOB}, ms + delay, ms FROM job, clock WHERE id IS NOT NULL ON CONFLICT DO NOTHING"
             )
         });
     }

@@ -2,12 +2,14 @@
 //! and that attempts end. What may become of a job otherwise is said in `queue/statements.rs`.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use agent_core::trace;
-use agent_core::words::JobData;
+use agent_core::words::{JobData, JobStatus, ParkedRun};
 use uuid::Uuid;
 
 use super::claims::{ClaimRow, NextClaim};
+use crate::sql::ms;
 use crate::sql::text_columns::escape;
 
 /// A job that is to be inserted.
@@ -21,6 +23,11 @@ pub(crate) struct NewJob {
     pub(super) user_role: Option<String>,
     pub(super) conversation_id: Option<String>,
     pub(super) traceparent: Option<String>,
+    pub(super) status: &'static str,
+    /// In how many ms it may be claimed.
+    pub(super) delay: i64,
+    /// How often its run was carried on already.
+    pub(super) claims: i64,
     /// What is announced with it.
     pub(super) announcement: Arc<str>,
 }
@@ -65,7 +72,7 @@ pub(crate) struct EndedRow {
 
 /// The columns of [`NewJob`] in the table of jobs.
 pub(super) const NEW_JOB: &str =
-    "id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent";
+    "id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, claims";
 
 /// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
 pub(super) const ATTEMPT: &str =
@@ -87,15 +94,25 @@ impl NewJob {
     /// Ids of the job and its run are new, unless its submitter chose that of the job. Ids of jobs grow with
     /// time, which is the order of the queue and of lists.
     pub(crate) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
+        // The one that carried a parked run until now counts as a claim: its journal has a beginning.
+        let (status, claims) = match job.goes_on {
+            Some(_) => (JobStatus::Parked, 1),
+            None => (JobStatus::Waiting, 0),
+        };
+        let parked = job.goes_on.as_ref();
+        let left = |run: &ParkedRun| run.until.duration_since(SystemTime::now()).unwrap_or_default();
         Self {
             id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
-            run_id: new_run_id(),
+            run_id: parked.map_or_else(new_run_id, |run| run.run_id.clone()),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
             conversation_id: job.conversation_id.clone(),
             traceparent: trace::current().map(|context| context.to_string()),
+            status: status.as_str(),
+            delay: parked.map(left).map_or(0, ms),
+            claims,
             announcement: announcement.clone(),
         }
     }

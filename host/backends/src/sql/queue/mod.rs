@@ -29,7 +29,7 @@ use self::claim_wakeup::ClaimWakeup;
 use self::ended::EndedJobs;
 use self::next_claim::next_claim;
 use self::reads::JobReads;
-use self::rows::{DepthRow, JobRow, into_claim};
+use self::rows::{DepthRow, JobRow, ParkedRow, into_claim};
 use super::commit::{
     AttemptRow, ClaimRow, CommitError, Commits, MOST_LOSSES, NewJob, Renewal as RenewalRow, new_run_id,
 };
@@ -241,6 +241,26 @@ impl JobQueue for SqlQueue {
             None if self.read(job_id).await?.is_some() => CancelOutcome::HadEnded,
             None => CancelOutcome::Unknown,
         })
+    }
+
+    /// A cursor is `<due in ms>-<id>` of the last job of the page before.
+    async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
+        let (due, id) = match cursor {
+            None => (i64::MIN, ""),
+            Some(cursor) => {
+                let (due, id) = cursor.split_once('-').ok_or(QueueError::BadCursor)?;
+                (due.parse().map_err(|_error| QueueError::BadCursor)?, parse_cursor(id)?)
+            }
+        };
+        let rows: Vec<ParkedRow> = reading!(&self.pool, db => {
+            let query = sqlx::query_as(statements::PARKED).bind(due).bind(id);
+            query.bind(i64::try_from(limit).unwrap_or(i64::MAX)).fetch_all(db)
+        })
+        .map_err(failed)?;
+        let last = rows.last().filter(|_| rows.len() >= limit);
+        let next_cursor = last.map(|last| format!("{}-{}", last.due_at, last.job.id));
+        let jobs = rows.into_iter().map(|row| row.job.into_job()).collect::<Result<_, _>>()?;
+        Ok(JobPage { jobs, next_cursor })
     }
 
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {

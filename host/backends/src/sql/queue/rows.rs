@@ -27,12 +27,21 @@ pub(super) struct JobRow {
     finished_at: Option<i64>,
 }
 
+/// A job, and when it is due.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct ParkedRow {
+    pub(super) due_at: i64,
+    #[sqlx(flatten)]
+    pub(super) job: JobRow,
+}
+
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct DepthRow {
     waiting: i64,
     active: i64,
     delayed: i64,
     parked: i64,
+    oldest_parked: Option<i64>,
     oldest_waiting: Option<i64>,
 }
 
@@ -72,6 +81,7 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
             role: row.user_role.map(unescape),
             conversation_id: row.conversation_id,
             id: None,
+            goes_on: None,
         }),
         attempts_made: u32::try_from(row.attempts_made).unwrap_or(u32::MAX),
         created_at: from_ms(row.created_at),
@@ -88,6 +98,7 @@ impl From<DepthRow> for Depth {
             active: row.active.unsigned_abs(),
             delayed: row.delayed.unsigned_abs(),
             parked: row.parked.unsigned_abs(),
+            oldest_parked: row.oldest_parked.map(|ms| Duration::from_millis(ms.unsigned_abs())),
             oldest_waiting: row.oldest_waiting.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         }
     }

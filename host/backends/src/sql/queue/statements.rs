@@ -40,10 +40,20 @@ pub(super) const LIST_PARKED: &str = concat!(
     " FROM jobs WHERE status = 'parked' AND user_id = $1 AND id < $2 AND $3 = 'parked' ORDER BY id DESC LIMIT $4"
 );
 
-/// Parameters: none.
+/// Parked jobs of everybody. `$1` and `$2` due and id of the last one of the page before, `$3` most rows.
+pub(super) const PARKED: &str = concat!(
+    "SELECT due_at, ",
+    job_columns!(),
+    " FROM jobs WHERE status = 'parked' AND due_at >= $1 AND (due_at > $1 OR id > $2) \
+     ORDER BY due_at, id LIMIT $3"
+);
+
+/// However many are parked, no more than 10,000 are counted. Parameters: none.
 pub(super) const DEPTH: &str = "\
     SELECT waiting, (SELECT COUNT(*) FROM jobs WHERE status = 'active') AS active, delayed, \
-        (SELECT COUNT(*) FROM jobs WHERE status = 'parked') AS parked, oldest_waiting \
+        (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE status = 'parked' LIMIT 10000) AS some) AS parked, \
+        (SELECT ms FROM clock) - (SELECT created_at FROM jobs WHERE status = 'parked' ORDER BY id LIMIT 1) \
+            AS oldest_parked, oldest_waiting \
     FROM (SELECT COUNT(*) FILTER (WHERE due_at <= ms) AS waiting, \
                  COUNT(*) FILTER (WHERE due_at > ms) AS delayed, \
                  MAX(ms - due_at) FILTER (WHERE due_at <= ms) AS oldest_waiting \
@@ -157,6 +167,7 @@ mod tests {
             (DEPTH, &["jobs_waiting", "jobs_active", "jobs_parked"]),
             (NEXT_DUE, &["jobs_waiting", "jobs_active", "jobs_parked"]),
             (LIST_PARKED, &["jobs_parked_of_user"]),
+            (PARKED, &["jobs_parked"]),
             (RECLAIM, &["jobs_active"]),
             (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
         ] {

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::answer;
 use crate::request::Issue;
+use crate::variant_b::submit::Accepted;
 use crate::variant_b::timestamp::whole_seconds;
 
 pub(in crate::variant_b) const UNAVAILABLE: &str = "Service temporarily unavailable";
@@ -38,6 +39,8 @@ pub(super) enum Body<'a> {
     Quoting(Cow<'a, str>),
     /// `{"error": [issue, …]}`.
     Issues(Cow<'a, [Issue]>),
+    /// `{"jobId": id}`, of what is no failure.
+    Job(&'a str),
 }
 
 impl<'a> ErrorAnswer<'a> {
@@ -62,6 +65,14 @@ impl<'a> ErrorAnswer<'a> {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(retry_after))
     }
 
+    /// The answer to who asked for a run that waits for somebody: where it goes on. It is in the table because
+    /// whoever waits for a result gets none.
+    pub(super) fn parked(job_id: &'a str) -> Self {
+        let location = HeaderValue::try_from(format!("/api/agent/jobs/{job_id}")).ok();
+        let header = location.map(|location| (LOCATION, location));
+        Self { header, ..Self::new(StatusCode::ACCEPTED, Body::Job(job_id)) }
+    }
+
     pub(super) fn after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
         self
@@ -75,6 +86,7 @@ impl<'a> ErrorAnswer<'a> {
             }
             Body::Text(text) => answer::refuse_with(self.status, &*text),
             Body::Quoting(text) => answer::refuse_visibly(self.status, &*text),
+            Body::Job(job_id) => answer::json(self.status, &Accepted { job_id }),
             Body::Issues(issues) => answer::refuse_with(self.status, &*issues),
         };
         Self::add_headers(&mut response, self.retry_after, self.header);

@@ -11,7 +11,7 @@ use super::super::state::Shared;
 use super::chat_chunks::ChatChunks;
 use super::completion::ChatCompletion;
 use super::head::Head;
-use super::{chat_request, documented, functions, request_schema, stream};
+use super::{chat_request, documented, functions, request_schema, stream, waiting};
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
@@ -44,6 +44,7 @@ pub(super) async fn create(
         let chunks = ChatChunks::new(&head, request.include_usage);
         return stream::begin(&edge, &asking.headers, ask, None, chunks).await;
     }
-    let answer = edge.variant.invoke.invoke(ask).await?;
+    let run_id = ask.run_id.clone();
+    let answer = waiting::or_said(&edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
     Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))
 }

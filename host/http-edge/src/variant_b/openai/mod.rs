@@ -38,6 +38,7 @@ mod responses_kept;
 mod responses_request;
 mod sent_text;
 mod stream;
+mod waiting;
 
 use axum::Router;
 use axum::response::{IntoResponse as _, Response};

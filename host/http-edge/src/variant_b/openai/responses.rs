@@ -16,7 +16,7 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    documented, functions, parameters, references, request_schema, response_schema, responses_request, stream,
+    documented, functions, parameters, references, request_schema, response_schema, responses_request, stream, waiting,
 };
 use crate::answer;
 use crate::body::Payload;
@@ -71,7 +71,8 @@ pub(super) async fn create(
     if request.stream {
         return stream::begin(&edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
     }
-    let answer = edge.variant.invoke.invoke(ask).await?;
+    let run_id = ask.run_id.clone();
+    let answer = waiting::or_said(&edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
     frame.ended_as(&answer);
     let mut shown = frame.of(&answer.result);
     if let Some(keep) = &keep

@@ -6,7 +6,7 @@
 //! under way. `Content-Location` says where the service's own clients find it.
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::words::{Event, FailureKind};
+use agent_core::words::{Event, FailureKind, Wait};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -20,6 +20,7 @@ use super::super::error::{Error, RATE_LIMITED, UNAVAILABLE};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::kept::Keep;
+use super::waiting;
 use crate::answer;
 use crate::server_sent_events::{self, EventStream, WriteStream};
 
@@ -60,7 +61,8 @@ pub(super) async fn begin(
 ) -> Result<Response, Error> {
     let Some(streams) = &edge.variant.streams else {
         // All at once is a stream as well.
-        let answer = edge.variant.invoke.invoke(ask).await?;
+        let run_id = ask.run_id.clone();
+        let answer = waiting::or_said(edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
         let mut text = String::new();
         writer.begin(&mut text);
         keep_end(keep.as_ref(), &answer, &mut writer, &mut text).await;
@@ -71,7 +73,8 @@ pub(super) async fn begin(
     let reader = server_sent_events::leaving_reader(headers);
     let run = server_sent_events::begin(streams, ask, reader).await?;
     let location = location(run.following.run_id());
-    let writer = InProtocol { writer, keep, out: String::new(), production: edge.variant.production };
+    let production = edge.variant.production;
+    let writer = InProtocol { writer, keep, out: String::new(), production, waits: Vec::new() };
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
@@ -89,6 +92,8 @@ struct InProtocol<W> {
     keep: Option<Keep>,
     out: String,
     production: bool,
+    /// What the run waits for.
+    waits: Vec<Wait>,
 }
 
 impl<W: WriteRun> WriteStream for InProtocol<W> {
@@ -99,7 +104,12 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
     async fn write(&mut self, run_id: &str, followed: &Followed) {
         let (writer, out) = (&mut self.writer, &mut self.out);
         match followed {
-            Followed::Stored { event, .. } => writer.event(out, event),
+            Followed::Stored { event, .. } => {
+                if let Event::Waiting { waits, .. } = &**event {
+                    self.waits.clone_from(waits);
+                }
+                writer.event(out, event);
+            }
             Followed::Delta(delta) => writer.delta(out, delta),
             // Neither of the protocols has words for it.
             Followed::Progress(_) => {}
@@ -112,6 +122,14 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
                 let (status, error, log) = failure(end, self.production);
                 server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
+            }
+            Followed::Interrupted(Interruption::Waiting) => {
+                let answer = waiting::said(run_id, &self.waits);
+                writer.event(out, &waiting::reply(&answer));
+                // A job goes on with it, and it is no end that another request could go on from.
+                writer.not_kept();
+                let _shown = writer.conclude(out, &answer);
+                writer.ended(out, &answer);
             }
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),
         }
@@ -150,7 +168,8 @@ fn interruption(why: &Interruption) -> Value {
     let text = match why {
         Interruption::TooSlow => "This reader was too slow",
         Interruption::Stopping => "The service is stopping",
-        Interruption::Store(_) | Interruption::Unknown => UNAVAILABLE,
+        // The run says so in its own words where it waits.
+        Interruption::Store(_) | Interruption::Unknown | Interruption::Waiting => UNAVAILABLE,
     };
     let status = StatusCode::SERVICE_UNAVAILABLE;
     problem::body(status, text, None, problem::code_of(status))

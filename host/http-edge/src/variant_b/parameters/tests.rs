@@ -43,8 +43,8 @@ fn a_listing_has_defaults_and_says_everything_that_is_wrong_at_once() {
         listing("cursor=a%20b&limit=100&status=failed"),
         Ok(JobListing { status: failed, limit: 100, cursor: Some("a b".into()) })
     );
-    let statuses = ["waiting", "active", "delayed", "completed", "failed", "cancelled"];
-    let message = "Invalid enum value. Expected 'waiting' | 'active' | 'delayed' | 'completed' | 'failed' | \
+    let statuses = ["waiting", "active", "delayed", "parked", "completed", "failed", "cancelled"];
+    let message = "Invalid enum value. Expected 'waiting' | 'active' | 'delayed' | 'parked' | 'completed' | 'failed' | \
                    'cancelled', received 'done'";
     let status = json!({"code": "invalid_enum_value", "received": "done", "options": statuses, "path": ["status"],
                         "message": message});

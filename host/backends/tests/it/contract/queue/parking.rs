@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use agent_core::ports::AttemptEnd;
+use agent_core::ports::{AttemptEnd, QueueError};
 use agent_core::words::{CancelOutcome, JobQuery, JobStatus};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status, wanted};
@@ -100,6 +100,28 @@ pub(crate) async fn only_what_is_parked_is_resumed(bench: &Bench) {
     bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Delayed, "it waits for nobody any more");
     assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false));
+}
+
+pub(crate) async fn parked_jobs_of_everybody_are_listed_in_the_order_they_are_due(bench: &Bench) {
+    let later = parked(bench, 2 * LONG).await;
+    let sooner = parked(bench, LONG).await;
+    add(bench, "another").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
+    bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = bench.peer.list_parked(1, cursor.as_deref()).await.unwrap();
+        assert!(page.jobs.len() <= 1);
+        found.extend(page.jobs.into_iter().map(|job| job.id));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [sooner, later]);
+    for foreign in ["x", "", "1", "x-1"] {
+        assert_eq!(bench.queue.list_parked(1, Some(foreign)).await.unwrap_err(), QueueError::BadCursor);
+    }
 }
 
 pub(crate) async fn parked_jobs_are_listed_as_such(bench: &Bench) {

@@ -151,7 +151,7 @@ pub(crate) async fn depth_counts_what_has_not_ended(bench: &Bench) {
     }
     bench.queue.settle(&claims[0], &failed("not yet", true)).await.unwrap();
     let depth = bench.queue.depth().await.unwrap();
-    assert_eq!(depth, Depth { waiting: 0, active: 2, delayed: 1, oldest_waiting: None });
+    assert_eq!(depth, Depth { waiting: 0, active: 2, delayed: 1, oldest_waiting: None, ..Depth::default() });
     for _ in 0..3 {
         add(bench, "job").await;
     }

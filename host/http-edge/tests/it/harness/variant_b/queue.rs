@@ -137,6 +137,13 @@ impl JobQueue for Queue {
         })
     }
 
+    async fn list_parked(&self, limit: usize, _cursor: Option<&str>) -> Result<JobPage, QueueError> {
+        self.check()?;
+        let jobs = self.jobs.lock();
+        let parked = jobs.iter().map(|(job, _)| job).filter(|job| job.status == JobStatus::Parked).take(limit);
+        Ok(JobPage { jobs: parked.cloned().collect(), next_cursor: None })
+    }
+
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check()?;
         let mut jobs = self.jobs.lock();
@@ -158,7 +165,7 @@ impl JobQueue for Queue {
             active: count(JobStatus::Active),
             delayed: count(JobStatus::Delayed),
             parked: count(JobStatus::Parked),
-            oldest_waiting: None,
+            ..Depth::default()
         })
     }
 

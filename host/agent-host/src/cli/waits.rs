@@ -1,0 +1,226 @@
+//! `agent-host waits`: what runs wait for, and deciding it from beside the service. Whoever may read the stores
+//! may do that: nobody's token is asked for. What is decided is decided by `command line`, who counts as an
+//! administrator.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::terminal_text::shown;
+use agent_core::words::{Principal, Verdict};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use host_setup::output::print;
+use host_setup::program::install_tls;
+use run_service::runs::moment;
+use run_service::waits::{JobWait, NotDecided, WaitPage, Waits, Wish};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::tools::OPERATOR;
+use crate::composition;
+use crate::config::{ProcessEnv, Stores};
+
+/// Most characters of an id, and of arguments.
+const ID_CHARS: usize = 64;
+const ARGUMENT_CHARS: usize = 2_000;
+
+/// Reads what runs wait for, and decides it.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List what runs wait for: a user's, or what an administrator may decide, which expires first first
+    List(List),
+    /// Show a wait: the call that would be made, its digest, who decides and until when
+    Show {
+        /// Its id, as the list has it
+        wait_id: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Decide a wait, which has to be as it was shown
+    ///
+    /// The run goes on in a running service. Arguments are edited over HTTP, where they are held against the
+    /// tool's schema.
+    Decide(Decide),
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// The user's id, as tokens have it
+    #[arg(long)]
+    user: Option<String>,
+    /// How many jobs at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Go on where the list before ended
+    #[arg(long)]
+    cursor: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Decide {
+    /// Its id, as the list has it
+    wait_id: String,
+    /// The call is made as it was shown
+    #[arg(long, conflicts_with = "reject", required_unless_present = "reject")]
+    approve: bool,
+    /// The call is not made, and the model is told so
+    #[arg(long)]
+    reject: bool,
+    /// What the model is told besides
+    #[arg(long, requires = "reject")]
+    reason: Option<String>,
+    /// The digest that waits show printed
+    #[arg(long)]
+    digest: String,
+    /// Print what became of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    install_tls();
+    let stores = Stores::from_vars(&ProcessEnv)?;
+    let opened = composition::open_stores(&stores).await?;
+    let queue = composition::open_queue(&stores, &opened)?;
+    let (Some(queue), Some(runs)) = (queue, opened.runs) else {
+        bail!(
+            "there are no stores to look at: set DATABASE_URL, and REDIS_URL and MONGODB_URL where the service has them \
+             (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
+        );
+    };
+    let waits = Waits::beside_the_service(queue.clone(), runs.store);
+    let text = match &arguments.command {
+        Command::List(wanted) => list(&waits, wanted).await,
+        Command::Show { wait_id, json } => show(&waits, wait_id, *json).await,
+        Command::Decide(wanted) => decide(&waits, wanted).await,
+    };
+    queue.close().await;
+    print(&text?)?;
+    Ok(Exit::Success)
+}
+
+/// Who decides here.
+fn operator() -> Principal {
+    Principal { role: Some("admin".to_owned()), ..Principal::user(OPERATOR.by) }
+}
+
+async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
+    let (limit, cursor) = (usize::from(wanted.limit), wanted.cursor.as_deref());
+    let page = match &wanted.user {
+        Some(user) => waits.list(user, limit, cursor).await,
+        None => waits.list_decidable(&operator(), limit, cursor).await,
+    };
+    let WaitPage { waits, next_cursor } = page.context("the waits cannot be listed")?;
+    if wanted.json {
+        let waits: Vec<_> = waits.iter().map(as_json).collect();
+        return Ok(serde_json::to_string(&json!({ "waits": waits, "nextCursor": next_cursor }))? + "\n");
+    }
+    let mut text = String::new();
+    if waits.is_empty() && next_cursor.is_none() {
+        text.push_str("Nothing waits.\n");
+    }
+    for wait in &waits {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<38} {} until {}, of user {}",
+            shown(&wait.id, ID_CHARS),
+            shown(&wait.open.wait.shown.tool, ID_CHARS),
+            moment(at(wait.open.wait.expires_at)),
+            shown(wait.owner.user_id.as_deref().unwrap_or("-"), ID_CHARS),
+        );
+    }
+    if let Some(cursor) = next_cursor {
+        let _ = writeln!(text, "There are more: --cursor {cursor}");
+    }
+    Ok(text)
+}
+
+async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
+    let job_id = id.split(':').next().unwrap_or_default();
+    let of_job = waits.of(job_id).await.context("the wait cannot be read")?;
+    match of_job.into_iter().find(|wait| wait.id == id) {
+        Some(wait) => Ok(wait),
+        None => bail!("there is no wait {id:?}: it never was, or its run went on"),
+    }
+}
+
+async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
+    let wait = find(waits, id).await?;
+    if json {
+        return Ok(serde_json::to_string(&as_json(&wait))? + "\n");
+    }
+    let of = &wait.open.wait;
+    let mut text = format!(
+        "wait {}, of job {} and user {}, run {}\nsince {}, until {}, then {}\ncalls {} of {}\nwith  {}\nhints {}\n",
+        shown(&wait.id, ID_CHARS),
+        shown(&wait.job_id, ID_CHARS),
+        shown(wait.owner.user_id.as_deref().unwrap_or("-"), ID_CHARS),
+        shown(&wait.run_id, ID_CHARS),
+        moment(at(of.began_at)),
+        moment(at(of.expires_at)),
+        of.on_expiry.as_str(),
+        shown(&of.shown.tool, ID_CHARS),
+        shown(&of.shown.component, 2 * ID_CHARS),
+        shown(&of.shown.arguments.to_string(), ARGUMENT_CHARS),
+        serde_json::to_string(&of.shown.hints)?,
+    );
+    for decision in &wait.open.decisions {
+        let by = decision.by.as_deref().unwrap_or("its expiry");
+        let _ = writeln!(text, "{} by {} at {}", decision.verdict.as_str(), shown(by, ID_CHARS), moment(at(decision.at)));
+    }
+    if wait.decided().is_none() {
+        let needed = of.deciders.count;
+        let _ = writeln!(text, "To approve, {needed} needed: agent-host waits decide {id} --approve --digest {}", of.shown.digest());
+    }
+    Ok(text)
+}
+
+async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
+    let verdict = if wanted.approve { Verdict::Approve } else { Verdict::Reject { reason: wanted.reason.clone() } };
+    let wish = Wish { by: operator(), shown: wanted.digest.clone(), verdict };
+    let decided = match waits.decide(&wanted.wait_id, &wish).await {
+        Ok(decided) => decided,
+        Err(NotDecided::Already(decision)) => {
+            let by = decision.by.as_deref().unwrap_or("its expiry");
+            bail!("{} has decided already: {}", shown(by, ID_CHARS), decision.verdict.as_str())
+        }
+        Err(NotDecided::Outdated(wait)) => bail!(
+            "that is not the digest of what is to be decided: look at it again with agent-host waits show {}",
+            shown(&wait.id, ID_CHARS)
+        ),
+        Err(error) => return Err(error).context("nothing was decided"),
+    };
+    if wanted.json {
+        let done = json!({ "wait": as_json(&decided.wait), "goesOn": decided.goes_on });
+        return Ok(serde_json::to_string(&done)? + "\n");
+    }
+    Ok(match decided.goes_on {
+        true => "It is decided, and the run goes on.\n".to_owned(),
+        false => "It is noted. Others have to decide as well before the run goes on.\n".to_owned(),
+    })
+}
+
+fn at(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
+}
+
+fn as_json(wait: &JobWait) -> Value {
+    let of = &wait.open.wait;
+    json!({
+        "waitId": wait.id, "jobId": wait.job_id, "runId": wait.run_id, "userId": wait.owner.user_id,
+        "kind": of.kind.as_str(), "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
+        "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
+        "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
+    })
+}

@@ -1,0 +1,61 @@
+//! A run that waits for somebody, for clients whose protocol has no word for it: it ends in a sentence that
+//! says what it waits for and where that is decided.
+
+use std::sync::Arc;
+
+use agent_core::words::{AgentResult, Event, Finish, Message, ModelReply, StopReason, Wait};
+use run_service::layers::{InvokeError, InvokeResult, RunAnswer};
+use run_service::waits::NotDecided;
+
+use super::super::error::Error;
+use super::super::state::Shared;
+use super::models;
+
+/// What a client is told of a run that was handed over to a job, in place of its result.
+pub(super) async fn or_said(edge: &Shared, run_id: &str, outcome: InvokeResult) -> Result<RunAnswer, Error> {
+    let job_id = match outcome {
+        Err(InvokeError::Waits { job_id }) => job_id,
+        ended => return Ok(ended?),
+    };
+    let waits = edge.variant.waits.of(&job_id).await.map_err(NotDecided::from)?;
+    let waits: Vec<_> = waits.into_iter().map(|wait| wait.open.wait).collect();
+    Ok(said(run_id, &waits))
+}
+
+/// The sentence as a result, with what the run has cost so far.
+pub(super) fn said(run_id: &str, waits: &[Wait]) -> RunAnswer {
+    let output = sentence(waits);
+    let result = AgentResult {
+        id: run_id.to_owned(),
+        messages: vec![Message::Assistant { content: output.clone(), tool_calls: Vec::new() }],
+        output,
+        stop_reason: StopReason::Completed,
+        usage: waits.first().map(|wait| wait.usage).unwrap_or_default(),
+        iterations: 1,
+        model: models::AGENT.to_owned(),
+        tool_calls: Vec::new(),
+    };
+    RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false }
+}
+
+/// The sentence as the last reply of a stream.
+pub(super) fn reply(answer: &RunAnswer) -> Event {
+    Event::from(ModelReply {
+        content: answer.result.output.clone(),
+        tool_calls: Vec::new(),
+        usage: None,
+        finish: Finish::Done,
+        model: answer.result.model.clone(),
+    })
+}
+
+fn sentence(waits: &[Wait]) -> String {
+    let [first, ..] = waits else { return "This waits for an approval.".to_owned() };
+    let job_id = first.id.split(':').next().unwrap_or_default();
+    let calls: Vec<_> =
+        waits.iter().map(|wait| format!("{} (/api/agent/waits/{})", wait.shown.tool, wait.id)).collect();
+    format!(
+        "This waits for an approval before it calls {}. Its result will be at /api/agent/jobs/{job_id}.",
+        calls.join(" and ")
+    )
+}
