@@ -1,5 +1,6 @@
 //! Every message of a policy file, what its keys mean, and that no text panics.
 
+mod approve_lines;
 mod entries;
 mod http_lines;
 mod mcp_lines;
@@ -29,7 +30,7 @@ const OFTEN: [(&str, &str); 6] = [
     ),
     (
         "<KEYS>",
-        "name, digest, signer, users, tiers, roles, toolbox, config, rename, limits, key-value, http, secret",
+        "name, digest, signer, users, tiers, roles, toolbox, config, rename, limits, key-value, http, secret, approve",
     ),
     ("<SECRET KEYS>", "name, env, file, header, query, basic, prefix, hosts"),
     ("<TOML>", "the file must be TOML 1.1 (https://toml.io)"),
@@ -39,7 +40,7 @@ const OFTEN: [(&str, &str); 6] = [
 
 #[test]
 fn every_mistake_is_said_with_its_place_what_was_found_and_what_is_allowed() {
-    let rows = [entries::ROWS, http_lines::ROWS, secret_lines::ROWS].concat();
+    let rows = [approve_lines::ROWS, entries::ROWS, http_lines::ROWS, secret_lines::ROWS].concat();
     for (text, expected) in rows {
         let whole = text.strip_prefix("…\n").map_or_else(|| text.to_owned(), text_with);
         let problems = parse(&whole).unwrap_err();

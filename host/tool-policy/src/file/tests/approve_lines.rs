@@ -1,0 +1,64 @@
+//! `approve`: mistakes in it, and which calls it means. `…` stands for the beginning of an entry that is right.
+
+use agent_core::words::ToolHints;
+use serde_json::json;
+
+use super::*;
+
+pub(super) const ROWS: &[(&str, &[&str])] = &[
+    (
+        r#"…
+approve = "often""#,
+        &[r#"line 4, column 11: approve: found "often"; allowed: "always" or "destructive""#],
+    ),
+    (
+        r#"…
+approve = { unhinted = true }"#,
+        &[
+            r#"line 4, column 1: approve does not say when; add: when = "always" or "destructive""#,
+        ],
+    ),
+    (
+        r#"…
+approve = { when = "always", on-expiry = "ask", count = 0, pass = '{"type": 5}' }"#,
+        &[
+            r#"line 4, column 67: pass: the schema is none"#,
+            r#"line 4, column 49: count: found 0; allowed: 1 to 16"#,
+            r#"line 4, column 42: on-expiry: found "ask"; allowed: "reject" or "approve""#,
+        ],
+    ),
+];
+
+fn rule(approve: &str) -> ComponentPolicy {
+    let policy = parse(&text_with(&format!("approve = {approve}\n"))).unwrap();
+    let entry = policy.entries().first().unwrap();
+    // What is written out means the same.
+    let written = render::component(entry);
+    assert_eq!(parse(&written).unwrap().entries().first(), Some(entry), "{written}");
+    ComponentPolicy::clone(entry)
+}
+
+#[test]
+fn hints_and_arguments_say_which_calls_are_meant() {
+    let hint = |destructive| ToolHints { destructive, ..ToolHints::default() };
+    for (approve, destructive, silent, harmless) in [
+        (r#""always""#, true, true, true),
+        (r#""destructive""#, true, false, false),
+        (r#"{ when = "destructive", unhinted = true }"#, true, true, false),
+        (r#"{ when = "always", pass = '{"required": ["euros"]}' }"#, true, true, true),
+        (r#"{ when = "always", pass = '{"required": ["cents"]}' }"#, false, false, false),
+    ] {
+        let rule = rule(approve).approve.unwrap();
+        let asks = [Some(true), None, Some(false)].map(|said| rule.asks(&hint(said), &json!({ "cents": 5 })));
+        assert_eq!(asks, [destructive, silent, harmless], "{approve}");
+    }
+}
+
+#[test]
+fn deciders_and_times_are_read() {
+    let approve = r#"{ when = "always", users = ["ada"], roles = ["auditor"], count = 2, own = false, within-s = 60, on-expiry = "approve" }"#;
+    let rule = rule(approve).approve.unwrap();
+    assert_eq!((rule.deciders.users, rule.deciders.roles), (set(["ada"]), set(["auditor"])));
+    assert_eq!((rule.deciders.count, rule.deciders.own, rule.within_s), (2, false, 60));
+    assert_eq!(rule.on_expiry.as_str(), "approve");
+}
