@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use crate::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
 use crate::words::{Catalog, Principal, ToolCall, ToolReturn};
 
 /// Chosen tools that the caller does not have.
@@ -85,7 +85,7 @@ impl ToolSet for Restricted {
         self.tools.may_wait()
     }
 
-    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
         self.tools.approval(call, caller)
     }
 

@@ -16,4 +16,5 @@ mod store_settings;
 mod token_command;
 mod tokens;
 mod variants;
+mod wait_tools;
 mod webhooks;

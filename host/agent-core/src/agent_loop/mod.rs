@@ -309,7 +309,7 @@ impl Run {
         let tool = self.catalog.get(&call.name);
         let (call, approved, rejection) = match self.decided(index, call) {
             Some(Decided::Made { call, approved }) => (call, Some(approved), None),
-            Some(Decided::Refused(rejection)) => (call.clone(), None, Some(*rejection)),
+            Some(Decided::Answered(answer)) => (call.clone(), None, Some(*answer)),
             None => (call.clone(), None, None),
         };
         OpenCall {

@@ -1,6 +1,8 @@
 //! Answers to calls that no tool is asked for, and to those whose tool said too much. The texts are the
 //! model's to read: each one says what to do instead.
 
+use serde_json::Value;
+
 use super::budget;
 use crate::words::{Catalog, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 
@@ -53,6 +55,12 @@ pub(super) fn remind(call: &ToolCall) -> ToolReturn {
         "you made this very call twice and got the same answer both times. Use that answer, call with other \
          arguments, use another tool, or reply without one",
     )
+}
+
+/// The answer that somebody gave in place of a tool.
+pub(super) fn answered(call: &ToolCall, answer: &Value) -> ToolReturn {
+    let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+    without_running(call, text, ToolOutcome::Ok)
 }
 
 /// The answer to a call that was under way when its worker died and must not be made twice.

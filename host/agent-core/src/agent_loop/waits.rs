@@ -14,12 +14,12 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
-    /// What was decided, once that is complete: one who rejects, one who edits and an expiry decide alone,
-    /// and as many have to approve as the wait says, never the same one twice.
+    /// What was decided, once that is complete: one who rejects, edits or answers and an expiry decide alone, and
+    /// as many have to approve as the wait says, never the same one twice.
     pub fn decided(&self) -> Option<&Decision> {
         let mut approving = BTreeSet::new();
         self.decisions.iter().find(|decision| match &decision.verdict {
-            Verdict::Reject { .. } | Verdict::Edit { .. } => true,
+            Verdict::Reject { .. } | Verdict::Edit { .. } | Verdict::Answer { .. } => true,
             Verdict::Approve => {
                 approving.insert(&decision.by);
                 decision.by.is_none() || approving.len() >= self.wait.deciders.count as usize
@@ -46,8 +46,8 @@ pub struct Approved {
 pub(super) enum Decided {
     /// It is made like this.
     Made { call: Arc<ToolCall>, approved: Approved },
-    /// It is not made.
-    Refused(Box<ToolReturn>),
+    /// It is not made: this is its answer.
+    Answered(Box<ToolReturn>),
 }
 
 impl Run {
@@ -120,8 +120,9 @@ impl Run {
                 Decided::Made { call: Arc::new(edited), approved }
             }
             Verdict::Reject { reason } => {
-                Decided::Refused(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
+                Decided::Answered(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
             }
+            Verdict::Answer { answer } => Decided::Answered(Box::new(refusal::answered(call, answer))),
         })
     }
 }

@@ -50,7 +50,7 @@ pub use tool_admin::{
 };
 pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 pub use toolbox::{
-    ApprovalTerms, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, ToolFault, ToolRequest,
+    WaitTerms, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, ToolFault, ToolRequest,
     ToolSet, Toolbox, Versions, WaitingCall,
 };
 pub use webhooks::{WebhookError, WebhookOutbox, WebhookSender};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::agent_loop::{Approved, refusal};
 use crate::words::{
@@ -81,21 +82,25 @@ pub trait ToolSet: Send + Sync {
         false
     }
 
-    /// What somebody has to approve before this call is made on behalf of `caller`; nothing where it may be
-    /// made at once. Of the model's arguments, not of those that somebody made of them.
-    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms>;
+    /// What has to be decided before this call is made on behalf of `caller`; nothing where it may be made at
+    /// once. Of the model's arguments, not of those that somebody made of them.
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms>;
 
     /// Calls one tool. One that has to be approved, and was not as it would be shown now, is
-    /// [refused](ApprovalTerms::refusal). Whatever goes wrong is an answer to the model, never an error of
+    /// [refused](WaitTerms::refusal). Whatever goes wrong is an answer to the model, never an error of
     /// the run. Dropping the future interrupts the tool.
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn;
 }
 
-/// On which terms a call is made that has to be approved.
+/// On which terms a call is made that somebody has to decide about, or answered that waits for something.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalTerms {
+pub struct WaitTerms {
+    /// What somebody is asked.
+    pub kind: WaitKind,
     /// What those who decide are shown.
     pub shown: ShownCall,
+    /// The JSON Schema of an answer.
+    pub answer: Option<Value>,
     /// Who decides.
     pub deciders: Deciders,
     /// How long they have.
@@ -104,7 +109,7 @@ pub struct ApprovalTerms {
     pub on_expiry: OnExpiry,
 }
 
-impl ApprovalTerms {
+impl WaitTerms {
     /// A wait for a call that begins now.
     pub fn wait(&self, call: WaitingCall<'_>, began_at: u64) -> Wait {
         let WaitingCall { id, times_shown, index, usage } = call;
@@ -115,8 +120,9 @@ impl ApprovalTerms {
                 before => format!("{id}~{before}"),
             },
             index,
-            kind: WaitKind::Approval,
+            kind: self.kind,
             shown: self.shown.clone(),
+            answer: self.answer.clone(),
             deciders: self.deciders.clone(),
             began_at,
             expires_at: began_at.saturating_add(within),
@@ -127,7 +133,11 @@ impl ApprovalTerms {
 
     /// The answer to a call that was not approved, where nobody can be asked.
     pub fn refusal(call: &ToolCall) -> ToolReturn {
-        let why = "somebody has to approve this call, and only the run of a job can wait for that";
+        Self::not_made(call, "somebody has to approve this call, and nobody could be asked here")
+    }
+
+    /// The answer to a call that is not made, and why.
+    pub fn not_made(call: &ToolCall, why: &str) -> ToolReturn {
         refusal::not_run(call, why)
     }
 

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    ApprovalTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink,
+    WaitTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink,
     Spawn, ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
 };
 use crate::words::{
@@ -282,8 +282,10 @@ impl ToolSet for EchoTools {
         &self.catalog
     }
 
-    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
-        self.approved.contains(&call.name).then(|| ApprovalTerms {
+    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
+        self.approved.contains(&call.name).then(|| WaitTerms {
+            kind: WaitKind::Approval,
+            answer: None,
             shown: ShownCall {
                 tool: call.name.clone(),
                 arguments: call.arguments.clone(),
@@ -301,7 +303,7 @@ impl ToolSet for EchoTools {
         let asked = request.approved.map_or(request.call, |approved| &approved.asked);
         let terms = self.approval(asked, request.principal);
         if terms.is_some_and(|terms| !terms.are_met(request.approved)) {
-            return ApprovalTerms::refusal(request.call);
+            return WaitTerms::refusal(request.call);
         }
         for report in &self.reports {
             if let Some(progress) = request.progress {

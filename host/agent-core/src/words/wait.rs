@@ -28,6 +28,9 @@ pub struct Wait {
     pub kind: WaitKind,
     /// The call that would be made. A decision carries its [digest](ShownCall::digest).
     pub shown: ShownCall,
+    /// The JSON Schema that an answer has to meet; absent where anything may be answered, or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
     /// Who may decide.
     pub deciders: Deciders,
     /// When it began.
@@ -46,6 +49,12 @@ pub struct Wait {
 pub enum WaitKind {
     /// Whether the call may be made.
     Approval,
+    /// What the model asks the user. The answer is the call's.
+    Question,
+    /// Nothing: the call is answered when its time has come.
+    Timer,
+    /// Nothing: the call is answered with an event that somebody delivers.
+    Event,
 }
 
 impl WaitKind {
@@ -53,6 +62,9 @@ impl WaitKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",
+            Self::Question => "question",
+            Self::Timer => "timer",
+            Self::Event => "event",
         }
     }
 }
@@ -66,6 +78,8 @@ pub enum OnExpiry {
     Reject,
     /// The call is made as it was shown.
     Approve,
+    /// The call is answered that its time has come.
+    Answer,
 }
 
 impl OnExpiry {
@@ -74,6 +88,7 @@ impl OnExpiry {
         match self {
             Self::Reject => "reject",
             Self::Approve => "approve",
+            Self::Answer => "answer",
         }
     }
 }
@@ -180,6 +195,11 @@ pub enum Verdict {
         /// A JSON object that the tool's schema allows.
         arguments: Value,
     },
+    /// The call is not made: this is its answer.
+    Answer {
+        /// Any JSON. A text is given to the model as it is.
+        answer: Value,
+    },
 }
 
 impl Verdict {
@@ -189,6 +209,7 @@ impl Verdict {
             Self::Approve => "approve",
             Self::Reject { .. } => "reject",
             Self::Edit { .. } => "edit",
+            Self::Answer { .. } => "answer",
         }
     }
 }

@@ -214,7 +214,8 @@ impl SharedDeps<'_> {
     fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
         let limits = RunLimits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
-        Agent { model, toolbox, journal, limits, instructions: self.instructions.clone() }
+        let instructions = self.instructions.clone();
+        Agent { model, toolbox, journal, limits, instructions, wait_tools: self.config.wait_tools }
     }
 
     /// What results that are kept depend on, beside the question and the tools.

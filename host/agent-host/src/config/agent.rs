@@ -31,6 +31,8 @@ settings! {
     /// A file with what the model is told before every conversation, at most 64 KiB of UTF-8. It is read when
     /// the service starts.
     AGENT_INSTRUCTIONS = path();
+    /// Whether runs that can wait have the tools `ask_user`, `wait_until` and `wait_for_event` to do so.
+    WAIT_TOOLS = one_of(&["off", "on"]).or("off");
     /// Where gateway requests of high priority go.
     AGENT_CLUSTER_URL = url(&["https", "http"]);
 }
@@ -55,6 +57,8 @@ pub struct Agent {
     pub result_cache: bool,
     /// The file with what the model is told first (`AGENT_INSTRUCTIONS`).
     pub instructions: Option<PathBuf>,
+    /// Whether runs have tools to wait (`WAIT_TOOLS`).
+    pub wait_tools: bool,
     /// Where gateway requests of high priority go (`AGENT_CLUSTER_URL`).
     pub cluster_url: Option<HttpUrl>,
 }
@@ -71,6 +75,7 @@ impl Agent {
         let circuit_min_volume = reader.number(&CIRCUIT_MIN_VOLUME);
         let result_cache = reader.switch(&RESULT_CACHE);
         let instructions = reader.path(&AGENT_INSTRUCTIONS);
+        let wait_tools = reader.switch(&WAIT_TOOLS);
         let cluster_url = reader.http_url(&AGENT_CLUSTER_URL);
         if reader.variant().is_some_and(Variant::serves_b) && !reader.is_set(&AGENT_CLUSTER_URL) {
             // host/docs/interface/decisions-http.md#gateway-and-serverless.
@@ -85,6 +90,7 @@ impl Agent {
             circuit_min_volume: circuit_min_volume?,
             result_cache: result_cache?,
             instructions: instructions?,
+            wait_tools: wait_tools?,
             cluster_url: cluster_url?,
         })
     }

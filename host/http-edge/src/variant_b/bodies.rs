@@ -119,10 +119,10 @@ request! {
     /// What somebody decides.
     pub(super) struct DecisionRequest = Object::CLOSED;
 
-    /// `approve` the call as it was shown, `reject` it, or `edit` its arguments.
+    /// `approve` the call as it was shown, `reject` it, `edit` its arguments, or `answer` what is waited for.
     decision: Choice = Field::new(
         "decision",
-        Kind::Word { words: || vec!["approve", "reject", "edit"], most_quoted: usize::MAX },
+        Kind::Word { words: || vec!["approve", "reject", "edit", "answer"], most_quoted: usize::MAX },
     )
     .required()
     .example(|| json!("approve"));
@@ -132,6 +132,9 @@ request! {
 
     /// The arguments that an edited call is made with, a JSON object that the tool allows.
     arguments: Option<Value> = Field::new("arguments", Kind::Object(&Object::OPEN)).example(|| json!({ "euros": 10 }));
+
+    /// The answer to a question, any JSON that its schema allows.
+    answer: Option<Value> = Field::new("answer", Kind::Any).example(|| json!("the blue one"));
 }
 
 /// What may be decided.
@@ -140,6 +143,7 @@ pub(super) enum Choice {
     Approve,
     Reject,
     Edit,
+    Answer,
 }
 
 impl FromJson for Choice {
@@ -148,9 +152,24 @@ impl FromJson for Choice {
             "approve" => Some(Self::Approve),
             "reject" => Some(Self::Reject),
             "edit" => Some(Self::Edit),
+            "answer" => Some(Self::Answer),
             _ => None,
         }
     }
+}
+
+request! {
+    /// An event that runs wait for.
+    pub(super) struct EventRequest = Object::CLOSED;
+
+    /// Which one it is, as the run named it.
+    key: String = Field::text("key").least(1).most(256).required().example(|| json!("invoice-17"));
+
+    /// What the runs are answered, any JSON.
+    data: Option<Value> = Field::new("data", Kind::Any).example(|| json!({ "euros": 60 }));
+
+    /// Whose runs, for administrators; one's own by default.
+    user_id: Option<String> = Field::text("userId").least(1).most(256).example(|| json!("ada"));
 }
 
 request! {

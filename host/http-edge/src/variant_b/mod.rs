@@ -94,6 +94,7 @@ fn other_routes(has_cluster: bool) -> Routes<Shared> {
         .get("/agent/waits", waits::list_waits, waits::describe_list())
         .get("/agent/waits/{wait_id}", waits::read_wait, waits::describe_one())
         .post("/agent/waits/{wait_id}/decision", waits::decide_wait, waits::describe_decide())
+        .post("/agent/events/{name}", waits::deliver_event, waits::describe_event())
         .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run())
         .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
         .get("/agent/conversations", conversations::list_conversations, conversations::describe_list())

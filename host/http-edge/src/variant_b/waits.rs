@@ -6,13 +6,13 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use run_service::waits::{JobWait, NotDecided, WaitPage, Wish};
+use run_service::waits::{Delivery, JobWait, NotDecided, WaitPage, Wish};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::auth::Caller;
-use super::bodies::{self, Choice, DecisionRequest};
+use super::bodies::{self, Choice, DecisionRequest, EventRequest};
 use super::documented;
 use super::error::{Error, WaitRefusal};
 use super::parameters::{WaitListing, WaitsOf};
@@ -108,16 +108,58 @@ pub(super) async fn decide_wait(
 ) -> Result<Response, Error> {
     let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
     let shown = super::if_match::only_tag(&headers).ok_or(WaitRefusal::NoDigest)?;
-    let DecisionRequest { decision, reason, arguments } = bodies::read(payload, &edge.settings).await?;
+    let DecisionRequest { decision, reason, arguments, answer } = bodies::read(payload, &edge.settings).await?;
     let verdict = match decision {
         Choice::Approve => Verdict::Approve,
         Choice::Reject => Verdict::Reject { reason },
         Choice::Edit => Verdict::Edit { arguments: arguments.ok_or(WaitRefusal::NoArguments)? },
+        Choice::Answer => Verdict::Answer { answer: answer.ok_or(WaitRefusal::NoArguments)? },
     };
     let wish = Wish { by: caller.principal(), shown, verdict };
     let decided = edge.variant.waits.decide(&id, &wish).await?;
     let body = DecidedBody { wait: WaitBody::from(&decided.wait), goes_on: decided.goes_on };
     Ok(answer::json(StatusCode::OK, &body))
+}
+
+pub(super) fn describe_event() -> Operation {
+    Operation::new("deliverEvent", tags::JOBS, "Deliver an event to runs that wait for it")
+        .about("To one's own runs, or as an administrator to a user's. None is kept for runs that wait later.")
+        .path(EVENT)
+        .body::<EventRequest>()
+        .answers::<DeliveredBody>(StatusCode::OK, "To how many runs it was delivered")
+        .refuses([Error::NotAdmin])
+        .refuses(documented::bodies())
+        .refuses(documented::stores())
+}
+
+const EVENT: Field = id("name", "The event, as the runs named it.", || json!("payment-received"));
+
+/// `POST /api/agent/events/{name}`.
+pub(super) async fn deliver_event(
+    State(edge): State<Shared>,
+    caller: Caller,
+    name: PathId,
+    payload: Payload,
+) -> Result<Response, Error> {
+    let name = check_id(name).ok_or(WaitRefusal::Unknown)?;
+    let EventRequest { key, data, user_id } = bodies::read(payload, &edge.settings).await?;
+    let by = caller.principal();
+    if user_id.is_some() && by.role.as_deref() != Some("admin") {
+        return Err(Error::NotAdmin);
+    }
+    let user_id = user_id.unwrap_or_else(|| caller.id().to_owned());
+    let event = Delivery { name, key, data: data.unwrap_or_default() };
+    let delivered = edge.variant.waits.deliver(&by, &user_id, &event).await?;
+    Ok(answer::json(StatusCode::OK, &DeliveredBody { delivered }))
+}
+
+/// What became of an event.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventDelivered)]
+struct DeliveredBody {
+    /// How many runs go on with it.
+    #[schema(example = 1)]
+    delivered: usize,
 }
 
 /// A page of a list of waits.
@@ -158,7 +200,7 @@ pub(super) struct WaitBody {
     /// Its run.
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
     run_id: String,
-    /// What somebody is asked: `approval`, whether the call may be made.
+    /// What it is: `approval`, whether the call may be made; `question`, an answer of the user; `timer`; `event`.
     #[schema(example = "approval")]
     kind: &'static str,
     /// Whose run it is; null when that is not known.
@@ -169,6 +211,10 @@ pub(super) struct WaitBody {
     /// The digest of what is shown, which a decision carries.
     #[schema(example = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")]
     digest: String,
+    /// The JSON Schema that an answer has to meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>, nullable = false, example = json!({ "type": "string" }))]
+    answer_schema: Option<Value>,
     /// How many people have to approve.
     #[schema(example = 1)]
     approvals_needed: u32,
@@ -178,7 +224,7 @@ pub(super) struct WaitBody {
     /// When it is decided by itself.
     #[schema(format = DateTime, example = "2026-11-22T12:00:00.000Z")]
     expires_at: String,
-    /// What is decided then: `reject` or `approve`.
+    /// What is decided then: `reject`, `approve`, or `answer` of a timer.
     #[schema(example = "reject")]
     on_expiry: &'static str,
     /// Tokens that the run has cost so far.
@@ -226,7 +272,7 @@ struct DecisionBody {
     /// When.
     #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
     at: String,
-    /// `approve`, `reject` or `edit`.
+    /// `approve`, `reject`, `edit` or `answer`.
     #[schema(example = "approve")]
     decision: &'static str,
     /// Why it was rejected.
@@ -237,11 +283,15 @@ struct DecisionBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, nullable = false, example = json!({ "to": "bob", "euros": 10 }))]
     arguments: Option<Value>,
+    /// What was answered, any JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = json!("the blue one"))]
+    answer: Option<Value>,
 }
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, shown, deciders, began_at, expires_at, on_expiry, usage, .. } = &wait.open.wait;
+        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } = &wait.open.wait;
         Self {
             wait_id: wait.id.clone(),
             job_id: wait.job_id.clone(),
@@ -250,6 +300,7 @@ impl From<&JobWait> for WaitBody {
             user_id: wait.owner.user_id.clone(),
             digest: shown.digest(),
             shown: ShownBody::from(shown),
+            answer_schema: answer.clone(),
             approvals_needed: deciders.count,
             began_at: iso_8601_of_millis(*began_at),
             expires_at: iso_8601_of_millis(*expires_at),
@@ -277,10 +328,11 @@ impl From<&ShownCall> for ShownBody {
 
 impl From<&Decision> for DecisionBody {
     fn from(decision: &Decision) -> Self {
-        let (reason, arguments) = match &decision.verdict {
-            Verdict::Approve => (None, None),
-            Verdict::Reject { reason } => (reason.clone(), None),
-            Verdict::Edit { arguments } => (None, Some(arguments.clone())),
+        let (reason, arguments, answer) = match &decision.verdict {
+            Verdict::Approve => (None, None, None),
+            Verdict::Reject { reason } => (reason.clone(), None, None),
+            Verdict::Edit { arguments } => (None, Some(arguments.clone()), None),
+            Verdict::Answer { answer } => (None, None, Some(answer.clone())),
         };
         Self {
             by: decision.by.clone(),
@@ -288,6 +340,7 @@ impl From<&Decision> for DecisionBody {
             decision: decision.verdict.as_str(),
             reason,
             arguments,
+            answer,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use agent_core::ports::ApprovalTerms;
+use agent_core::ports::WaitTerms;
 use agent_core::testing::EchoTools;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolSpec};
 use async_trait::async_trait;
@@ -122,7 +122,7 @@ impl ToolSet for Scripts {
         &self.0
     }
 
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         None
     }
 

@@ -44,7 +44,7 @@ fn of_wait(wait: &Wait) -> usize {
     let named = [&deciders.users, &deciders.tiers, &deciders.roles].into_iter().flatten();
     let names: usize = named.map(|name| size_of::<String>() + name.len()).sum();
     let texts = id.len() + shown.tool.len() + shown.component.len() + shown.policy.len();
-    size_of::<Wait>() + texts + of_value(&shown.arguments) + names
+    size_of::<Wait>() + texts + of_value(&shown.arguments) + wait.answer.as_ref().map_or(0, of_value) + names
 }
 
 fn of_verdict(verdict: &Verdict) -> usize {
@@ -52,6 +52,7 @@ fn of_verdict(verdict: &Verdict) -> usize {
         Verdict::Approve => 0,
         Verdict::Reject { reason } => of_text(reason.as_ref()),
         Verdict::Edit { arguments } => of_value(arguments),
+        Verdict::Answer { answer } => of_value(answer),
     }
 }
 

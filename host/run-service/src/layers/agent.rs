@@ -9,7 +9,7 @@ use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
 use tracing::{Instrument as _, info};
 
-use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions};
+use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions, wait_tools};
 use crate::loop_driver::{Driver, RunClaim, RunError, gen_ai};
 
 /// How often the run of a job is taken up again, under one claim, because its journal has an event that was
@@ -28,7 +28,9 @@ pub struct Agent {
     /// What one run may use up.
     pub limits: RunLimits,
     /// What the model is told before everything else (`AGENT_INSTRUCTIONS`).
-    pub instructions: Option<Arc<str>>,
+    pub instructions: Option<Arc<str>>, wait_tools: false,
+    /// Whether runs that can wait have the tools to do so (`WAIT_TOOLS`).
+    pub wait_tools: bool,
 }
 
 #[async_trait]
@@ -70,12 +72,12 @@ impl Agent {
             // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
                 let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
-                choose(tools, &task.options)
+                self.with_waits(choose(tools, &task.options), &ask)
             }
             Some(_) | None => {
                 let tools = self.toolbox.for_run(&ask.principal, &ask.run_id);
                 chosen_tools::check(tools.catalog(), ask.options.tools.as_deref())?;
-                choose(tools, &ask.options)
+                self.with_waits(choose(tools, &ask.options), &ask)
             }
         };
         let options = self.keep_history(ask.options, &ask.input, tools.catalog());
@@ -110,6 +112,12 @@ impl Agent {
         let ended = driven.instrument(span.clone()).await;
         gen_ai::agent_ended(&span, &ended);
         Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
+    }
+
+    /// The tools with those by which a run waits, if this one can.
+    fn with_waits(&self, tools: Arc<dyn ToolSet>, ask: &Ask) -> Arc<dyn ToolSet> {
+        let can_wait = ask.claim.is_some() || ask.control.job_id.is_some();
+        if self.wait_tools && can_wait { wait_tools::offered(tools) } else { tools }
     }
 
     /// The options with as much of the history as the token budget has room for.
@@ -159,7 +167,7 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
             journal: journal.clone(),
             limits: RunLimits::default(),
-            instructions: None,
+            instructions: None, wait_tools: false,
         };
         (agent, journal)
     }
@@ -249,7 +257,7 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: journal.clone(),
             limits: RunLimits { tokens: 1_400, ..RunLimits::default() },
-            instructions: Some("be kind".into()),
+            instructions: Some("be kind".into()), wait_tools: false,
         };
         let user = |content: &str| Message::User { content: content.into() };
         let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use agent_core::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
 use agent_core::words::{Catalog, ClientFunction, Principal, ToolCall, ToolHints, ToolReturn, ToolSpec};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -59,7 +59,7 @@ impl ToolSet for Offered {
         self.tools.may_wait()
     }
 
-    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
         self.tools.approval(call, caller)
     }
 

@@ -17,6 +17,7 @@ mod recorded;
 mod recorded_start;
 mod shutdown_check;
 mod single_flight;
+pub(crate) mod wait_tools;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,6 +8,9 @@ use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
 use super::{Driver, RunError};
 
+/// The answer to a call that waited for a time.
+const TIME_HAS_COME: &str = "The time has come.";
+
 impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
     /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
@@ -39,6 +42,7 @@ pub(super) fn expired(waits: &[Wait]) -> Option<Event> {
     let verdict = match wait.on_expiry {
         OnExpiry::Reject => Verdict::Reject { reason: None },
         OnExpiry::Approve => Verdict::Approve,
+        OnExpiry::Answer => Verdict::Answer { answer: TIME_HAS_COME.into() },
     };
     let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
     Some(Event::Decided { wait: wait.id.clone(), decision })

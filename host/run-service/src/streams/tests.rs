@@ -29,7 +29,7 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None,
+        instructions: None, wait_tools: false,
     };
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
     RunStreams::new(

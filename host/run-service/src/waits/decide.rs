@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
-use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait};
+use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind};
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
 
@@ -71,6 +71,9 @@ pub enum NotDecided {
     BadArguments(String),
     #[error("several have to agree on one call: reject it and say what to change")]
     NotEditable,
+    /// A question cannot be approved, nor an approval answered.
+    #[error("this wait is decided by {0}")]
+    OtherDecision(&'static str),
     #[error(transparent)]
     Failed(#[from] WaitError),
 }
@@ -137,7 +140,7 @@ impl Waits {
             Event::Decided { wait: id.clone(), decision }
         };
         // A call that is not made may be any.
-        if matches!(wish.verdict, Verdict::Reject { .. }) {
+        if matches!(wish.verdict, Verdict::Reject { .. } | Verdict::Answer { .. }) {
             return Ok(decided(&wish.verdict));
         }
         let Some(toolbox) = &self.toolbox else {
@@ -224,6 +227,18 @@ fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
     if wait.open.wait.shown.digest() != wish.shown {
         return Err(NotDecided::Outdated(Box::new(wait.clone())));
     }
+    let Wait { kind, answer, .. } = &wait.open.wait;
+    match (kind, &wish.verdict) {
+        (_, Verdict::Reject { .. }) | (WaitKind::Approval, Verdict::Approve | Verdict::Edit { .. }) => {}
+        (WaitKind::Question | WaitKind::Event, Verdict::Answer { answer: given }) => {
+            if let Some(schema) = answer {
+                meets(schema, given, "it")?;
+            }
+        }
+        (WaitKind::Approval, _) => return Err(NotDecided::OtherDecision("approve, edit or reject")),
+        (WaitKind::Question | WaitKind::Event, _) => return Err(NotDecided::OtherDecision("answer or reject")),
+        (WaitKind::Timer, _) => return Err(NotDecided::OtherDecision("its time, or reject")),
+    }
     if matches!(wish.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
         return Err(NotDecided::NotEditable);
     }
@@ -233,12 +248,17 @@ fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
 /// Whether the tool's schema allows these arguments.
 fn fits(tools: &dyn ToolSet, tool: &str, arguments: &Value) -> Result<(), NotDecided> {
     let Some(tool) = tools.catalog().get(tool) else { return Err(NotDecided::NotWaiting) };
+    meets(&tool.input_schema, arguments, "they")
+}
+
+/// Whether a schema allows what somebody gave. Both are strangers': the check has a budget.
+fn meets(schema: &Value, given: &Value, what: &str) -> Result<(), NotDecided> {
     let deadline = Instant::now() + CHECK_TIME;
-    let schema = Schema::read(&tool.input_schema.to_string(), &mut SchemaBudget::until(deadline));
+    let schema = Schema::read(&schema.to_string(), &mut SchemaBudget::until(deadline));
     let schema = schema.map_err(NotDecided::BadArguments)?;
-    schema.check(arguments, "they", &mut Fuel::until(deadline)).map_err(|misfit| {
+    schema.check(given, what, &mut Fuel::until(deadline)).map_err(|misfit| {
         NotDecided::BadArguments(match misfit {
-            Misfit::Wrong(why) => format!("do not fit the tool: {why}"),
+            Misfit::Wrong(why) => format!("do not fit: {why}"),
             Misfit::TooCostly => "cost too much to check".to_owned(),
         })
     })

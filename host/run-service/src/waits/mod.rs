@@ -6,6 +6,7 @@
 //! it. Whoever decides may be killed anywhere: either nothing was decided and the job waits on, or it goes on.
 
 mod decide;
+mod events;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, 
 use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal};
 
 pub use decide::{Decided, NotDecided, Wish};
+pub use events::Delivery;
 
 /// Separates a job's id from the call in [`Wait::id`](agent_core::words::Wait::id).
 const BEFORE_CALL: char = ':';

@@ -34,7 +34,7 @@ impl Bench {
             toolbox: tools.clone(),
             journal: runs.clone(),
             limits: RunLimits::default(),
-            instructions: None,
+            instructions: None, wait_tools: false,
         };
         let jobs = Jobs::new(queue.clone());
         let context = WorkerContext {

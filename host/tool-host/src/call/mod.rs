@@ -21,7 +21,7 @@ mod validation;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ApprovalTerms, ToolRequest};
+use agent_core::ports::{WaitTerms, ToolRequest};
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 use tool_egress::CallKey;
@@ -49,7 +49,7 @@ const HEAVY: Duration = Duration::from_millis(1);
 pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: ToolRequest<'_>) -> ToolReturn {
     let asked = request.approved.map_or(request.call, |approved| &approved.asked);
     if tool.approval(runtime, asked).is_some_and(|terms| !terms.are_met(request.approved)) {
-        return ApprovalTerms::refusal(request.call);
+        return WaitTerms::refusal(request.call);
     }
     let call = Call { runtime, tool, request, start: Instant::now() };
     let mut attempts = Attempts::begun(call.start);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ApprovalTerms, ToolRequest};
-use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn};
+use agent_core::ports::{WaitTerms, ToolRequest};
+use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn, WaitKind};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
@@ -63,12 +63,14 @@ impl Tool {
     }
 
     /// What somebody has to approve before this call is made.
-    pub(crate) fn approval(&self, runtime: &Runtime, call: &ToolCall) -> Option<ApprovalTerms> {
+    pub(crate) fn approval(&self, runtime: &Runtime, call: &ToolCall) -> Option<WaitTerms> {
         let current = runtime.grants.current();
         let hints = self.definition.spec.hints;
         let identity = self.component.identity();
         let (rule, policy) = self.policy.approval(&current, identity, (&hints, &call.arguments))?;
-        Some(ApprovalTerms {
+        Some(WaitTerms {
+            kind: WaitKind::Approval,
+            answer: None,
             shown: ShownCall {
                 tool: call.name.clone(),
                 arguments: call.arguments.clone(),

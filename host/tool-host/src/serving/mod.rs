@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tool_policy::audience::Caller;
 use tool_policy::{Lookup, Policy};
 
-use agent_core::ports::{ApprovalTerms, ToolRequest, ToolSet, Versions};
+use agent_core::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
 use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -225,7 +225,7 @@ impl ToolSet for Snapshot {
         self.policy.asks() || self.runtime.grants.current().asks()
     }
 
-    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         self.tools.get(call.name.as_str())?.approval(&self.runtime, call)
     }
 

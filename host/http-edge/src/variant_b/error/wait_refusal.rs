@@ -27,9 +27,11 @@ pub(in crate::variant_b) enum WaitRefusal {
     Void { id: String },
     #[error("If-Match names no digest: send the one that you were shown, which is the ETag of the wait")]
     NoDigest,
-    #[error("An edit needs arguments")]
+    #[error("An edit needs arguments, and an answer the answer")]
     NoArguments,
-    #[error("The arguments {0}")]
+    #[error("This wait is decided by {0}")]
+    OtherDecision(&'static str),
+    #[error("What was given cannot be: {0}")]
     BadArguments(String),
     #[error("Several have to agree on one call: reject it, and say what to change")]
     NotEditable,
@@ -45,12 +47,12 @@ impl WaitRefusal {
             }
             Self::Outdated { .. } => StatusCode::PRECONDITION_FAILED,
             Self::NoDigest => StatusCode::PRECONDITION_REQUIRED,
-            Self::NoArguments | Self::BadArguments(_) | Self::NotEditable => StatusCode::BAD_REQUEST,
+            Self::NoArguments | Self::BadArguments(_) | Self::NotEditable | Self::OtherDecision(_) => StatusCode::BAD_REQUEST,
         }
     }
 
     /// Those that a decision may be answered with, for the document.
-    pub(in crate::variant_b) fn documented() -> [Self; 11] {
+    pub(in crate::variant_b) fn documented() -> [Self; 12] {
         let digest = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".to_owned();
         [
             Self::Unknown,
@@ -64,6 +66,7 @@ impl WaitRefusal {
             Self::NoDigest,
             Self::NoArguments,
             Self::NotEditable,
+            Self::OtherDecision("answer or reject"),
         ]
     }
 }
@@ -83,6 +86,7 @@ impl From<NotDecided> for Error {
             NotDecided::Void(wait) => WaitRefusal::Void { id: wait.id },
             NotDecided::BadArguments(why) => WaitRefusal::BadArguments(why),
             NotDecided::NotEditable => WaitRefusal::NotEditable,
+            NotDecided::OtherDecision(which) => WaitRefusal::OtherDecision(which),
             NotDecided::Failed(WaitError::Queue(error)) => return error.into(),
             // A store as any other, or a journal that cannot be read.
             NotDecided::Failed(error @ (WaitError::Journal(_) | WaitError::Run(_))) => {

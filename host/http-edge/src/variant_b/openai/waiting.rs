@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_core::words::{AgentResult, Event, Finish, Message, ModelReply, StopReason, Wait};
+use agent_core::words::{AgentResult, Event, Finish, Message, ModelReply, StopReason, Wait, WaitKind};
 use run_service::layers::{InvokeError, InvokeResult, RunAnswer};
 use run_service::waits::NotDecided;
 
@@ -50,12 +50,20 @@ pub(super) fn reply(answer: &RunAnswer) -> Event {
 }
 
 fn sentence(waits: &[Wait]) -> String {
-    let [first, ..] = waits else { return "This waits for an approval.".to_owned() };
+    let [first, ..] = waits else { return "This waits for a decision.".to_owned() };
     let job_id = first.id.split(':').next().unwrap_or_default();
-    let calls: Vec<_> =
-        waits.iter().map(|wait| format!("{} (/api/agent/waits/{})", wait.shown.tool, wait.id)).collect();
-    format!(
-        "This waits for an approval before it calls {}. Its result will be at /api/agent/jobs/{job_id}.",
-        calls.join(" and ")
-    )
+    let what: Vec<_> =
+        waits.iter().map(|wait| format!("{} (/api/agent/waits/{})", what(wait), wait.id)).collect();
+    format!("This waits for {}. Its result will be at /api/agent/jobs/{job_id}.", what.join(" and "))
+}
+
+fn what(wait: &Wait) -> String {
+    let Wait { kind, shown, .. } = wait;
+    let said = |name: &str| shown.arguments[name].as_str().unwrap_or_default();
+    match kind {
+        WaitKind::Approval => format!("an approval before it calls {}", shown.tool),
+        WaitKind::Question => format!("your answer to a question: {}", said("question")),
+        WaitKind::Timer => format!("a time, {}", said("time")),
+        WaitKind::Event => format!("the event {}", said("name")),
+    }
 }

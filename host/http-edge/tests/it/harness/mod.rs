@@ -39,7 +39,7 @@ impl Service {
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(TestJournal::default()),
             limits: RunLimits::default(),
-            instructions: None,
+            instructions: None, wait_tools: false,
         })
     }
 

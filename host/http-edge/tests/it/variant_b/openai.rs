@@ -52,7 +52,7 @@ pub(super) fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None,
+        instructions: None, wait_tools: false,
     };
     let kept = RunStores { journal: journal.clone(), records: Some(store), live };
     let streams = RunStreams::new(Arc::new(agent()), kept, Arc::new(TokioSpawn));
@@ -408,7 +408,7 @@ async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() 
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal,
             limits: RunLimits::default(),
-            instructions: None,
+            instructions: None, wait_tools: false,
         };
         RunStreams::new(Arc::new(agent), kept, Arc::new(TokioSpawn))
     };

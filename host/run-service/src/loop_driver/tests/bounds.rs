@@ -27,7 +27,7 @@ impl ToolSet for Counting {
         self.echo.catalog()
     }
 
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         None
     }
 

@@ -112,7 +112,7 @@ impl ToolSet for Scripts {
         &self.catalog
     }
 
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         None
     }
 
@@ -223,7 +223,7 @@ async fn names_are_those_of_tools_that_call_none() {
         fn catalog(&self) -> &Arc<Catalog> {
             self.0.catalog()
         }
-        fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+        fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
             None
         }
 

@@ -39,7 +39,7 @@ impl ToolSet for Logged {
         &self.catalog
     }
 
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<ApprovalTerms> {
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         None
     }
 

@@ -8,7 +8,7 @@ use super::{TEXT_CHARS, Timeline, word};
 impl Timeline<'_> {
     /// One line for each call that waits, with what those who decide are shown.
     pub(super) fn waiting(&mut self, number: usize, waits: &[Wait]) {
-        self.numbered(number, format_args!("waits for somebody to approve"));
+        self.numbered(number, format_args!("waits"));
         for wait in waits {
             let (tool, arguments) = (word(&wait.shown.tool), wait.shown.arguments.to_string());
             self.beneath(1, format_args!("[{}] {tool} {}", wait.index, shown(&arguments, TEXT_CHARS)));
@@ -25,6 +25,7 @@ pub(super) fn decided(decision: &Decision) -> String {
         Verdict::Approve => format!("{by} approved"),
         Verdict::Reject { reason: None } => format!("{by} rejected"),
         Verdict::Reject { reason: Some(reason) } => format!("{by} rejected: {}", shown(reason, TEXT_CHARS)),
+        Verdict::Answer { answer } => format!("{by} answered {}", shown(&answer.to_string(), TEXT_CHARS)),
         Verdict::Edit { arguments } => {
             format!("{by} approved with {}", shown(&arguments.to_string(), TEXT_CHARS))
         }

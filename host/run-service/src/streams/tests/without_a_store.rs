@@ -29,7 +29,7 @@ fn memory(journal: &Arc<TestRuns>, model: ScriptedModel, tools: EchoTools) -> Ru
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None,
+        instructions: None, wait_tools: false,
     };
     RunStreams::new(Arc::new(agent), RunStores { journal, records: None, live }, Arc::new(TokioSpawn))
 }

@@ -1,0 +1,233 @@
+//! The host's own tools, by which a model has its run wait: for an answer of the user (`ask_user`), for a time
+//! (`wait_until`), for an event (`wait_for_event`). None of them is ever called: what is decided about the wait
+//! is the answer.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
+use agent_core::words::{
+    Catalog, Deciders, OnExpiry, Principal, ShownCall, ToolCall, ToolHints, ToolReturn, ToolSpec, WaitKind,
+};
+use async_trait::async_trait;
+use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone as _};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+pub(crate) const ASK_USER: &str = "ask_user";
+const WAIT_UNTIL: &str = "wait_until";
+pub(crate) const WAIT_FOR_EVENT: &str = "wait_for_event";
+
+/// Who carries the call out, as those who decide are shown it.
+const HOST: &str = "agent-host";
+
+/// How long a user has to answer, and an event to come unless the model says otherwise: a day.
+const DEFAULT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longest wait: a year.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The tools, and behind them those by which a run waits. One with the name of another tool is left out.
+pub(super) fn offered(tools: Arc<dyn ToolSet>) -> Arc<dyn ToolSet> {
+    let own = tools.catalog();
+    let ours: Vec<_> = specs().into_iter().filter(|spec| own.get(&spec.name).is_none()).map(Arc::new).collect();
+    let mut hash = Sha256::new();
+    hash.update(own.digest());
+    for spec in &ours {
+        hash.update(spec.name.as_bytes());
+        hash.update(spec.input_schema.to_string());
+    }
+    let names: Vec<String> = ours.iter().map(|spec| spec.name.clone()).collect();
+    let specs = own.tools().iter().cloned().chain(ours).collect();
+    let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
+    Arc::new(WithWaits { tools, catalog, names })
+}
+
+fn specs() -> [ToolSpec; 3] {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        }),
+        is_repeatable: true,
+        is_destructive: false,
+        // So that no tool can call it.
+        calls_tools: true,
+        hints: ToolHints { read_only: Some(true), ..ToolHints::default() },
+    };
+    [
+        spec(
+            ASK_USER,
+            "Asks the user a question and waits for the answer, for a day at most. Use it when you cannot go on \
+             without knowing something that only the user knows.",
+            json!({
+                "question": text("What the user is asked."),
+                "schema": { "type": "object", "description": "A JSON Schema that the answer has to meet, where it is not any text." },
+            }),
+            &["question"],
+        ),
+        spec(
+            WAIT_UNTIL,
+            "Waits until a time has come, and goes on then.",
+            json!({
+                "time": text("When, as 2026-11-30T09:00:00, or with an offset, as 2026-11-30T09:00:00+01:00."),
+                "zone": text("The time zone of a time without an offset, as Europe/Berlin; UTC by default."),
+            }),
+            &["time"],
+        ),
+        spec(
+            WAIT_FOR_EVENT,
+            "Waits until an event is delivered from outside, and answers with its data.",
+            json!({
+                "name": text("The event's name, as payment-received."),
+                "key": text("Which one is meant, as the number of an invoice."),
+                "within_seconds": { "type": "integer", "minimum": 1, "description": "How long at most; a day by default." },
+            }),
+            &["name", "key"],
+        ),
+    ]
+}
+
+/// When a call of `wait_until` goes on. What is no time is an answer to the model.
+fn due(arguments: &Value) -> Result<SystemTime, String> {
+    let time = arguments["time"].as_str().ok_or("\"time\" is missing: a text such as 2026-11-30T09:00:00")?;
+    let at = match DateTime::parse_from_rfc3339(time) {
+        Ok(at) => at.timestamp_millis(),
+        Err(_) => {
+            let local: NaiveDateTime = time
+                .parse()
+                .map_err(|_error| format!("{time:?} is no time: write one such as 2026-11-30T09:00:00"))?;
+            let zone = arguments["zone"].as_str().unwrap_or("UTC");
+            let zone: Tz =
+                zone.parse().map_err(|_error| format!("{zone:?} is no time zone: write one such as Europe/Berlin"))?;
+            match zone.from_local_datetime(&local) {
+                // Of an hour that there is twice, the first one.
+                LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => at.timestamp_millis(),
+                LocalResult::None => {
+                    return Err(format!("the clocks of {zone} skip {time}: write another time"));
+                }
+            }
+        }
+    };
+    let at = UNIX_EPOCH + Duration::from_millis(u64::try_from(at).unwrap_or_default());
+    match at.duration_since(SystemTime::now()) {
+        Ok(left) if left > LONGEST => Err("a run waits for a year at most".to_owned()),
+        _ => Ok(at),
+    }
+}
+
+/// The terms of a wait that the call asks for, or why it cannot be had.
+fn terms(call: &ToolCall) -> Result<WaitTerms, String> {
+    let arguments = &call.arguments;
+    let missing = |name: &str| format!("\"{name}\" is missing: a text");
+    let (kind, answer, within, on_expiry) = match call.name.as_str() {
+        ASK_USER => {
+            arguments["question"].as_str().ok_or_else(|| missing("question"))?;
+            let schema = arguments.get("schema").filter(|schema| schema.is_object()).cloned();
+            (WaitKind::Question, schema, DEFAULT_WITHIN, OnExpiry::Reject)
+        }
+        WAIT_UNTIL => {
+            let left = due(arguments)?.duration_since(SystemTime::now()).unwrap_or_default();
+            (WaitKind::Timer, None, left, OnExpiry::Answer)
+        }
+        _ => {
+            arguments["name"].as_str().ok_or_else(|| missing("name"))?;
+            arguments["key"].as_str().ok_or_else(|| missing("key"))?;
+            let within = arguments["within_seconds"].as_u64().map_or(DEFAULT_WITHIN, Duration::from_secs);
+            (WaitKind::Event, None, within.clamp(Duration::from_secs(1), LONGEST), OnExpiry::Reject)
+        }
+    };
+    let shown = ShownCall {
+        tool: call.name.clone(),
+        arguments: arguments.clone(),
+        component: HOST.to_owned(),
+        policy: String::new(),
+        hints: ToolHints::default(),
+    };
+    Ok(WaitTerms { kind, shown, answer, deciders: Deciders::default(), within, on_expiry })
+}
+
+struct WithWaits {
+    tools: Arc<dyn ToolSet>,
+    catalog: Arc<Catalog>,
+    /// Of the tools that are ours.
+    names: Vec<String>,
+}
+
+#[async_trait]
+impl ToolSet for WithWaits {
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    fn versions(&self) -> Versions {
+        self.tools.versions()
+    }
+
+    fn may_wait(&self) -> bool {
+        true
+    }
+
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
+        if self.names.contains(&call.name) { terms(call).ok() } else { self.tools.approval(call, caller) }
+    }
+
+    /// A call of ours comes here only if it asks for nothing that could be waited for.
+    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        if !self.names.contains(&request.call.name) {
+            return self.tools.call(request).await;
+        }
+        let why = terms(request.call).err();
+        WaitTerms::not_made(request.call, why.as_deref().unwrap_or("only a run that can wait may ask for that"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::EchoTools;
+
+    use super::*;
+
+    fn call(name: &str, arguments: Value) -> ToolCall {
+        ToolCall { id: "1".into(), name: name.into(), arguments }
+    }
+
+    #[test]
+    fn times_are_read_in_their_zones() {
+        let at = |arguments: Value| {
+            due(&arguments).map(|at| at.duration_since(UNIX_EPOCH).unwrap().as_secs()).map_err(|why| why)
+        };
+        assert_eq!(at(json!({ "time": "2020-06-01T12:00:00Z" })), Ok(1_591_012_800));
+        assert_eq!(at(json!({ "time": "2020-06-01T14:00:00", "zone": "Europe/Berlin" })), Ok(1_591_012_800));
+        assert_eq!(at(json!({ "time": "2020-06-01T12:00:00" })), Ok(1_591_012_800));
+        for (arguments, why) in [
+            (json!({}), "is missing"),
+            (json!({ "time": "tomorrow" }), "is no time"),
+            (json!({ "time": "2020-06-01T12:00:00", "zone": "Middle/Earth" }), "is no time zone"),
+            (json!({ "time": "2020-03-29T02:30:00", "zone": "Europe/Berlin" }), "skip"),
+            (json!({ "time": "9999-01-01T00:00:00Z" }), "a year at most"),
+        ] {
+            let found = at(arguments).unwrap_err();
+            assert!(found.contains(why), "{found}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_waited_for_is_an_answer_and_others_keep_their_names() {
+        let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])));
+        let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.clone()).collect();
+        assert_eq!(names, ["echo", WAIT_UNTIL, ASK_USER, WAIT_FOR_EVENT]);
+        let nobody = Principal::default();
+        assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
+        let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
+        assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
+        let wrong = call(WAIT_FOR_EVENT, json!({ "name": "paid" }));
+        assert!(tools.approval(&wrong, &nobody).is_none());
+        let deadline = std::time::Instant::now() + Duration::from_secs(1);
+        let answer = tools.call(ToolRequest::outside_of_runs("r", &wrong, deadline)).await;
+        assert!(answer.content.contains("\"key\" is missing"), "{}", answer.content);
+    }
+}
