@@ -116,11 +116,11 @@ async function usesTheKeyboard() {
   check((await page.evaluate(() => document.activeElement.id)) === "title", "the link leads to the view");
   const order = [];
   await page.getByRole("link", { name: "Skip to the view" }).focus();
-  for (let stop = 0; stop < 5; stop += 1) {
+  for (let stop = 0; stop < 6; stop += 1) {
     await page.keyboard.press("Tab");
     order.push(await page.evaluate(() => document.activeElement.textContent));
   }
-  check(order.join() === "Runs,Jobs,Tools,Service,Try", `the order of the focus: ${order}`);
+  check(order.join() === "Runs,Jobs,Waits,Tools,Service,Try", `the order of the focus: ${order}`);
   await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "Service" }).waitFor();
@@ -219,6 +219,21 @@ async function watchesARun() {
   say("live");
 }
 
+async function decidesAWait() {
+  await go("Waits");
+  await page.getByText("Nothing here waits for you.").waitFor();
+  say("nothing waits");
+  const answer = page.getByRole("textbox", { name: "Answer" });
+  await eventually(() => go("Waits"), answer);
+  check((await page.getByRole("heading", { level: 2 }).first().textContent()) === SHOWN, "the question is shown as it was asked");
+  await inspect("waits");
+  await answer.fill("the blue one");
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await confirm("Send");
+  await page.getByText("Nothing here waits for you.").waitFor();
+  say("decided");
+}
+
 async function looksAtJobs() {
   await go("Jobs");
   await page.getByText("waiting").first().waitFor();
@@ -277,6 +292,7 @@ try {
   await triesAndRollsBack(first);
   await triesAPrompt();
   await watchesARun();
+  await decidesAWait();
   await looksAtJobs();
   await looksAtTheService();
   await survivesTheEndOfItsToken();

@@ -59,6 +59,7 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
         .model(&model)
         .tools(["text-stats"])
         .env("TOOLS_APPROVAL", "on")
+        .env("WAIT_TOOLS", "on")
         .env("RATE_LIMIT_IP", "10000")
         .env("RATE_LIMIT_PREMIUM", "10000")
         .start()
@@ -95,6 +96,11 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
     others.open();
     browser.step("live").await;
     drop(stream);
+    browser.step("nothing waits").await;
+    model.asks_for("ask_user", json!({ "question": HOSTILE })).says(HOSTILE);
+    let job = user.job_for("Order one.").await;
+    browser.step("decided").await;
+    assert_eq!(user.ended_job(&job).await["status"], "completed");
     browser.step("expired").await;
     assert_eq!(browser.step("troubles").await, json!([]), "errors, other servers or tokens in addresses");
     assert_eq!(browser.step("accessibility").await, json!([]), "what axe-core has to say");

@@ -8,6 +8,7 @@ import * as runs from "./runs.js";
 import * as service from "./service.js";
 import * as tools from "./tools.js";
 import * as tryout from "./try.js";
+import * as waits from "./waits.js";
 
 // How often a view that shows what changes asks anew, while somebody looks and the windows have room.
 const REFRESH_MS = 15_000;
@@ -20,6 +21,7 @@ const VIEWS = [
   [/^\/runs$/, runs, "runs"],
   [/^\/jobs\/(.+)$/, jobs.one, "jobs"],
   [/^\/jobs$/, jobs.all, "jobs"],
+  [/^\/waits$/, waits, "waits"],
   [/^\/tools\/(.+)$/, tools.one, "tools"],
   [/^\/tools$/, tools.all, "tools"],
   [/^\/service$/, service, "service"],

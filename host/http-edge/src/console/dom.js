@@ -57,7 +57,7 @@ export const button = (text, onclick, fields = {}) => h("button", { type: "butto
 const MOODS = {
   good: ["ended", "completed", "serving", "ok", "safe", "done", "passed"],
   bad: ["failed", "down", "error", "breaking", "deleted", "timed_out", "trapped", "host_error", "interrupted"],
-  busy: ["running", "active", "waiting", "delayed", "review", "outdated", "canary", "shadow"],
+  busy: ["running", "active", "waiting", "delayed", "parked", "review", "outdated", "canary", "shadow"],
 };
 export function badge(word) {
   const mood = Object.keys(MOODS).find((one) => MOODS[one].includes(word)) ?? "plain";

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { badge, block, button, facts, field, h, number, pretty, table, took, when } from "./dom.js";
 import { HEADS, rowOf, runLink } from "./runs.js";
 
-const STATUSES = ["", "waiting", "active", "delayed", "completed", "failed", "cancelled"];
+const STATUSES = ["", "waiting", "active", "delayed", "parked", "completed", "failed", "cancelled"];
 
 const jobLink = (id) => h("a", { href: `#/jobs/${encodeURIComponent(id)}` }, h("code", {}, id));
 
@@ -24,7 +24,7 @@ export const all = {
       const [queue, runs] = await Promise.all([
         api.get("admin/queue", { signal: view.signal }), api.get("admin/runs?limit=100", { signal: view.signal }),
       ]);
-      view.show(depth, h("ul", { class: "counts" }, [["waiting", queue.waiting], ["active", queue.active], ["delayed", queue.delayed]]
+      view.show(depth, h("ul", { class: "counts" }, [["waiting", queue.waiting], ["active", queue.active], ["delayed", queue.delayed], ["parked", queue.parked]]
         .map(([name, count]) => h("li", {}, h("b", {}, number(count)), ` ${name}`)),
       queue.oldestWaitingSeconds === undefined ? null
         : h("li", {}, h("b", {}, took(queue.oldestWaitingSeconds * 1000)), " the oldest has waited")));

@@ -28,7 +28,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 
 /// What the page loads: name, media type, text.
-const FILES: [(&str, &str, &str); 11] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("api.js", SCRIPT, include_str!("api.js")),
     ("app.js", SCRIPT, include_str!("app.js")),
     ("dom.js", SCRIPT, include_str!("dom.js")),
@@ -40,6 +40,7 @@ const FILES: [(&str, &str, &str); 11] = [
     ("style.css", STYLE, include_str!("style.css")),
     ("tools.js", SCRIPT, include_str!("tools.js")),
     ("try.js", SCRIPT, include_str!("try.js")),
+    ("waits.js", SCRIPT, include_str!("waits.js")),
 ];
 
 /// What the page may do.

@@ -62,6 +62,7 @@ pub(super) async fn depth(State(edge): State<Shared>) -> Result<Response, Error>
         waiting: depth.waiting,
         active: depth.active,
         delayed: depth.delayed,
+        parked: depth.parked,
         oldest_waiting_seconds: depth.oldest_waiting.map(|waited| waited.as_secs_f64()),
     };
     Ok(answer::json(StatusCode::OK, &body))
@@ -129,6 +130,9 @@ struct QueueDepth {
     /// Waiting until their next attempt is due.
     #[schema(example = 1)]
     delayed: u64,
+    /// Jobs whose runs wait for somebody, counted to 10,000; on Redis they are among the delayed ones.
+    #[schema(example = 0)]
+    parked: u64,
     /// For how long the one has waited that has waited longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 1.25)]

@@ -1,0 +1,74 @@
+// What runs wait for somebody to decide, and deciding it.
+
+import * as api from "./api.js";
+import { badge, block, button, facts, field, h, pretty, short, when } from "./dom.js";
+import { runLink } from "./runs.js";
+
+export const title = () => "Waits";
+
+// What would be done, as whoever decides is shown it. A question has its words first.
+function shown(wait) {
+  const { tool, arguments: given, component, policy, destructive } = wait.shown;
+  return [
+    facts([
+      ["Kind", badge(wait.kind)], ["Tool", tool], ["Component", component], ["Policy", policy ? short(policy) : null],
+      ["May destroy something", destructive === undefined ? null : destructive ? "yes" : "no"],
+      ["User", wait.userId], ["Run", runLink(wait.runId)], ["Since", when(wait.beganAt)], ["Until", when(wait.expiresAt)],
+      ["Then", wait.onExpiry], ["Tokens so far", wait.tokens], ["Have to approve", wait.approvalsNeeded],
+      ["Have decided", wait.decisions.map((one) => `${one.by}: ${one.decision}`).join(", ")],
+    ]),
+    block(pretty(JSON.stringify(given)), `Arguments of ${tool}`),
+  ];
+}
+
+export function open(view) {
+  const list = h("div", {});
+  view.body.append(h("p", { class: "note" }, "Calls that you may decide about. What you approve is carried out exactly as it is shown."), list);
+  let cursor = null;
+
+  const decide = (wait, decision, question, yes) => view.attempt(async () => {
+    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${JSON.stringify(wait.shown.arguments)}`, yes))) return;
+    await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
+      method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
+    });
+    view.say("It is decided.");
+    await load();
+  });
+
+  // An answer to a question: JSON where its schema wants some, else the text.
+  const answering = (wait) => {
+    const answer = h("textarea", { rows: "3", required: true, maxlength: "10000", id: `answer-${wait.waitId}` });
+    return h("form", { onsubmit: (event) => {
+      event.preventDefault();
+      let value = answer.value;
+      if (wait.answerSchema && wait.answerSchema.type !== "string") {
+        try {
+          value = JSON.parse(answer.value);
+        } catch {
+          return view.attempt(() => Promise.reject(new Error("The answer has to be JSON.")));
+        }
+      }
+      return decide(wait, { decision: "answer", answer: value }, "Send this answer?", "Send");
+    } }, wait.answerSchema ? block(pretty(JSON.stringify(wait.answerSchema)), "What an answer has to meet") : null,
+    field("Answer", answer), h("p", { class: "actions" }, h("button", { type: "submit" }, "Answer")));
+  };
+
+  const item = (wait) => {
+    const name = wait.kind === "question" ? wait.shown.arguments.question : `${wait.shown.tool} (${wait.kind})`;
+    const approve = button("Approve", () => decide(wait, { decision: "approve" }, "Approve this call?", "Approve"), { "data-key": `approve ${wait.waitId}` });
+    const reject = button("Reject", () => decide(wait, { decision: "reject" }, "Reject it?", "Reject"), { "data-key": `reject ${wait.waitId}`, class: "danger" });
+    return h("section", { "aria-label": name }, h("h2", {}, name), shown(wait),
+      wait.kind === "question" ? answering(wait) : null,
+      h("p", { class: "actions" }, wait.kind === "approval" ? approve : null, reject));
+  };
+
+  const load = async (after = null) => {
+    const query = new URLSearchParams({ of: "decidable", limit: "20" });
+    if (after) query.set("cursor", after);
+    const { data, nextCursor } = await api.get(`api/agent/waits?${query}`, { signal: view.signal });
+    cursor = nextCursor;
+    view.show(list, data.length === 0 ? h("p", { class: "none" }, "Nothing here waits for you.") : data.map(item),
+      cursor ? button("Later ones", () => view.attempt(() => load(cursor)), { "data-key": "later" }) : null);
+  };
+  view.live(() => load());
+}
