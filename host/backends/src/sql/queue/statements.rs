@@ -51,7 +51,7 @@ pub(super) const PARKED: &str = concat!(
 /// However many are parked, no more than 10,000 are counted. Parameters: none.
 pub(super) const DEPTH: &str = "\
     SELECT waiting, (SELECT COUNT(*) FROM jobs WHERE status = 'active') AS active, delayed, \
-        (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE status = 'parked' LIMIT 10000) AS some) AS parked, \
+        (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE status = 'parked' LIMIT 10000) AS counted) AS parked, \
         (SELECT ms FROM clock) - (SELECT created_at FROM jobs WHERE status = 'parked' ORDER BY id LIMIT 1) \
             AS oldest_parked, oldest_waiting \
     FROM (SELECT COUNT(*) FILTER (WHERE due_at <= ms) AS waiting, \
