@@ -68,8 +68,9 @@ fn main() -> ExitCode {
 fn print(Wanted { order, beside, .. }: &Wanted, report: &Report) {
     let Order { kills, seed, stores, .. } = order;
     let beside = beside.as_ref().map(|beside| format!(" {}", beside.option)).unwrap_or_default();
+    let waits = if order.waits { " --waits" } else { "" };
     let stores = if stores.len() == 1 { stores[0].name() } else { "all" };
-    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}{beside}`");
+    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}{waits}{beside}`");
     println!("{}", machine::describe());
     println!("{} kills, {} of them of a job that had not ended", report.kills(), report.that_hit());
     println!("{}", report.table());
@@ -102,6 +103,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
             vec![known.ok_or_else(|| format!("there is no store {name}"))?]
         }
     };
+    let waits = values.remove("--waits").is_some();
     let option = values.remove("--beside-option");
     let beside = values.remove("--beside-binary").map(|file| Beside {
         option: option.unwrap_or_else(|| format!("--beside-binary {file}")),
@@ -112,6 +114,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
     }
     let count = |number: u64| usize::try_from(number).map_err(|_too_many| "that is too many".to_owned());
     let order = Order {
+        waits,
         kills: count(kills.unwrap_or(100))?,
         seed: seed.unwrap_or(1),
         stores,

@@ -26,7 +26,8 @@ use kills::{Heir, OldBinary, StoreKind, Versions};
 #[tokio::test]
 async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
-    let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions: vec![Versions::Same] };
+    let versions = vec![Versions::Same];
+    let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions, waits: false };
     let report = kills::make(kills::plan(&order), None).await;
     let (table, total) = (report.table(), report.total());
     assert_eq!(total.broken(), 0, "{}\n{table}", report.broken());
@@ -35,13 +36,22 @@ async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     assert!(table.lines().last().is_some_and(|line| line.starts_with("| all |  | 6 |")), "{table}");
 }
 
+#[tokio::test]
+async fn a_few_kills_around_waits_decide_nothing_twice() {
+    let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
+    let order =
+        kills::Order { kills: 6, seed: 2, stores, heirs, versions: vec![Versions::Same], waits: true };
+    let report = kills::make(kills::plan(&order), None).await;
+    assert_eq!((report.kills(), report.total().broken()), (6, 0), "{}\n{}", report.broken(), report.table());
+}
+
 /// One binary is both versions here: only that each dies as planned, and that the other one goes on, is
 /// tested.
 #[tokio::test]
 async fn kills_beside_another_version_are_made_both_ways() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
     let versions = vec![Versions::NewThenOld, Versions::OldThenNew];
-    let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions };
+    let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions, waits: false };
     let old = OldBinary::at(acceptance::agent_host());
     let report = kills::make(kills::plan(&order), Some(&old)).await;
     let table = report.table();

@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Only the kill with this number in the plan, to look at it again.
     #[arg(long, value_name = "NUMBER")]
     only: Option<u32>,
+    /// Every call of a tool has to be approved: workers are killed around parking and deciding as well.
+    #[arg(long, conflicts_with_all = ["beside", "beside_binary"])]
+    waits: bool,
     /// Have an older version beside this one on the same queue, that of this revision: when one is killed the
     /// other ends the job.
     #[arg(long, value_name = "REVISION", conflicts_with = "beside_binary")]
@@ -58,6 +61,7 @@ pub(crate) fn print_table(repository: &Path, arguments: &Arguments) -> anyhow::R
     let mut handed_on =
         vec![format!("--kills={kills}"), format!("--seed={seed}"), format!("--store={store}")];
     handed_on.extend(arguments.only.map(|number| format!("--only={number}")));
+    handed_on.extend(arguments.waits.then(|| "--waits=yes".to_owned()));
     if let Some(revision) = &arguments.beside {
         let binary = beside::build(repository, revision)?;
         handed_on.push(format!("--beside-binary={}", binary.display()));

@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     pub(crate) repeated: usize,
     /// Calls made again of tools that must not be called twice.
     pub(crate) acted_twice: usize,
+    /// Further decisions about waits that were decided, as those who decided were told.
+    pub(crate) decided_twice: usize,
     /// Such calls of which the model was told that nobody knows whether they had an effect. Allowed if they
     /// had been begun.
     pub(crate) unknown: usize,
@@ -47,13 +49,14 @@ impl Tally {
         self.called_again += other.called_again;
         self.repeated += other.repeated;
         self.acted_twice += other.acted_twice;
+        self.decided_twice += other.decided_twice;
         self.unknown += other.unknown;
     }
 
     /// How often a promise was broken.
     pub(crate) fn broken(&self) -> usize {
         let ends = self.lost + self.ended_twice + self.wrong + self.other_runs;
-        ends + self.paid_twice + self.repeated + self.acted_twice
+        ends + self.paid_twice + self.repeated + self.acted_twice + self.decided_twice
     }
 }
 
@@ -124,6 +127,7 @@ mod tests {
             target: 0,
             moment: Moment::Asked,
             delay: Duration::ZERO,
+            waits: false,
         }
     }
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use acceptance::{Service, Signal, Token, User};
+use acceptance::{Service, Signal, Token, User, within};
+use futures::future::join;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::decider::{Decider, Taken};
 use super::judge::{Tally, judge};
 use super::place::{JobState, Place, Recorded};
-use super::plan::{PlannedKill, Versions};
+use super::plan::{Moment, PlannedKill, Versions};
 use super::scene::Scene;
 use super::stores::{Opened, Stores};
 
@@ -39,6 +41,7 @@ pub(super) struct Orphan {
     recorded: Recorded,
     place: Place,
     runs: BTreeSet<String>,
+    taken: Taken,
 }
 
 /// A job that was accepted, and its end as whoever submitted it has seen that.
@@ -60,10 +63,11 @@ pub(super) async fn strike(
 ) -> Orphan {
     let user = format!("user-{}", kill.number);
     let job = of_user(&service, &user).job_for(&kill.query()).await;
-    scene.reaches(&kill).await;
-    pass(kill.delay).await;
-    service.signal(Signal::KILL);
-    let killed = Instant::now();
+    let mut taken = Taken::new();
+    let killed = {
+        let decider = Decider { service: &service, user: &user, job: &job };
+        reach(&kill, scene, &decider, &mut taken).await
+    };
     service.ended().await;
     sleep(SETTLING).await;
     let seen = scene.seen(kill.number).until(killed);
@@ -73,17 +77,53 @@ pub(super) async fn strike(
     let recorded = Recorded::read(stores.job(&job, opened).await, events);
     let place = Place::find(&kill, &recorded, &seen);
     let runs = journals.keys().cloned().collect();
-    Orphan { kill, user, job, killed, recorded, place, runs }
+    Orphan { kill, user, job, killed, recorded, place, runs, taken }
+}
+
+/// Kills the service when the moment that is aimed at has come, and a while has passed. Says when.
+async fn reach(kill: &PlannedKill, scene: &Scene, decider: &Decider<'_>, taken: &mut Taken) -> Instant {
+    let die = async {
+        pass(kill.delay).await;
+        decider.service.signal(Signal::KILL);
+        Instant::now()
+    };
+    match kill.moment {
+        Moment::Parked => {
+            within("the job to wait", decider.decide_until(kill.target, taken)).await;
+            die.await
+        }
+        Moment::Decided => {
+            let waits = within("the job to wait", decider.decide_until(kill.target, taken)).await;
+            join(die, decider.decide(&waits, taken)).await.0
+        }
+        _ => {
+            let reached = async {
+                scene.reaches(kill).await;
+                die.await
+            };
+            tokio::select! {
+                killed = reached => killed,
+                () = decider.decide_all(taken), if kill.waits => unreachable!("it decides on and on"),
+            }
+        }
+    }
 }
 
 /// Waits until a service has ended the job. What is asked from `begun` on is asked by whoever goes on with
 /// it.
 pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, begun: Instant) -> Submitted {
-    let Orphan { kill, user, job, killed, recorded, place, mut runs } = orphan;
-    let end = end_of(&of_user(service, &user), &job).await;
+    let Orphan { kill, user, job, killed, recorded, place, mut runs, mut taken } = orphan;
+    let end = {
+        let (decider, owner) = (Decider { service, user: &user, job: &job }, of_user(service, &user));
+        tokio::select! {
+            end = end_of(&owner, &job) => end,
+            () = decider.decide_all(&mut taken), if kill.waits => unreachable!("it decides on and on"),
+        }
+    };
     let ended = Instant::now();
     let seen = scene.seen(kill.number);
-    let tally = judge(&kill, &recorded, &seen, end.as_ref());
+    let mut tally = judge(&kill, &recorded, &seen, end.as_ref());
+    tally.decided_twice = taken.values().map(|times| times.saturating_sub(1)).sum();
     let resumed = seen.first_after(begun).unwrap_or(ended);
     let is_recovery = tally.lost == 0 && recorded.job != JobState::Ended;
     let recovery = is_recovery.then(|| resumed.duration_since(killed));
@@ -154,6 +194,10 @@ async fn end_of(user: &User, job: &str) -> Option<Value> {
         let job = answer.json();
         if ["completed", "failed", "cancelled"].iter().any(|end| job["status"] == *end) {
             return Some(job);
+        }
+        if job["status"] == "parked" {
+            // Nothing is held back for one that waits for somebody.
+            sleep(SETTLING).await;
         }
         if answer.status != 200 {
             // The stores are there, so this passes; asking on and on would not help.

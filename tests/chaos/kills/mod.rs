@@ -4,6 +4,7 @@
 //! - `plan.rs`: the kills of an order, from its seed alone.
 //! - `scene.rs`: the model and the server of the tools, which count what is asked of them.
 //! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`); `kill.rs`: one of them.
+//! - `decider.rs`: decides about what jobs wait for (`--waits`).
 //! - `beside.rs`: the same where the process that is killed and the one that goes on are of different
 //!   versions.
 //! - `place.rs`: where a kill has hit, from what queue and journal held when the worker was dead.
@@ -12,6 +13,7 @@
 //! Nothing is counted from the service's log or metrics.
 
 mod beside;
+mod decider;
 mod judge;
 mod kill;
 mod lane;

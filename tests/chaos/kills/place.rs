@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::decider::step_and_index;
 use super::plan::{PlannedKill, StepKind};
 use super::scene::{Asked, Seen};
 
@@ -28,6 +29,9 @@ pub(super) struct Recorded {
     pub(super) started: BTreeSet<(usize, usize)>,
     /// Calls whose answers the journal had.
     pub(super) returned: BTreeSet<(usize, usize)>,
+    /// Calls that wait, and those of them that were approved.
+    pub(super) waiting: BTreeSet<(usize, usize)>,
+    pub(super) approved: BTreeSet<(usize, usize)>,
     /// Whether the journal had anything.
     pub(super) begun: bool,
 }
@@ -41,6 +45,8 @@ pub(crate) enum Boundary {
     ModelAsked,
     ReplyNotRecorded,
     ReplyRecorded,
+    Waits,
+    Approved,
     CallRecorded,
     ToolCalled,
     AnswerNotRecorded,
@@ -76,7 +82,8 @@ impl Recorded {
     pub(super) fn read(job: JobState, events: &[Value]) -> Self {
         let none = BTreeSet::new();
         let begun = !events.is_empty();
-        let mut this = Self { job, replies: 0, started: none.clone(), returned: none, begun };
+        let [started, returned, waiting, approved] = [none.clone(), none.clone(), none.clone(), none];
+        let mut this = Self { job, replies: 0, started, returned, waiting, approved, begun };
         for event in events {
             let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
             // The calls of a reply come behind it.
@@ -86,6 +93,13 @@ impl Recorded {
                 Some("tools_started") => {
                     let indexes = event["indexes"].as_array().into_iter().flatten().filter_map(number);
                     this.started.extend(indexes.map(|index| (step, index)));
+                }
+                Some("waiting") => {
+                    let waits = event["waits"].as_array().into_iter().flatten();
+                    this.waiting.extend(waits.filter_map(|wait| number(&wait["index"])).map(|index| (step, index)));
+                }
+                Some("decided") => {
+                    this.approved.extend(event["wait"].as_str().and_then(step_and_index));
                 }
                 Some("tool_returned") => {
                     this.returned.extend(number(&event["index"]).map(|index| (step, index)))
@@ -143,6 +157,10 @@ fn of_tools(open: &[usize], step: usize, recorded: &Recorded, seen: &Seen) -> Bo
         Boundary::AnswerNotRecorded
     } else if open.iter().any(|index| recorded.started.contains(&(step, *index))) {
         Boundary::CallRecorded
+    } else if open.iter().any(|index| recorded.approved.contains(&(step, *index))) {
+        Boundary::Approved
+    } else if open.iter().any(|index| recorded.waiting.contains(&(step, *index))) {
+        Boundary::Waits
     } else {
         Boundary::ReplyRecorded
     }
@@ -175,6 +193,8 @@ impl Boundary {
             Self::ModelAsked => "model asked",
             Self::ReplyNotRecorded => "replied, not recorded",
             Self::ReplyRecorded => "reply recorded, tool not called",
+            Self::Waits => "waits, not decided",
+            Self::Approved => "approved, tool not called",
             Self::CallRecorded => "start recorded, tool not called",
             Self::ToolCalled => "tool called",
             Self::AnswerNotRecorded => "answered, not recorded",

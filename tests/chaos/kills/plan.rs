@@ -59,6 +59,10 @@ pub(crate) enum Moment {
     Called,
     /// The tool answered.
     Returned,
+    /// The job waits for somebody to approve a call of the step.
+    Parked,
+    /// That is being decided.
+    Decided,
 }
 
 /// Who goes on with the job.
@@ -96,6 +100,8 @@ pub(crate) struct PlannedKill {
     pub(crate) moment: Moment,
     /// How long after that moment.
     pub(crate) delay: Duration,
+    /// Whether every call has to be approved.
+    pub(crate) waits: bool,
 }
 
 /// How many kills, of what and by which chance.
@@ -107,6 +113,8 @@ pub(crate) struct Order {
     pub(crate) heirs: Vec<Heir>,
     /// Versions of the kills of a lane, over and over.
     pub(crate) versions: Vec<Versions>,
+    /// Whether every call has to be approved.
+    pub(crate) waits: bool,
 }
 
 type Aim = (StepKind, Moment, Heir);
@@ -122,21 +130,23 @@ pub(crate) fn plan(order: &Order) -> Vec<PlannedKill> {
             let versions = order.versions[turn % order.versions.len()];
             let deck = decks.entry((store, versions)).or_default();
             if deck.is_empty() {
-                *deck = shuffled(every_aim(versions.heirs(&order.heirs)), &mut random);
+                *deck = shuffled(every_aim(versions.heirs(&order.heirs), order.waits), &mut random);
             }
             let aim = deck.pop().expect("a deck that was dealt anew");
-            planned(number, store, versions, aim, &mut random)
+            PlannedKill { waits: order.waits, ..planned(number, store, versions, aim, &mut random) }
         })
         .collect()
 }
 
 /// A deck: every aim once.
-fn every_aim(heirs: &[Heir]) -> Vec<Aim> {
-    use Moment::{Accepted, Asked, Called, Replied, Returned};
+fn every_aim(heirs: &[Heir], waits: bool) -> Vec<Aim> {
+    use Moment::{Accepted, Asked, Called, Decided, Parked, Replied, Returned};
     use StepKind::{Act, Answer, Look, Several};
     let of_model = [Look, Act, Several, Answer].into_iter().flat_map(|kind| [(kind, Asked), (kind, Replied)]);
     let of_tools = [Look, Act, Several].into_iter().flat_map(|kind| [(kind, Called), (kind, Returned)]);
-    let aims: Vec<_> = of_model.chain(of_tools).chain([(Answer, Accepted)]).collect();
+    let of_waits = [Look, Act, Several].into_iter().flat_map(|kind| [(kind, Parked), (kind, Decided)]);
+    let of_waits = of_waits.filter(|_| waits);
+    let aims: Vec<_> = of_model.chain(of_tools).chain([(Answer, Accepted)]).chain(of_waits).collect();
     heirs.iter().flat_map(|heir| aims.iter().map(|(kind, moment)| (*kind, *moment, *heir))).collect()
 }
 
@@ -167,7 +177,7 @@ fn planned(
     }
     steps.push(StepKind::Answer);
     let delay = Duration::from_micros(random.below(most_delay(moment)));
-    PlannedKill { number, store, heir, versions, steps, target, moment, delay }
+    PlannedKill { number, store, heir, versions, steps, target, moment, delay, waits: false }
 }
 
 /// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as
@@ -178,6 +188,8 @@ fn most_delay(moment: Moment) -> u64 {
         Moment::Asked => REPLY_TIME * 6 / 5,
         Moment::Called => CALL_TIME * 6 / 5,
         Moment::Replied | Moment::Returned => Duration::from_millis(8),
+        // A decision is three writes, and the claim behind it another one.
+        Moment::Parked | Moment::Decided => Duration::from_millis(40),
     };
     u64::try_from(time.as_micros()).expect("some milliseconds")
 }
@@ -256,7 +268,7 @@ mod tests {
 
     fn order(kills: usize, seed: u64) -> Order {
         let heirs = vec![Heir::Other, Heir::Restarted];
-        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs, versions: vec![Versions::Same] }
+        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs, versions: vec![Versions::Same], waits: true }
     }
 
     #[test]
@@ -269,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_aim_is_taken_at_every_store_before_any_is_taken_twice() {
-        let per_store = every_aim(&order(0, 0).heirs).len();
+        let per_store = every_aim(&order(0, 0).heirs, true).len();
         let kills = plan(&order(per_store * 4, 3));
         for store in StoreKind::ALL {
             let of_store = kills.iter().filter(|kill| kill.store == store);

@@ -34,8 +34,8 @@ enum Group {
 
 const HEADING: &str = "\
 | store | VARIES | kills | of these | lost | ended twice | wrong | other run | model asked again (allowed) | paid twice \
-| call repeated (allowed) | repeated though recorded | acted twice | told unknown (allowed) | after a restart | by another |
-|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| call repeated (allowed) | repeated though recorded | acted twice | decided twice | told unknown (allowed) | after a restart | by another |
+|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 impl Report {
@@ -136,13 +136,14 @@ impl Row {
             called_again,
             repeated,
             acted_twice,
+            decided_twice,
             unknown,
         } = tally;
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
             "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {asked_again} | \
-             {paid_twice} | {called_again} | {repeated} | {acted_twice} | {unknown} | {restarted} | {other} |"
+             {paid_twice} | {called_again} | {repeated} | {acted_twice} | {decided_twice} | {unknown} | {restarted} | {other} |"
         );
     }
 }

@@ -81,7 +81,7 @@ impl Seen {
 
     fn has_reached(&self, kill: &PlannedKill) -> bool {
         let all = match kill.moment {
-            Moment::Accepted => return true,
+            Moment::Accepted | Moment::Parked | Moment::Decided => return true,
             Moment::Asked | Moment::Replied => &self.model,
             Moment::Called | Moment::Returned => &self.tools,
         };
@@ -121,8 +121,9 @@ impl Scene {
             let play = reply(steps[&job][step], request, &format!("http://{address}/{job}/{step}"));
             Play::Held(opened, Box::new(play))
         });
+        let approve = if plan.iter().any(|kill| kill.waits) { "approve = \"always\"\n" } else { "" };
         let grants = format!(
-            "[[component.http]]\nscheme = \"http\"\nhost = \"127.0.0.1\"\nport = {}\nmethods = [\"GET\", \"POST\"]\n\
+            "{approve}[[component.http]]\nscheme = \"http\"\nhost = \"127.0.0.1\"\nport = {}\nmethods = [\"GET\", \"POST\"]\n\
              private = true\n",
             address.port()
         );

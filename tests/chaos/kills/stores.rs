@@ -86,7 +86,7 @@ impl Stores {
         let status = self.database(opened).await.texts("SELECT status FROM jobs WHERE id = $1", id).await;
         match status.first().map(String::as_str) {
             None => JobState::Missing,
-            Some("waiting") => JobState::Waiting,
+            Some("waiting" | "parked") => JobState::Waiting,
             Some("active") => JobState::Active,
             Some(_) => JobState::Ended,
         }
