@@ -223,6 +223,7 @@ mod tests {
             target: 0,
             moment: Moment::Asked,
             delay: std::time::Duration::ZERO,
+            waits: false,
         }
     }
 
