@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
+use crate::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use crate::words::{Catalog, Principal, ToolCall, ToolReturn};
 
 /// Chosen tools that the caller does not have.

@@ -96,7 +96,8 @@ impl Recorded {
                 }
                 Some("waiting") => {
                     let waits = event["waits"].as_array().into_iter().flatten();
-                    this.waiting.extend(waits.filter_map(|wait| number(&wait["index"])).map(|index| (step, index)));
+                    this.waiting
+                        .extend(waits.filter_map(|wait| number(&wait["index"])).map(|index| (step, index)));
                 }
                 Some("decided") => {
                     this.approved.extend(event["wait"].as_str().and_then(step_and_index));

@@ -268,7 +268,14 @@ mod tests {
 
     fn order(kills: usize, seed: u64) -> Order {
         let heirs = vec![Heir::Other, Heir::Restarted];
-        Order { kills, seed, stores: StoreKind::ALL.to_vec(), heirs, versions: vec![Versions::Same], waits: true }
+        Order {
+            kills,
+            seed,
+            stores: StoreKind::ALL.to_vec(),
+            heirs,
+            versions: vec![Versions::Same],
+            waits: true,
+        }
     }
 
     #[test]

@@ -65,7 +65,8 @@ async fn an_event_reaches_the_runs_of_its_user_that_wait_for_it() {
     model.asks_for("wait_for_event", json!({ "name": "paid", "key": "17" })).says("thanks");
     let job = ada.job_for("wait for the payment").await;
     assert_eq!(wait_of(&ada, &job).await["kind"], "event");
-    let deliver = async |user: &User, body: Value| user.post("/api/agent/events/paid", body.to_string()).await;
+    let deliver =
+        async |user: &User, body: Value| user.post("/api/agent/events/paid", body.to_string()).await;
     assert_eq!(deliver(&ada, json!({ "key": "18" })).await.json(), json!({ "delivered": 0 }));
     assert_eq!(deliver(&bob, json!({ "key": "17" })).await.json(), json!({ "delivered": 0 }));
     assert_eq!(deliver(&bob, json!({ "key": "17", "userId": "ada" })).await.status, 403);

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    WaitTerms, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink,
-    Spawn, ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink, Spawn,
+    ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox, WaitTerms,
 };
 use crate::words::{
     Catalog, Deciders, Event, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal, RunLimits,
@@ -284,7 +284,7 @@ impl ToolSet for EchoTools {
 
     fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         self.approved.contains(&call.name).then(|| WaitTerms {
-            kind: WaitKind::Approval,
+            kind: crate::words::WaitKind::Approval,
             answer: None,
             shown: ShownCall {
                 tool: call.name.clone(),

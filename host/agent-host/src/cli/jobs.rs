@@ -189,7 +189,11 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
         let _ = writeln!(text, "result: {}", shown(result.get(), 5 * ERROR_CHARS));
     }
     if job.status == JobStatus::Parked {
-        let _ = writeln!(text, "What it waits for: agent-host waits list --user {}", shown(&job.user_id, ID_CHARS));
+        let _ = writeln!(
+            text,
+            "What it waits for: agent-host waits list --user {}",
+            shown(&job.user_id, ID_CHARS)
+        );
     }
     let _ = writeln!(text, "What its run did: agent-host runs show {}", shown(&job.run_id, ID_CHARS));
     Ok(text)

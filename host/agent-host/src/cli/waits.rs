@@ -177,17 +177,28 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
     );
     for decision in &wait.open.decisions {
         let by = decision.by.as_deref().unwrap_or("its expiry");
-        let _ = writeln!(text, "{} by {} at {}", decision.verdict.as_str(), shown(by, ID_CHARS), moment(at(decision.at)));
+        let _ = writeln!(
+            text,
+            "{} by {} at {}",
+            decision.verdict.as_str(),
+            shown(by, ID_CHARS),
+            moment(at(decision.at))
+        );
     }
     if wait.decided().is_none() {
         let needed = of.deciders.count;
-        let _ = writeln!(text, "To approve, {needed} needed: agent-host waits decide {id} --approve --digest {}", of.shown.digest());
+        let _ = writeln!(
+            text,
+            "To approve, {needed} needed: agent-host waits decide {id} --approve --digest {}",
+            of.shown.digest()
+        );
     }
     Ok(text)
 }
 
 async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
-    let verdict = if wanted.approve { Verdict::Approve } else { Verdict::Reject { reason: wanted.reason.clone() } };
+    let verdict =
+        if wanted.approve { Verdict::Approve } else { Verdict::Reject { reason: wanted.reason.clone() } };
     let wish = Wish { by: operator(), shown: wanted.digest.clone(), verdict };
     let decided = match waits.decide(&wanted.wait_id, &wish).await {
         Ok(decided) => decided,

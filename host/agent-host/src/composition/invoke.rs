@@ -10,8 +10,8 @@ use run_service::conversations::Conversations;
 use run_service::jobs::{CancelledRuns, WorkerContext};
 use run_service::journal::{LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
-    Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke,
-    Parkable, PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
+    Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke, Parkable,
+    PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
     WriteBehindCache,
 };
 use run_service::live::{LiveJournal, LiveRuns};

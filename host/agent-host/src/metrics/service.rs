@@ -20,8 +20,7 @@ use super::exemplars::Exemplars;
 use super::family::{Kind, Readings, Series};
 
 /// From ten seconds to a week: people decide.
-const DECISION_SECONDS: [f64; 8] =
-    [10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0];
+const DECISION_SECONDS: [f64; 8] = [10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0];
 
 const ATTEMPT_SECONDS: &str = "agent_job_attempt_duration_seconds";
 

@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn a_result_is_json_whatever_stands_there() {
         for (text, shown) in [(r#"{"a":1}"#, r#"{"a":1}"#), ("null", "null"), ("not json", r#""not json""#)] {
-            let fields = [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None, None, None];
+            let fields =
+                [None, None, None, None, Some(text.as_bytes().to_vec()), None, None, None, None, None];
             let job = read_job("1", ("completed".into(), fields.into())).unwrap();
             assert_eq!(job.result.unwrap().get(), shown);
         }

@@ -50,9 +50,9 @@ pub(super) async fn parked(
     let (shard, after) = match cursor {
         None => (0, "-inf".to_owned()),
         Some(cursor) => {
-            let parsed = cursor.split_once('-').and_then(|(shard, score)| {
-                Some((shard.parse::<usize>().ok()?, score.parse::<u64>().ok()?))
-            });
+            let parsed = cursor
+                .split_once('-')
+                .and_then(|(shard, score)| Some((shard.parse::<usize>().ok()?, score.parse::<u64>().ok()?)));
             let (shard, score) = parsed.ok_or(QueueError::BadCursor)?;
             (shard, format!("({score}"))
         }

@@ -40,7 +40,10 @@ pub(super) fn describe() -> Operation {
 pub(super) fn answers(operation: Operation) -> Operation {
     operation
         .answers::<Success<'static>>(StatusCode::OK, "The result")
-        .answers::<Accepted<'static>>(StatusCode::ACCEPTED, "The run waits for somebody; a job goes on with it")
+        .answers::<Accepted<'static>>(
+            StatusCode::ACCEPTED,
+            "The run waits for somebody; a job goes on with it",
+        )
         .header(StatusCode::ACCEPTED, &LOCATION)
 }
 

@@ -18,12 +18,13 @@ use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
     let failed = Error::Serverless(InvokeError::Busy { waited: Duration::from_secs(5) });
-    let operation = Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
-        .about("Whatever goes wrong with the agent is a 500 with its message.")
-        .request_id()
-        .body::<QueryRequest>()
-        .refuses(documented::bodies())
-        .refuses([failed]);
+    let operation =
+        Operation::new("handleEvent", tags::AGENT, "Run the agent as a function of a cloud would")
+            .about("Whatever goes wrong with the agent is a 500 with its message.")
+            .request_id()
+            .body::<QueryRequest>()
+            .refuses(documented::bodies())
+            .refuses([failed]);
     agent::answers(operation)
 }
 

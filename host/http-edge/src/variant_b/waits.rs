@@ -108,7 +108,8 @@ pub(super) async fn decide_wait(
 ) -> Result<Response, Error> {
     let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
     let shown = super::if_match::only_tag(&headers).ok_or(WaitRefusal::NoDigest)?;
-    let DecisionRequest { decision, reason, arguments, answer } = bodies::read(payload, &edge.settings).await?;
+    let DecisionRequest { decision, reason, arguments, answer } =
+        bodies::read(payload, &edge.settings).await?;
     let verdict = match decision {
         Choice::Approve => Verdict::Approve,
         Choice::Reject => Verdict::Reject { reason },
@@ -123,7 +124,9 @@ pub(super) async fn decide_wait(
 
 pub(super) fn describe_event() -> Operation {
     Operation::new("deliverEvent", tags::JOBS, "Deliver an event to runs that wait for it")
-        .about("To one's own runs, or as an administrator to a user's. None is kept for runs that wait later.")
+        .about(
+            "To one's own runs, or as an administrator to a user's. None is kept for runs that wait later.",
+        )
         .path(EVENT)
         .body::<EventRequest>()
         .answers::<DeliveredBody>(StatusCode::OK, "To how many runs it was delivered")
@@ -291,7 +294,8 @@ struct DecisionBody {
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } = &wait.open.wait;
+        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
+            &wait.open.wait;
         Self {
             wait_id: wait.id.clone(),
             job_id: wait.job_id.clone(),

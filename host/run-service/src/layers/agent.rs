@@ -28,7 +28,7 @@ pub struct Agent {
     /// What one run may use up.
     pub limits: RunLimits,
     /// What the model is told before everything else (`AGENT_INSTRUCTIONS`).
-    pub instructions: Option<Arc<str>>, wait_tools: false,
+    pub instructions: Option<Arc<str>>,
     /// Whether runs that can wait have the tools to do so (`WAIT_TOOLS`).
     pub wait_tools: bool,
 }
@@ -167,7 +167,8 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
             journal: journal.clone(),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         (agent, journal)
     }
@@ -257,7 +258,8 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: journal.clone(),
             limits: RunLimits { tokens: 1_400, ..RunLimits::default() },
-            instructions: Some("be kind".into()), wait_tools: false,
+            instructions: Some("be kind".into()),
+            wait_tools: false,
         };
         let user = |content: &str| Message::User { content: content.into() };
         let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };

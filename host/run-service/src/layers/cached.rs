@@ -205,7 +205,9 @@ impl Landed {
             Ok(answer) => self.tools == tools && (!is_per_user(answer) || self.leader.is_same_user(caller)),
             // The places are those of the leader's list, which may have another order, and the limits and the
             // job the leader's.
-            Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit | InvokeError::Waits { .. }) => false,
+            Err(InvokeError::UnknownTools { .. } | InvokeError::OverLimit | InvokeError::Waits { .. }) => {
+                false
+            }
             Err(_) => true,
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
+use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{Catalog, ClientFunction, Principal, ToolCall, ToolHints, ToolReturn, ToolSpec};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, Journal, JobQueue, JournalError, RunStore};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, RunStore};
 use agent_core::words::{JobData, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -28,7 +28,12 @@ pub struct Parkable<I> {
 impl<I> Parkable<I> {
     /// Runs of `inner`, whose events are read from `journal`, become jobs of `queue`, whose journals are in
     /// `store`.
-    pub fn new(inner: I, queue: Arc<dyn JobQueue>, journal: Arc<dyn Journal>, store: Arc<dyn RunStore>) -> Self {
+    pub fn new(
+        inner: I,
+        queue: Arc<dyn JobQueue>,
+        journal: Arc<dyn Journal>,
+        store: Arc<dyn RunStore>,
+    ) -> Self {
         Self { inner, queue, journal, store }
     }
 

@@ -201,7 +201,8 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(behind.clone()),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
@@ -265,7 +266,8 @@ mod tests {
                 toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
                 journal: Arc::new(behind.clone()),
                 limits: RunLimits::default(),
-                instructions: None, wait_tools: false,
+                instructions: None,
+                wait_tools: false,
             };
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
@@ -288,7 +290,8 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
             journal: Arc::new(TestRuns::default()),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         let cancel = CancellationToken::new();
         let recorder = Recorded::new(agent, behind);

@@ -88,7 +88,8 @@ mod tests {
             toolbox: Arc::new(EchoTools::new(&[])),
             journal: Arc::new(RecordedStart::new(store.clone(), store.clone())),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         let ask = || Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "hi".into()) };
         store.switch.fail(true);

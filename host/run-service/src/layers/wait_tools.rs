@@ -31,7 +31,8 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// The tools, and behind them those by which a run waits. One with the name of another tool is left out.
 pub(super) fn offered(tools: Arc<dyn ToolSet>) -> Arc<dyn ToolSet> {
     let own = tools.catalog();
-    let ours: Vec<_> = specs().into_iter().filter(|spec| own.get(&spec.name).is_none()).map(Arc::new).collect();
+    let ours: Vec<_> =
+        specs().into_iter().filter(|spec| own.get(&spec.name).is_none()).map(Arc::new).collect();
     let mut hash = Sha256::new();
     hash.update(own.digest());
     for spec in &ours {
@@ -101,8 +102,9 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
                 .parse()
                 .map_err(|_error| format!("{time:?} is no time: write one such as 2026-11-30T09:00:00"))?;
             let zone = arguments["zone"].as_str().unwrap_or("UTC");
-            let zone: Tz =
-                zone.parse().map_err(|_error| format!("{zone:?} is no time zone: write one such as Europe/Berlin"))?;
+            let zone: Tz = zone
+                .parse()
+                .map_err(|_error| format!("{zone:?} is no time zone: write one such as Europe/Berlin"))?;
             match zone.from_local_datetime(&local) {
                 // Of an hour that there is twice, the first one.
                 LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => at.timestamp_millis(),
@@ -181,7 +183,10 @@ impl ToolSet for WithWaits {
             return self.tools.call(request).await;
         }
         let why = terms(request.call).err();
-        WaitTerms::not_made(request.call, why.as_deref().unwrap_or("only a run that can wait may ask for that"))
+        WaitTerms::not_made(
+            request.call,
+            why.as_deref().unwrap_or("only a run that can wait may ask for that"),
+        )
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use agent_core::ports::{WaitTerms, ModelError, ToolRequest};
+use agent_core::ports::{ModelError, ToolRequest, WaitTerms};
 use agent_core::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
 use agent_core::words::{Catalog, Principal, RunLimits, ToolCall, ToolOutcome, ToolReturn};
 use async_trait::async_trait;

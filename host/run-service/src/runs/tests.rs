@@ -25,7 +25,8 @@ fn runs(tools: EchoTools) -> (Runs, Arc<TestRuns>) {
         toolbox: Arc::new(tools),
         journal,
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     (Runs::new(Arc::new(Recorded::new(agent, behind)), Arc::new(TokioSpawn)), store)
 }

@@ -29,7 +29,8 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
     RunStreams::new(

@@ -236,7 +236,9 @@ fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
             }
         }
         (WaitKind::Approval, _) => return Err(NotDecided::OtherDecision("approve, edit or reject")),
-        (WaitKind::Question | WaitKind::Event, _) => return Err(NotDecided::OtherDecision("answer or reject")),
+        (WaitKind::Question | WaitKind::Event, _) => {
+            return Err(NotDecided::OtherDecision("answer or reject"));
+        }
         (WaitKind::Timer, _) => return Err(NotDecided::OtherDecision("its time, or reject")),
     }
     if matches!(wish.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {

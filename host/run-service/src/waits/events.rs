@@ -22,15 +22,16 @@ pub struct Delivery {
 impl Waits {
     /// Delivers an event to the runs of a user that wait for it. Says to how many: none is kept for a run that
     /// begins to wait later.
-    pub async fn deliver(&self, by: &Principal, user_id: &str, event: &Delivery) -> Result<usize, NotDecided> {
+    pub async fn deliver(
+        &self,
+        by: &Principal,
+        user_id: &str,
+        event: &Delivery,
+    ) -> Result<usize, NotDecided> {
         let (mut delivered, mut cursor) = (0, None::<String>);
         loop {
-            let wanted = JobQuery {
-                user_id,
-                status: Some(JobStatus::Parked),
-                limit: PAGE,
-                cursor: cursor.as_deref(),
-            };
+            let wanted =
+                JobQuery { user_id, status: Some(JobStatus::Parked), limit: PAGE, cursor: cursor.as_deref() };
             let page = self.queue.list(&wanted).await.map_err(WaitError::from)?;
             for job in &page.jobs {
                 let of_job = self.of_job(job).await?;

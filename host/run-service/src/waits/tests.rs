@@ -34,7 +34,8 @@ impl Bench {
             toolbox: tools.clone(),
             journal: runs.clone(),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         let jobs = Jobs::new(queue.clone());
         let context = WorkerContext {

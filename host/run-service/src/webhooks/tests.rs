@@ -370,7 +370,8 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: bench.records.clone(),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
     let now = SystemTime::now();

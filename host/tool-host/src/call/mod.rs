@@ -21,7 +21,7 @@ mod validation;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{WaitTerms, ToolRequest};
+use agent_core::ports::{ToolRequest, WaitTerms};
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 use tool_egress::CallKey;

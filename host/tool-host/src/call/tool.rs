@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{WaitTerms, ToolRequest};
+use agent_core::ports::{ToolRequest, WaitTerms};
 use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn, WaitKind};
 use tool_policy::{Policy, Want};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tool_policy::audience::Caller;
 use tool_policy::{Lookup, Policy};
 
-use agent_core::ports::{WaitTerms, ToolRequest, ToolSet, Versions};
+use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};

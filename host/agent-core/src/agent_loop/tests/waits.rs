@@ -16,6 +16,7 @@ pub(super) fn wait(open: &OpenCall) -> Wait {
         id: format!("{}~{}", open.id, open.times_shown),
         index: open.index,
         kind: WaitKind::Approval,
+        answer: None,
         shown,
         deciders: Deciders::default(),
         began_at: 1,

@@ -47,7 +47,9 @@ impl WaitRefusal {
             }
             Self::Outdated { .. } => StatusCode::PRECONDITION_FAILED,
             Self::NoDigest => StatusCode::PRECONDITION_REQUIRED,
-            Self::NoArguments | Self::BadArguments(_) | Self::NotEditable | Self::OtherDecision(_) => StatusCode::BAD_REQUEST,
+            Self::NoArguments | Self::BadArguments(_) | Self::NotEditable | Self::OtherDecision(_) => {
+                StatusCode::BAD_REQUEST
+            }
         }
     }
 

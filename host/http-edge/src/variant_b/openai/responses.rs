@@ -16,7 +16,8 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    documented, functions, parameters, references, request_schema, response_schema, responses_request, stream, waiting,
+    documented, functions, parameters, references, request_schema, response_schema, responses_request,
+    stream, waiting,
 };
 use crate::answer;
 use crate::body::Payload;

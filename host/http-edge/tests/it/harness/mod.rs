@@ -39,7 +39,8 @@ impl Service {
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal: Arc::new(TestJournal::default()),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         })
     }
 

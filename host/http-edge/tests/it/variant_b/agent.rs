@@ -147,7 +147,8 @@ fn searching() -> Agent {
         toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
         journal: Arc::new(TestJournal::default()),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     }
 }
 

@@ -52,7 +52,8 @@ pub(super) fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let kept = RunStores { journal: journal.clone(), records: Some(store), live };
     let streams = RunStreams::new(Arc::new(agent()), kept, Arc::new(TokioSpawn));
@@ -408,7 +409,8 @@ async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() 
             toolbox: Arc::new(EchoTools::new(&["echo"])),
             journal,
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         RunStreams::new(Arc::new(agent), kept, Arc::new(TokioSpawn))
     };

@@ -52,7 +52,8 @@ async fn the_model_is_shown_what_the_user_shows_now_and_has_shown_before() {
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     });
     let remote = "https://example.com/dog.webp";
     let messages = json!([

@@ -138,7 +138,8 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let (fakes, _store) = service(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
@@ -170,7 +171,8 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(TestRuns::default()),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let (fakes, _store) = service(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();

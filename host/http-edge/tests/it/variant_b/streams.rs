@@ -25,7 +25,8 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let stack = Arc::new(Heartbeat::new(agent, store.clone()));
     let kept = RunStores { journal, records: Some(store.clone()), live };

@@ -18,7 +18,8 @@ async fn recorded() -> Arc<TestRuns> {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let bench = bench_on(&queue, &runs, Recorded::new(agent, behind));

@@ -19,7 +19,8 @@ fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
         toolbox: Arc::new(EchoTools::new(&["echo"])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     }
 }
 

@@ -69,7 +69,8 @@ fn away(lasts: Duration, way: Way, poison: Option<&'static str>) -> (Arc<Away>, 
         toolbox: Arc::new(EchoTools::new(&[])),
         journal: Arc::new(RetryingJournal::new(runs.clone())),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     (model, bench_on(&Arc::default(), &runs, Deadline::new(agent, LIMIT)))
 }

@@ -391,7 +391,8 @@ async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
             toolbox: toolbox.clone(),
             journal: Arc::new(TestJournal::default()),
             limits: RunLimits::default(),
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
         };
         let cache = Arc::new(TestCache::default());
         let cached = Cached::new(

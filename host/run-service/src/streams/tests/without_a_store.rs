@@ -29,7 +29,8 @@ fn memory(journal: &Arc<TestRuns>, model: ScriptedModel, tools: EchoTools) -> Ru
         toolbox: Arc::new(tools),
         journal: journal.clone(),
         limits: RunLimits::default(),
-        instructions: None, wait_tools: false,
+        instructions: None,
+        wait_tools: false,
     };
     RunStreams::new(Arc::new(agent), RunStores { journal, records: None, live }, Arc::new(TokioSpawn))
 }

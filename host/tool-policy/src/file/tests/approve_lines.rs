@@ -14,9 +14,7 @@ approve = "often""#,
     (
         r#"…
 approve = { unhinted = true }"#,
-        &[
-            r#"line 4, column 1: approve does not say when; add: when = "always" or "destructive""#,
-        ],
+        &[r#"line 4, column 1: approve does not say when; add: when = "always" or "destructive""#],
     ),
     (
         r#"…

@@ -2,8 +2,7 @@
 
 use super::*;
 
-const KEYS: &str =
-    "name, digest, users, tiers, roles, url, plain-http, private, command, args, env, allow, limits, secret, approve";
+const KEYS: &str = "name, digest, users, tiers, roles, url, plain-http, private, command, args, env, allow, limits, secret, approve";
 
 /// A file and what is said of it. `<KEYS>` stands for all keys.
 const ROWS: &[(&str, &[&str])] = &[

@@ -140,7 +140,8 @@ impl JobQueue for Queue {
     async fn list_parked(&self, limit: usize, _cursor: Option<&str>) -> Result<JobPage, QueueError> {
         self.check()?;
         let jobs = self.jobs.lock();
-        let parked = jobs.iter().map(|(job, _)| job).filter(|job| job.status == JobStatus::Parked).take(limit);
+        let parked =
+            jobs.iter().map(|(job, _)| job).filter(|job| job.status == JobStatus::Parked).take(limit);
         Ok(JobPage { jobs: parked.cloned().collect(), next_cursor: None })
     }
 
