@@ -68,6 +68,9 @@ pub struct WebhookAttempt {
     /// The status of the receiver's answer, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// The wait that was told of; absent for the end of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<String>,
     /// Why there was none; safe to show to the job's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -57,7 +57,9 @@ pub(crate) fn build(
         None => jobs,
     };
     let cache = config.agent.result_cache.then(|| parts.written_behind(shared.cache));
-    let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &jobs)?.unzip();
+    let waits = Waits::new(shared.queue.clone(), runs.clone(), parts.toolbox.clone());
+    let waits = waits.observed_by(metrics.service());
+    let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &jobs, &waits)?.unzip();
     let processing = JobProcessing {
         queue: shared.queue.clone(),
         writer: shared.queue_writer,
@@ -68,8 +70,6 @@ pub(crate) fn build(
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
         webhooks: dispatcher,
     };
-    let waits = Waits::new(shared.queue.clone(), runs.clone(), parts.toolbox.clone());
-    let waits = waits.observed_by(metrics.service());
     let served = http_edge::VariantB {
         invoke: parts.for_variant_b(cache.clone(), shared.queue.clone()),
         waits,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent_core::ports::{WebhookOutbox, WebhookSender};
 use backends::sql::{SqlPool, SqlWebhooks};
 use run_service::jobs::Jobs;
+use run_service::waits::Waits;
 use run_service::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 
 use super::error::WireError;
@@ -16,6 +17,7 @@ pub(super) fn open(
     config: &config::Webhooks,
     pool: &SqlPool,
     jobs: &Jobs,
+    waits: &Waits,
 ) -> Result<Option<(Webhooks, Dispatcher)>, WireError> {
     let Some(secret) = &config.secret else { return Ok(None) };
     let sender: Arc<dyn WebhookSender> =
@@ -23,6 +25,12 @@ pub(super) fn open(
     let outbox: Arc<dyn WebhookOutbox> = Arc::new(SqlWebhooks::new(pool.clone()));
     let webhooks = Webhooks::new(outbox.clone(), sender.clone());
     let render = http_edge::webhook_message;
-    let dispatcher = Dispatcher::new(DispatcherContext { outbox, jobs: jobs.clone(), sender, render });
+    let dispatcher = Dispatcher::new(DispatcherContext {
+        outbox,
+        jobs: jobs.clone(),
+        waits: waits.clone(),
+        sender,
+        render,
+    });
     Ok(Some((webhooks, dispatcher)))
 }

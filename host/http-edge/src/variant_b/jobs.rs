@@ -7,7 +7,7 @@ use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, JobStatus};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use run_service::waits::NotDecided;
+use run_service::waits::{JobWait, NotDecided};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -65,12 +65,11 @@ pub(super) async fn read_job(
     let Wait { wait } = read_query(query.as_deref())?;
     let wait = Duration::from_secs_f64(wait.abs());
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
-    let mut body = JobBody::from(&job);
-    if job.status == JobStatus::Parked {
-        let waits = edge.variant.waits.of_job(&job).await.map_err(NotDecided::from)?;
-        body.waits = Some(waits.iter().map(WaitBody::from).collect());
-    }
-    Ok(answer::json(StatusCode::OK, &body))
+    let waits = match job.status {
+        JobStatus::Parked => edge.variant.waits.of_job(&job).await.map_err(NotDecided::from)?,
+        _ => Vec::new(),
+    };
+    Ok(answer::json(StatusCode::OK, &JobBody::from(&job).waiting_for(&waits)))
 }
 
 /// `GET /api/agent/jobs?status=&limit=&cursor=`: a page of one's jobs, the newest first.
@@ -161,6 +160,12 @@ struct PageBody<'a> {
 }
 
 impl JobBody<'_> {
+    /// The same with what it waits for, if it is parked.
+    pub(super) fn waiting_for(self, waits: &[JobWait]) -> Self {
+        let is_parked = self.status == JobStatus::Parked.as_str();
+        Self { waits: is_parked.then(|| waits.iter().map(WaitBody::from).collect()), ..self }
+    }
+
     /// The same without its result, which may be large.
     pub(super) fn without_result(self) -> Self {
         Self { result: None, ..self }

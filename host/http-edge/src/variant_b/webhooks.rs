@@ -5,6 +5,7 @@ use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::waits::JobWait;
 use run_service::webhooks::Webhooks;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -140,9 +141,9 @@ impl<'a> From<&'a WebhookAttempt> for AttemptBody<'a> {
     }
 }
 
-/// The message about the end of a job: `{type, timestamp, data}`, where `data` is the job as its owner reads
-/// it.
-pub fn webhook_message(job: &Job) -> String {
+/// The message about the end of a job, or about what it waits for: `{type, timestamp, data}`, where `data` is the
+/// job as its owner reads it.
+pub fn webhook_message(job: &Job, waits: &[JobWait]) -> String {
     #[derive(Serialize)]
     struct Message<'a> {
         r#type: &'static str,
@@ -154,18 +155,20 @@ pub fn webhook_message(job: &Job) -> String {
             r#type: match job.status {
                 JobStatus::Completed => "job.completed",
                 JobStatus::Cancelled => "job.cancelled",
-                JobStatus::Failed
-                | JobStatus::Waiting
-                | JobStatus::Active
-                | JobStatus::Delayed
-                | JobStatus::Parked => "job.failed",
+                JobStatus::Failed | JobStatus::Waiting | JobStatus::Active | JobStatus::Delayed => {
+                    "job.failed"
+                }
+                JobStatus::Parked => "run.waiting",
             },
-            timestamp: iso_8601(job.finished_at.unwrap_or(job.created_at)),
+            timestamp: match waits.first() {
+                Some(wait) => iso_8601_of_millis(wait.open.wait.began_at),
+                None => iso_8601(job.finished_at.unwrap_or(job.created_at)),
+            },
             data,
         };
         // Texts and numbers always can be written.
         serde_json::to_string(&message).unwrap_or_default()
     };
-    let whole = write(JobBody::from(job));
+    let whole = write(JobBody::from(job).waiting_for(waits));
     if whole.len() <= MOST_BYTES { whole } else { write(JobBody::from(job).without_result()) }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
 use agent_core::ports::{WebhookOutbox, WebhookSender};
-use agent_core::words::{Job, Webhook, WebhookAttempt, WebhookState};
+use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
@@ -23,6 +23,7 @@ use super::{schedule, spans};
 use crate::held_lease::new_owner;
 use crate::jobs::Jobs;
 use crate::outage::Outage;
+use crate::waits::{JobWait, Waits};
 
 /// Most deliveries of a process at once.
 const AT_ONCE: usize = 16;
@@ -45,8 +46,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long after its submission a job that the queue does not know counts as never added.
 const NEVER_ADDED: Duration = Duration::from_mins(10);
 
-/// The message about the end of a job, as JSON: type, timestamp, data.
-pub type RenderJob = fn(&Job) -> String;
+/// The message about the end of a job, or about what its run waits for, as JSON: type, timestamp, data.
+pub type RenderJob = fn(&Job, &[JobWait]) -> String;
 
 /// The dependencies of a dispatcher.
 pub struct DispatcherContext {
@@ -54,6 +55,8 @@ pub struct DispatcherContext {
     pub outbox: Arc<dyn WebhookOutbox>,
     /// Say how they ended, also when the queue has forgotten them.
     pub jobs: Jobs,
+    /// What jobs wait for.
+    pub waits: Waits,
     /// Sends messages.
     pub sender: Arc<dyn WebhookSender>,
     /// Writes messages.
@@ -166,6 +169,7 @@ impl Dispatcher {
         match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
             Ok(Some(job)) if job.status.has_ended() => self.deliver(webhook, &job).await,
+            Ok(Some(job)) if job.status == JobStatus::Parked => self.tell_waits(webhook, &job, age).await,
             Ok(None) if age >= NEVER_ADDED || webhook.state == WebhookState::Pending => {
                 let mut webhook = Webhook { state: WebhookState::Failed, ..webhook };
                 log(
@@ -180,20 +184,61 @@ impl Dispatcher {
         }
     }
 
-    async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
-        let message =
-            WebhookMessage { id: format!("msg_{}", webhook.job_id), body: (self.context.render)(job) };
+    /// Tells what a job waits for, once for each wait that is undecided.
+    async fn tell_waits(&self, mut webhook: Webhook, job: &Job, age: Duration) -> Settled {
+        let look_again = Some(schedule::poll_parked(age));
+        let Ok(waits) = self.context.waits.of_job(job).await else {
+            return Settled { webhook, next: Some(PAUSE) };
+        };
+        let open: Vec<_> = waits.into_iter().filter(|wait| wait.decided().is_none()).collect();
+        let Some(first) = open.first().map(|wait| wait.id.clone()) else {
+            return Settled { webhook, next: look_again };
+        };
+        let told = webhook.attempts.iter().filter(|attempt| attempt.wait.as_ref() == Some(&first));
+        let tries = told.clone().count();
+        if told.clone().any(|attempt| attempt.status.is_some_and(|status| (200..300).contains(&status))) {
+            return Settled { webhook, next: look_again };
+        }
+        // A receiver that confirms nothing is asked again as for an end, and then left alone until that.
+        let tries = u32::try_from(tries).unwrap_or(u32::MAX);
+        let Some(retry) = schedule::retry(tries, None, spread(&webhook)) else {
+            return Settled { webhook, next: look_again };
+        };
+        let body = (self.context.render)(job, &open);
+        let message = WebhookMessage { id: format!("msg_{first}"), body };
+        let (state, _later) = self.send(&mut webhook, &message, Some(first)).await;
+        let is_told = state == WebhookState::Delivered;
+        Settled { webhook, next: if is_told { look_again } else { Some(retry) } }
+    }
+
+    /// Sends a message and notes what came of it. Says that, and when the receiver wants to be asked again.
+    async fn send(
+        &self,
+        webhook: &mut Webhook,
+        message: &WebhookMessage,
+        wait: Option<String>,
+    ) -> (WebhookState, Option<Duration>) {
         let (at, began) = (SystemTime::now(), Instant::now());
-        let (around, span) = spans::deliver(&webhook);
-        let sending = self.context.sender.send(&webhook.url, &message);
+        let (around, span) = spans::deliver(webhook);
+        let sending = self.context.sender.send(&webhook.url, message);
         let reply = sending.instrument(span.clone()).instrument(around).await;
         spans::delivered(&span, &reply);
-        let state = reply.state();
-        log(&mut webhook, at, began.elapsed(), reply.outcome);
+        let (state, retry_after) = (reply.state(), reply.retry_after);
+        log(webhook, at, began.elapsed(), reply.outcome);
+        if let Some(last) = webhook.attempts.last_mut() {
+            last.wait = wait;
+        }
+        (state, retry_after)
+    }
+
+    async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
+        let message =
+            WebhookMessage { id: format!("msg_{}", webhook.job_id), body: (self.context.render)(job, &[]) };
+        let (state, retry_after) = self.send(&mut webhook, &message, None).await;
         let next = match state {
             WebhookState::Delivered | WebhookState::Failed => None,
             WebhookState::Waiting | WebhookState::Pending => {
-                schedule::retry(webhook.tries, reply.retry_after, spread(&webhook))
+                schedule::retry(webhook.tries, retry_after, spread(&webhook))
             }
         };
         webhook.tries = webhook.tries.saturating_add(1);
@@ -232,7 +277,7 @@ fn log(webhook: &mut Webhook, at: SystemTime, took: Duration, outcome: Result<u1
         Err(error) => (None, Some(error)),
     };
     let at = ms(at.duration_since(UNIX_EPOCH).unwrap_or_default());
-    webhook.attempts.push(WebhookAttempt { at, duration_ms: ms(took), status, error });
+    webhook.attempts.push(WebhookAttempt { at, duration_ms: ms(took), status, error, wait: None });
     let excess = webhook.attempts.len().saturating_sub(MOST_LOGGED);
     webhook.attempts.drain(..excess);
 }

@@ -24,6 +24,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(8);
 
 const FIRST_POLL: Duration = Duration::from_secs(1);
 const LAST_POLL: Duration = Duration::from_secs(30);
+const LAST_PARKED_POLL: Duration = Duration::from_mins(5);
 
 /// When to try again after the attempt of that number; none when it was the last. `spread`, 0 to 1, keeps
 /// many from coming back at once: up to a tenth is added.
@@ -37,6 +38,11 @@ pub(super) fn retry(tries: u32, retry_after: Option<Duration>, spread: f64) -> O
 /// noticed soon and jobs that wait for long cost little.
 pub(super) fn poll(age: Duration) -> Duration {
     (age / 10).clamp(FIRST_POLL, LAST_POLL)
+}
+
+/// When to look again at a job whose run waits for somebody: it may do so for weeks.
+pub(super) fn poll_parked(age: Duration) -> Duration {
+    poll(age).max((age / 10).min(LAST_PARKED_POLL))
 }
 
 #[cfg(test)]

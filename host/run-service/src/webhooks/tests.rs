@@ -7,11 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{
-    AttemptEnd, JobQueue, RunStore as _, Spawn as _, WebhookError, WebhookOutbox, WebhookSender,
+    AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall, WebhookError,
+    WebhookOutbox, WebhookSender,
 };
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, says};
-use agent_core::words::{JobData, RunLimits, RunOutcome, RunRecord, Webhook, WebhookState};
+use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
+use agent_core::words::{
+    Event, JobData, Principal, RunLimits, RunOutcome, RunRecord, ToolCall, Usage, Webhook, WebhookState,
+};
 use async_trait::async_trait;
+use serde_json::json;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Dispatcher, DispatcherContext, Webhooks};
 use crate::jobs::Jobs;
 use crate::layers::{Agent, Ask, Invoke as _};
+use crate::loop_driver::waits::since_1970;
+use crate::waits::Waits;
 
 /// An outbox in memory. Everything is due at its time of the paused clock.
 #[derive(Default)]
@@ -186,10 +192,12 @@ impl Bench {
         let dispatcher = Dispatcher::new(DispatcherContext {
             outbox: outbox.clone(),
             jobs: Jobs::new(queue.clone()).recorded_in(records.clone()),
+            waits: Waits::beside_the_service(queue.clone(), records.clone()),
             sender: receiver.clone(),
-            render: |job| {
+            render: |job, waits| {
                 let result = job.result.as_ref().map_or("", |result| result.get());
-                format!("{} {}{result}", job.id, job.status.as_str())
+                let waits: Vec<_> = waits.iter().map(|wait| wait.id.as_str()).collect();
+                format!("{} {}{result}{}", job.id, job.status.as_str(), waits.join(" "))
             },
         });
         let stopping = CancellationToken::new();
@@ -410,4 +418,34 @@ async fn a_delivery_under_way_when_the_service_stops_is_finished() {
     bench.stopping.cancel();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
+    let bench = Bench::new(&[Ok(500), Ok(204)]).await;
+    let claim = bench.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+    let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };
+    let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
+    let terms = terms.approval(&call, &Principal::default()).unwrap();
+    let id = format!("{}:1.0", bench.job_id);
+    let began_at = since_1970(SystemTime::now());
+    let waiting = WaitingCall { id: &id, times_shown: 0, index: 0, usage: Usage::default() };
+    let asked = asks_for(&[("1", "echo", json!({}))]);
+    let events = [
+        Event::Started { task: task("2+2"), tools: String::new() },
+        Event::from(asked),
+        Event::Waiting { waits: vec![terms.wait(waiting, began_at)], epoch: 1 },
+    ];
+    bench.records.append(&claim.run_id, claim.epoch, 0, &events).await.unwrap();
+    let until = SystemTime::now() + Duration::from_secs(7 * 24 * 3600);
+    bench.queue.settle(&claim, &AttemptEnd::Parked { until }).await.unwrap();
+    sleep(Duration::from_secs(3600)).await;
+    let got = bench.got();
+    assert_eq!(got.len(), 2, "until it is confirmed, and no more: {got:?}");
+    assert!(got.iter().all(|(_, message)| message.id == format!("msg_{id}")));
+    assert_eq!(got[0].1.body, format!("{} parked{id}", bench.job_id));
+    assert_eq!(bench.state(), WebhookState::Waiting);
+    bench.queue.cancel(&bench.job_id).await.unwrap();
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (3, WebhookState::Delivered));
 }

@@ -152,8 +152,8 @@ pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_say
     webhook.state = WebhookState::Pending;
     webhook.tries = 1;
     webhook.attempts = vec![
-        WebhookAttempt { at: 1, duration_ms: 2, status: Some(503), error: None },
-        WebhookAttempt { at: 3, duration_ms: 4, status: None, error: Some(NASTY.into()) },
+        WebhookAttempt { at: 1, duration_ms: 2, status: Some(503), error: None, wait: Some("1:1.0".into()) },
+        WebhookAttempt { at: 3, duration_ms: 4, status: None, error: Some(NASTY.into()), wait: None },
     ];
     assert_eq!(bench.peer.settle("o2", &webhook, Some(SOON)).await, Ok(false), "somebody else's");
     assert_eq!(bench.peer.settle("o1", &webhook, Some(SOON)).await, Ok(true));
