@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::answer;
 use crate::request::Issue;
-use crate::variant_b::submit::Accepted;
+use crate::variant_b::job_accepted::Accepted;
 use crate::variant_b::timestamp::whole_seconds;
 
 pub(in crate::variant_b) const UNAVAILABLE: &str = "Service temporarily unavailable";
