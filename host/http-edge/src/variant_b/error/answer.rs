@@ -65,8 +65,8 @@ impl<'a> ErrorAnswer<'a> {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(retry_after))
     }
 
-    /// The answer to who asked for a run that waits for somebody: where it goes on. It is in the table because
-    /// whoever waits for a result gets none.
+    /// The answer to who asked for a run that waits for somebody: where it goes on. It is in the table
+    /// because whoever waits for a result gets none.
     pub(super) fn parked(job_id: &'a str) -> Self {
         let location = HeaderValue::try_from(format!("/api/agent/jobs/{job_id}")).ok();
         let header = location.map(|location| (LOCATION, location));
