@@ -1,5 +1,5 @@
-//! Decides about the waits of a job: each is approved by its owner and by an administrator at the same time, and
-//! counted how often that was a decision.
+//! Decides about the waits of a job: each is approved by its owner and by an administrator at the same time,
+//! and counted how often that was a decision.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -11,11 +11,12 @@ use super::{manifest, string, text};
 
 /// Series that a service of Variant A without stores, traces, a second provider and faults does not have, and
 /// when they are there.
-const SOMETIMES: [(&str, &str); 11] = [
+const SOMETIMES: [(&str, &str); 12] = [
     ("agent_job_attempt_duration_seconds_bucket", "once an attempt at a job has ended"),
     ("agent_model_circuit_state", "with ALT_LLM_MODEL"),
     ("agent_queue_active_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_delayed_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
+    ("agent_queue_oldest_parked_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_oldest_waiting_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_waiting_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     (

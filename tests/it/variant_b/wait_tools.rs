@@ -51,7 +51,11 @@ async fn a_run_goes_on_when_its_time_has_come() {
     model.asks_for("wait_until", json!({ "time": time })).says("good morning");
     let job = user.job_for("wake me").await;
     assert_eq!(wait_of(&user, &job).await["kind"], "timer");
-    let done = user.ended_job(&job).await;
+    let done = eventually("the job to go on", async || {
+        let job = user.job(&job).await.json();
+        (job["status"] == "completed").then_some(job)
+    })
+    .await;
     assert_eq!(done["result"]["output"], "good morning", "{done:#}");
     assert_eq!(model.calls()[1].tool_results(), ["The time has come."]);
 }

@@ -16,6 +16,7 @@
 mod budget;
 mod conversation;
 mod progress;
+mod open_wait;
 mod recorded_end;
 pub mod refusal;
 mod remaining;
@@ -33,14 +34,14 @@ pub use budget::most_catalog_tokens;
 pub use conversation::kept_history;
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
-pub use waits::{Approved, OpenWait};
+pub use open_wait::{Approved, OpenWait};
 
 use crate::words::{
     AgentResult, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task, ToolCall,
     ToolReceipt, ToolReturn, ToolSpec, Usage, Wait,
 };
 use repeats::Repeats;
-use waits::Decided;
+use open_wait::Decided;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]

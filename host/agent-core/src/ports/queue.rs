@@ -65,13 +65,13 @@ pub trait JobQueue: Send + Sync {
     /// [`Self::renew`] says so.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
-    /// Parked jobs of everybody, those first that are due first; a job that is not parked any more may be among
-    /// them. `cursor` is the [`JobPage::next_cursor`] of the page before, which may have fewer jobs than
-    /// `limit`.
+    /// Parked jobs of everybody, those first that are due first; a job that is not parked any more may be
+    /// among them. `cursor` is the [`JobPage::next_cursor`] of the page before, which may have fewer jobs
+    /// than `limit`.
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError>;
 
-    /// Makes a parked job one that anybody may claim in `within` from now, or when its wait expires if that is
-    /// sooner. False when it is not parked: nothing is changed then.
+    /// Makes a parked job one that anybody may claim in `within` from now, or when its wait expires if that
+    /// is sooner. False when it is not parked: nothing is changed then.
     ///
     /// Whoever decides about a wait says so with some seconds before the decision is written, and with none
     /// behind it: whenever they are killed between the two, the job is claimed all the same.

@@ -19,8 +19,8 @@ type Millis = u64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Names it within all jobs: `<job>:<model call>.<index>`, and behind `~` how often the call was shown before
-    /// if that is not zero, as in `17:1.0~2`.
+    /// Names it within all jobs: `<job>:<model call>.<index>`, and behind `~` how often the call was shown
+    /// before if that is not zero, as in `17:1.0~2`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,

@@ -1,6 +1,6 @@
-//! `agent-host waits`: what runs wait for, and deciding it from beside the service. Whoever may read the stores
-//! may do that: nobody's token is asked for. What is decided is decided by `command line`, who counts as an
-//! administrator.
+//! `agent-host waits`: what runs wait for, and deciding it from beside the service. Whoever may read the
+//! stores may do that: nobody's token is asked for. What is decided is decided by `command line`, who counts
+//! as an administrator.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -223,8 +223,8 @@ impl SharedDeps<'_> {
         Answerer::new(self.model.name().to_owned(), self.instructions.as_deref())
     }
 
-    /// A run that has to wait for somebody is handed over to the queue, where there is one and a store. Inside
-    /// the record, which is not written then.
+    /// A run that has to wait for somebody is handed over to the queue, where there is one and a store.
+    /// Inside the record, which is not written then.
     fn parkable(
         &self,
         run: Arc<dyn Invoke>,

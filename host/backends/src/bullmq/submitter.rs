@@ -1,6 +1,6 @@
 //! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
-//! of, and the run that the job goes on with, in the job's options: BullMQ keeps options that it does not know, and the data of a job stay
-//! `{query, userId}` for Node peers. Jobs of Node producers have none.
+//! of, and the run that the job goes on with, in the job's options: BullMQ keeps options that it does not
+//! know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, is_conversation_id};
 use serde::Serialize;

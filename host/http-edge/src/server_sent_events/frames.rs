@@ -69,8 +69,8 @@ impl Frames {
         let _ = write!(self.text, "retry: {RETRY_MS}\n\n");
     }
 
-    /// Says that nothing follows until somebody has decided: what the client knows of that once more, so that a
-    /// stream which is resumed while its run waits says what for.
+    /// Says that nothing follows until somebody has decided: what the client knows of that once more, so that
+    /// a stream which is resumed while its run waits says what for.
     pub(super) fn say_waiting(&mut self) {
         self.text.extend(self.known_wait.take());
         let _ = write!(self.text, "retry: {RETRY_WAITING_MS}\n\n");

@@ -29,6 +29,7 @@ mod events;
 mod gateway;
 mod health;
 mod if_match;
+mod job_accepted;
 mod jobs;
 #[cfg(feature = "mcp")]
 mod mcp;

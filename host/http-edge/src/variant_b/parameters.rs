@@ -55,8 +55,8 @@ request! {
     /// Which waits a caller wants to see.
     pub(super) struct WaitListing = Object::OPEN;
 
-    /// Whose: those of one's own jobs, the newest first, or those of anybody's that one may decide, which expire
-    /// first first.
+    /// Whose: those of one's own jobs, the newest first, or those of anybody's that one may decide, which
+    /// expire first first.
     of: WaitsOf = Field::new("of", Kind::Word { words: WaitsOf::words, most_quoted: usize::MAX })
         .default(|| json!("own"));
 

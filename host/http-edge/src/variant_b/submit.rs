@@ -8,13 +8,12 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::auth::Caller;
 use super::bodies::{JobRequest, WEBHOOK_URL};
 use super::error::Error;
+use super::job_accepted::Accepted;
 use super::state::Shared;
 use super::{bodies, conversations, documented};
 use crate::answer;
@@ -33,16 +32,6 @@ pub(super) fn describe() -> Operation {
         .refuses(documented::bodies())
         .refuses(documented::conversations())
         .refuses(documented::stores())
-}
-
-/// A job that was taken.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = JobAccepted)]
-pub(super) struct Accepted<'a> {
-    /// Names it.
-    #[schema(example = "1")]
-    pub(super) job_id: &'a str,
 }
 
 pub(super) async fn submit_job(

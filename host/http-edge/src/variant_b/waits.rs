@@ -203,7 +203,8 @@ pub(super) struct WaitBody {
     /// Its run.
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
     run_id: String,
-    /// What it is: `approval`, whether the call may be made; `question`, an answer of the user; `timer`; `event`.
+    /// What it is: `approval`, whether the call may be made; `question`, an answer of the user; `timer`;
+    /// `event`.
     #[schema(example = "approval")]
     kind: &'static str,
     /// Whose run it is; null when that is not known.

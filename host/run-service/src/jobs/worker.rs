@@ -355,7 +355,8 @@ impl Worker {
             }
             self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()
         };
-        // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it too.
+        // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it
+        // too.
         let _ = timeout(LAST_WORDS, look).await;
     }
 

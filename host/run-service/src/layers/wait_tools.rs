@@ -1,6 +1,6 @@
-//! The host's own tools, by which a model has its run wait: for an answer of the user (`ask_user`), for a time
-//! (`wait_until`), for an event (`wait_for_event`). None of them is ever called: what is decided about the wait
-//! is the answer.
+//! The host's own tools, by which a model has its run wait: for an answer of the user (`ask_user`), for a
+//! time (`wait_until`), for an event (`wait_for_event`). None of them is ever called: what is decided about
+//! the wait is the answer.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -20,8 +20,8 @@ pub struct Delivery {
 }
 
 impl Waits {
-    /// Delivers an event to the runs of a user that wait for it. Says to how many: none is kept for a run that
-    /// begins to wait later.
+    /// Delivers an event to the runs of a user that wait for it. Says to how many: none is kept for a run
+    /// that begins to wait later.
     pub async fn deliver(
         &self,
         by: &Principal,

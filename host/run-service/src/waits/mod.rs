@@ -2,8 +2,9 @@
 //!
 //! A wait stands in its run's journal and nowhere else. A decision is an event behind it, so that of two
 //! decisions at once the journal takes one and refuses the other. Around that, the job of the run is told
-//! twice to go on ([`JobQueue::resume`]): with some seconds before the decision is written, and at once behind
-//! it. Whoever decides may be killed anywhere: either nothing was decided and the job waits on, or it goes on.
+//! twice to go on ([`JobQueue::resume`]): with some seconds before the decision is written, and at once
+//! behind it. Whoever decides may be killed anywhere: either nothing was decided and the job waits on, or it
+//! goes on.
 
 mod decide;
 mod events;
@@ -102,8 +103,8 @@ impl Waits {
     }
 
     /// What is not decided of the waits of anybody's jobs about which this caller may decide and has not
-    /// decided yet, those that expire first first. The waits of `limit` jobs are looked at, so that a page may
-    /// be short or empty although there is another one.
+    /// decided yet, those that expire first first. The waits of `limit` jobs are looked at, so that a page
+    /// may be short or empty although there is another one.
     pub async fn list_decidable(
         &self,
         caller: &Principal,

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use agent_core::words::{Deciders, OnExpiry};
 use json_schema::{Schema, SchemaBudget};
 
-use super::component::read_names;
 use super::reader::{Reader, Section, Word};
 use crate::model::approve::{ApproveRule, ApproveWhen, DEFAULT_WITHIN_S, PassSchema};
 
@@ -40,7 +39,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option
     let when = section.text(reader, "when").and_then(|word| read_when(reader, &section, "when", word));
     let unhinted = section.flag(reader, "unhinted").unwrap_or(false);
     let pass = section.text(reader, "pass").and_then(|word| read_pass(reader, word));
-    let mut names = |key| read_names(reader, &section, key).unwrap_or_default();
+    let mut names = |key| section.names(reader, key).unwrap_or_default();
     let (users, tiers, roles): (BTreeSet<_>, _, _) = (names("users"), names("tiers"), names("roles"));
     let count = section.number(reader, "count", 1..=MOST_DECIDERS).unwrap_or(1);
     let own = section.flag(reader, "own").unwrap_or(true);

@@ -51,9 +51,9 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     let name = read_name(reader, &section);
     let binding = read_binding(reader, &section, name);
     let audience = Audience {
-        users: read_names(reader, &section, "users"),
-        tiers: read_names(reader, &section, "tiers"),
-        roles: read_names(reader, &section, "roles"),
+        users: section.names(reader, "users"),
+        tiers: section.names(reader, "tiers"),
+        roles: section.names(reader, "roles"),
     };
     let toolbox = section.flag(reader, "toolbox").unwrap_or(false);
     let config = read_config(reader, &section);
@@ -134,20 +134,6 @@ pub(super) fn parse_digest(text: &str) -> Option<String> {
     let digits = text.strip_prefix("sha256:")?;
     let is_digest = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_digest.then(|| format!("sha256:{}", digits.to_ascii_lowercase()))
-}
-
-pub(super) fn read_names(
-    reader: &mut Reader<'_>,
-    section: &Section<'_, '_>,
-    key: &str,
-) -> Option<BTreeSet<String>> {
-    let words = section.list(reader, key)?;
-    for word in &words {
-        if word.text.is_empty() {
-            section.refuse_text(reader, key, *word, "texts that are not empty");
-        }
-    }
-    Some(words.into_iter().map(|word| word.text.to_owned()).collect())
 }
 
 fn read_config(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeMap<String, String> {

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use url::{Host, Url};
 
-use super::component::{DIGEST, parse_digest, read_names};
+use super::component::{DIGEST, parse_digest};
 use super::reader::{Reader, Section, Table, Word};
 use super::{approve, secret};
 use crate::audience::Audience;
@@ -57,9 +57,9 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     let name = read_name(reader, &section);
     let digests = read_digests(reader, &section);
     let audience = Audience {
-        users: read_names(reader, &section, "users"),
-        tiers: read_names(reader, &section, "tiers"),
-        roles: read_names(reader, &section, "roles"),
+        users: section.names(reader, "users"),
+        tiers: section.names(reader, "tiers"),
+        roles: section.names(reader, "roles"),
     };
     let reached = read_transport(reader, &section);
     let allow = read_allow(reader, &section);

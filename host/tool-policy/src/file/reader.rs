@@ -331,6 +331,15 @@ impl<'t, 'i> Section<'t, 'i> {
         reader.report(word.at, format!("{key}: found {found}"), format!("allowed: {allowed}"));
     }
 
+    /// A list of texts that are not empty.
+    pub(super) fn names(&self, reader: &mut Reader<'_>, key: &str) -> Option<BTreeSet<String>> {
+        let words = self.list(reader, key)?;
+        for word in words.iter().filter(|word| word.text.is_empty()) {
+            self.refuse_text(reader, key, *word, "texts that are not empty");
+        }
+        Some(words.into_iter().map(|word| word.text.to_owned()).collect())
+    }
+
     /// A text that is not allowed, and why.
     pub(super) fn refuse_because(&self, reader: &mut Reader<'_>, word: Word<'_>, refused: &Refused<'_>) {
         let Refused { key, why, allowed } = refused;

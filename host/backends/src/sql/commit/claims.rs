@@ -1,10 +1,10 @@
 //! Claims that are made with the end of an attempt: a worker that ends a job is given the next one in the
 //! same commit.
 //!
-//! Only jobs that wait are claimed here, and none while there is a stalled one or one whose wait has expired, or
-//! where the one at hand has killed as many workers as may. Then the end claims nothing, and its worker claims
-//! by itself (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing of this can end a
-//! job, and whoever waits behind a stalled one does so as before.
+//! Only jobs that wait are claimed here, and none while there is a stalled one or one whose wait has expired,
+//! or where the one at hand has killed as many workers as may. Then the end claims nothing, and its worker
+//! claims by itself (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing
+//! of this can end a job, and whoever waits behind a stalled one does so as before.
 
 use serde::Deserialize;
 

@@ -9,7 +9,6 @@ use agent_core::words::{JobData, JobStatus, ParkedRun};
 use uuid::Uuid;
 
 use super::claims::{ClaimRow, NextClaim};
-use crate::sql::ms;
 use crate::sql::text_columns::escape;
 
 /// A job that is to be inserted.
@@ -111,7 +110,7 @@ impl NewJob {
             conversation_id: job.conversation_id.clone(),
             traceparent: trace::current().map(|context| context.to_string()),
             status: status.as_str(),
-            delay: parked.map(left).map_or(0, ms),
+            delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),
             claims,
             announcement: announcement.clone(),
         }

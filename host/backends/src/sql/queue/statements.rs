@@ -1,13 +1,13 @@
 //! What is asked of the table of jobs, in SQL that PostgreSQL and SQLite both understand.
 //!
 //! `due_at` says when a job may be claimed: a waiting one from then on, an active one because its lease has
-//! expired (then it is stalled), a parked one because the first of its waits has. `place` is 0 at the front of
-//! the queue, and 1 elsewhere. A job that is `delayed` is a waiting one whose time has not come.
+//! expired (then it is stalled), a parked one because the first of its waits has. `place` is 0 at the front
+//! of the queue, and 1 elsewhere. A job that is `delayed` is a waiting one whose time has not come.
 //!
 //! How jobs are added and attempts end is said in `../commit/jobs.rs`.
 //!
-//! Waiting jobs, active ones and parked ones have an index each, so that neither those that are held nor those
-//! that wait for somebody nor those that have ended are read by whoever claims one.
+//! Waiting jobs, active ones and parked ones have an index each, so that neither those that are held nor
+//! those that wait for somebody nor those that have ended are read by whoever claims one.
 
 /// The columns of a job.
 macro_rules! job_columns {
@@ -74,9 +74,9 @@ macro_rules! has_killed_enough {
     };
 }
 
-/// Leases the next job, a stalled one before others and one whose wait has expired before those that wait, to `$1` worker under `$2` token for `$3` ms. One whose
-/// worker died is ended instead when its owner does not want it any more, or after `$4` such deaths; then the
-/// returned status says so.
+/// Leases the next job, a stalled one before others and one whose wait has expired before those that wait, to
+/// `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when its owner does not
+/// want it any more, or after `$4` such deaths; then the returned status says so.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::answer;
 use crate::request::Issue;
-use crate::variant_b::submit::Accepted;
+use crate::variant_b::job_accepted::Accepted;
 use crate::variant_b::timestamp::whole_seconds;
 
 pub(in crate::variant_b) const UNAVAILABLE: &str = "Service temporarily unavailable";
@@ -65,8 +65,8 @@ impl<'a> ErrorAnswer<'a> {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE).after(Some(retry_after))
     }
 
-    /// The answer to who asked for a run that waits for somebody: where it goes on. It is in the table because
-    /// whoever waits for a result gets none.
+    /// The answer to who asked for a run that waits for somebody: where it goes on. It is in the table
+    /// because whoever waits for a result gets none.
     pub(super) fn parked(job_id: &'a str) -> Self {
         let location = HeaderValue::try_from(format!("/api/agent/jobs/{job_id}")).ok();
         let header = location.map(|location| (LOCATION, location));

@@ -1,4 +1,5 @@
-//! `approve`: mistakes in it, and which calls it means. `…` stands for the beginning of an entry that is right.
+//! `approve`: mistakes in it, and which calls it means. `…` stands for the beginning of an entry that is
+//! right.
 
 use agent_core::words::ToolHints;
 use serde_json::json;

@@ -1,0 +1,50 @@
+//! A wait with what was decided about it, and what that makes of its call.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::words::{Decision, ToolCall, ToolReturn, Verdict, Wait};
+
+/// A wait and the decisions about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenWait {
+    pub wait: Wait,
+    pub decisions: Vec<Decision>,
+}
+
+impl OpenWait {
+    /// What was decided, once that is complete: one who rejects, edits or answers and an expiry decide alone,
+    /// and as many have to approve as the wait says, never the same one twice.
+    pub fn decided(&self) -> Option<&Decision> {
+        let mut approving = BTreeSet::new();
+        self.decisions.iter().find(|decision| match &decision.verdict {
+            Verdict::Reject { .. } | Verdict::Edit { .. } | Verdict::Answer { .. } => true,
+            Verdict::Approve => {
+                approving.insert(&decision.by);
+                decision.by.is_none() || approving.len() >= self.wait.deciders.count as usize
+            }
+        })
+    }
+
+    /// Whether that user is among those who have decided.
+    pub fn has_decided(&self, user_id: &str) -> bool {
+        self.decisions.iter().any(|decision| decision.by.as_deref() == Some(user_id))
+    }
+}
+
+/// What somebody approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    /// [`ShownCall::digest`](crate::words::ShownCall::digest) of what they were shown.
+    pub digest: String,
+    /// The call as the model asked for it, and as it was shown: its arguments may have been edited since.
+    pub asked: Arc<ToolCall>,
+}
+
+/// What a complete decision makes of a call.
+pub(super) enum Decided {
+    /// It is made like this.
+    Made { call: Arc<ToolCall>, approved: Approved },
+    /// It is not made: this is its answer.
+    Answered(Box<ToolReturn>),
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask bench waits`: what runs that wait for somebody cost: a million of them in SQLite and in
+//! PostgreSQL, and deciding one. Rows are copies of what the service itself has written for one.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "it prints and fails like a test")]
+
+#[path = "../measuring/machine.rs"]
+mod machine;
+mod seeding;
+
+use std::path::Path;
+use std::time::Duration;
+
+use acceptance::{Builder, Component, Model, Service, Token, User, asks_for, eventually, says};
+use reqwest::Method;
+use seeding::Store;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
+
+/// How many runs wait. `BENCH_WAITS` sets another number.
+const WAITING: u64 = 1_000_000;
+
+/// How many users they are of.
+const USERS: u64 = 100_000;
+
+/// How long an idle service is looked at.
+const IDLE: Duration = Duration::from_secs(20);
+
+const LISTINGS: u64 = 500;
+const DECISIONS: u64 = 60;
+
+fn main() {
+    let runtime = Runtime::new().unwrap();
+    println!("{}", machine::describe());
+    println!("| store | runs that wait | seeded in | resident, idle | commits in 20 s, idle | listing a user's: p50 / p99 | deciding: p50 / p99 | its next step begins after: p50 / p99 |");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    runtime.block_on(async {
+        measure(Store::sqlite()).await;
+        measure(Store::postgres().await).await;
+    });
+}
+
+async fn measure(mut store: Store) {
+    let model = Model::openai().await;
+    model.always(|request| match request.tool_results().is_empty() {
+        true => asks_for("calculate", json!({ "expression": "6 * 7" })),
+        false => says("42"),
+    });
+    let service = serve(&store, &model).await;
+    let user = service.user(Token::of("user-0").premium());
+    let job = user.job_for("What is 6 * 7?").await;
+    let parked = async || (user.job(&job).await.json()["status"] == "parked").then_some(());
+    eventually("the job to wait", parked).await;
+    sleep(Duration::from_secs(5)).await;
+    row(&store, &service, 1, Duration::ZERO, None).await;
+    service.stop().await;
+
+    let waiting = number("BENCH_WAITS").unwrap_or(WAITING);
+    let began = Instant::now();
+    store.multiply(&job, waiting, USERS.min(waiting)).await;
+    let seeded = began.elapsed();
+    let service = serve(&store, &model).await;
+    sleep(Duration::from_secs(5)).await;
+    row(&store, &service, waiting + 1, seeded, Some(&model)).await;
+    service.stop().await;
+}
+
+async fn row(store: &Store, service: &Service, waiting: u64, seeded: Duration, model: Option<&Model>) {
+    let resident = resident_mib(service.id());
+    let before = store.commits().await;
+    sleep(IDLE).await;
+    let commits = store.commits().await.zip(before).map_or("–".to_owned(), |(after, before)| (after - before).to_string());
+    let (mut listed, mut decided, mut begun) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(model) = model {
+        for number in 1..=LISTINGS {
+            let user = service.user(Token::of(format!("user-{number}")).premium());
+            let began = Instant::now();
+            let answer = user.get("/api/agent/waits").await;
+            listed.push(began.elapsed());
+            assert_eq!(answer.status, 200, "{answer}");
+        }
+        for number in 1..=DECISIONS {
+            let user = service.user(Token::of(format!("user-{number}")).premium());
+            let wait = user.get("/api/agent/waits").await.json()["data"][0].clone();
+            let asked = model.calls().len();
+            let began = Instant::now();
+            let (answer, ()) = tokio::join!(approve(&user, &wait), async {
+                while model.calls().len() == asked {
+                    tokio::task::yield_now().await;
+                }
+                begun.push(began.elapsed());
+            });
+            decided.push(answer);
+        }
+    }
+    println!(
+        "| {} | {waiting} | {:.0} s | {resident:.1} MiB | {commits} | {} | {} | {} |",
+        store.name(),
+        seeded.as_secs_f64(),
+        spread(&mut listed),
+        spread(&mut decided),
+        spread(&mut begun)
+    );
+}
+
+async fn serve(store: &Store, model: &Model) -> Service {
+    let calculator = Component::shipped("calculator");
+    let builder: Builder = store.around(Service::variant_b().model(model));
+    let builder = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"]
+        .into_iter()
+        .fold(builder, |builder, window| builder.env(window, "1000000"));
+    builder.granting([(&calculator, "approve = \"always\"\n")]).start().await
+}
+
+/// How long a decision takes until it is answered.
+async fn approve(user: &User, wait: &Value) -> Duration {
+    let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
+    let request = user.request(Method::POST, &path).header("content-type", "application/json");
+    let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
+    let began = Instant::now();
+    let answer = user.send(request.body(json!({ "decision": "approve" }).to_string())).await;
+    assert_eq!(answer.status, 200, "{answer}");
+    began.elapsed()
+}
+
+fn resident_mib(process: u32) -> f64 {
+    let status = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+}
+
+fn spread(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let Some(last) = times.len().checked_sub(1) else { return "–".to_owned() };
+    let at = |percent: usize| times[last * percent / 100].as_secs_f64() * 1e3;
+    format!("{:.1} / {:.1} ms", at(50), at(99))
+}
+
+fn number(name: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
+    let set = std::env::var(name).ok()?;
+    set.parse().ok()
+}
