@@ -1,6 +1,11 @@
 //! `cargo xtask bench waits`: what runs that wait for somebody cost: a million of them in SQLite and in
 //! PostgreSQL, and deciding one. Rows are copies of what the service itself has written for one.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "it prints and fails like a test")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "it prints and fails like a test"
+)]
 
 #[path = "../measuring/machine.rs"]
 mod machine;
@@ -31,7 +36,9 @@ const DECISIONS: u64 = 60;
 fn main() {
     let runtime = Runtime::new().unwrap();
     println!("{}", machine::describe());
-    println!("| store | runs that wait | seeded in | resident, idle | commits in 20 s, idle | listing a user's: p50 / p99 | deciding: p50 / p99 | its next step begins after: p50 / p99 |");
+    println!(
+        "| store | runs that wait | seeded in | resident, idle | commits in 20 s, idle | listing a user's: p50 / p99 | deciding: p50 / p99 | its next step begins after: p50 / p99 |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     runtime.block_on(async {
         measure(Store::sqlite()).await;
@@ -68,7 +75,11 @@ async fn row(store: &Store, service: &Service, waiting: u64, seeded: Duration, m
     let resident = resident_mib(service.id());
     let before = store.commits().await;
     sleep(IDLE).await;
-    let commits = store.commits().await.zip(before).map_or("–".to_owned(), |(after, before)| (after - before).to_string());
+    let commits = store
+        .commits()
+        .await
+        .zip(before)
+        .map_or("–".to_owned(), |(after, before)| (after - before).to_string());
     let (mut listed, mut decided, mut begun) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(model) = model {
         for number in 1..=LISTINGS {
@@ -123,7 +134,8 @@ async fn approve(user: &User, wait: &Value) -> Duration {
 }
 
 fn resident_mib(process: u32) -> f64 {
-    let status = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
+    let status =
+        std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
 }

@@ -51,7 +51,8 @@ impl Store {
             Self::Sqlite(folder) => {
                 let url = format!("sqlite://{}", folder.path().join("agent.db").display());
                 let mut connection = SqliteConnection::connect(&url).await.unwrap();
-                let copies = "WITH RECURSIVE copy (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < ";
+                let copies =
+                    "WITH RECURSIVE copy (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < ";
                 let id = "printf('0000000000007000%s%012x', '8000', n)";
                 for sql in statements(job, waiting, users, &format!("{copies}{waiting}) "), id, "copy") {
                     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
@@ -65,7 +66,10 @@ impl Store {
                 for sql in statements(job, waiting, users, "", id, &copies) {
                     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
                 }
-                sqlx::raw_sql("VACUUM ANALYZE jobs; VACUUM ANALYZE run_events").execute(&mut connection).await.unwrap();
+                sqlx::raw_sql("VACUUM ANALYZE jobs; VACUUM ANALYZE run_events")
+                    .execute(&mut connection)
+                    .await
+                    .unwrap();
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 /// How often it is looked at what a job waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Those who decide, at one service.
+/// Two who decide about a job, at one service.
 pub(super) struct Decider<'a> {
     pub(super) service: &'a Service,
     pub(super) user: &'a str,
@@ -45,7 +45,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Decides about these.
+    /// Decides about these waits, each by two at once.
     pub(super) async fn decide(&self, waits: &[Value], taken: &mut Taken) {
         let owner = self.service.user(Token::of(self.user).premium());
         let boss = self.service.user(Token::of("boss").admin().premium());

@@ -61,7 +61,7 @@ pub(crate) enum Moment {
     Returned,
     /// The job waits for somebody to approve a call of the step.
     Parked,
-    /// That is being decided.
+    /// Two are deciding about a call of the step.
     Decided,
 }
 

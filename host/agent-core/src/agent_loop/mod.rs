@@ -15,8 +15,8 @@
 
 mod budget;
 mod conversation;
-mod progress;
 mod open_wait;
+mod progress;
 mod recorded_end;
 pub mod refusal;
 mod remaining;
@@ -32,16 +32,16 @@ use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
 pub use conversation::kept_history;
+pub use open_wait::{Approved, OpenWait};
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
-pub use open_wait::{Approved, OpenWait};
 
 use crate::words::{
     AgentResult, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task, ToolCall,
     ToolReceipt, ToolReturn, ToolSpec, Usage, Wait,
 };
-use repeats::Repeats;
 use open_wait::Decided;
+use repeats::Repeats;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]

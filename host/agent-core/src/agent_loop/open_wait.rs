@@ -32,7 +32,7 @@ impl OpenWait {
     }
 }
 
-/// What somebody approved.
+/// A call that somebody approved, as they were shown it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approved {
     /// [`ShownCall::digest`](crate::words::ShownCall::digest) of what they were shown.
@@ -43,8 +43,8 @@ pub struct Approved {
 
 /// What a complete decision makes of a call.
 pub(super) enum Decided {
-    /// It is made like this.
+    /// The call is made like this.
     Made { call: Arc<ToolCall>, approved: Approved },
-    /// It is not made: this is its answer.
+    /// The call is not made: this is its answer.
     Answered(Box<ToolReturn>),
 }

@@ -95,17 +95,17 @@ pub trait ToolSet: Send + Sync {
 /// On which terms a call is made that somebody has to decide about, or answered that waits for something.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitTerms {
-    /// What somebody is asked.
+    /// Whether somebody is asked, or a time or an event is waited for.
     pub kind: WaitKind,
     /// What those who decide are shown.
     pub shown: ShownCall,
     /// The JSON Schema of an answer.
     pub answer: Option<Value>,
-    /// Who decides.
+    /// Who decides, how many of them, and whether the owner may.
     pub deciders: Deciders,
-    /// How long they have.
+    /// How long after its beginning a wait expires.
     pub within: Duration,
-    /// What is decided then.
+    /// What is decided when the wait has expired.
     pub on_expiry: OnExpiry,
 }
 

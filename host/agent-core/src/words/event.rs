@@ -84,7 +84,7 @@ pub enum Event {
     /// Somebody decided about a wait. Written by whoever takes the decision, behind the event that the wait
     /// stands in, so that of two decisions at once one is refused.
     Decided {
-        /// [`Wait::id`].
+        /// The [`Wait::id`] of what was decided.
         wait: String,
         decision: Decision,
     },

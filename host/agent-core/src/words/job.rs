@@ -121,7 +121,7 @@ pub enum JobStatus {
     Active,
     /// Waiting until its next attempt is due.
     Delayed,
-    /// Its run waits for somebody, and nobody works on it.
+    /// The run of the job waits for somebody, and nobody works on it.
     Parked,
     /// It has a result.
     Completed,

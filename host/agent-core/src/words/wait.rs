@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Principal, ToolHints, Usage};
 
-/// Milliseconds since 1970.
+/// A moment, in milliseconds since 1970.
 type Millis = u64;
 
 /// Something that a run waits for before it goes on.
@@ -24,20 +24,20 @@ pub struct Wait {
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,
-    /// What somebody is asked.
+    /// Whether somebody is asked, or a time or an event is waited for.
     pub kind: WaitKind,
     /// The call that would be made. A decision carries its [digest](ShownCall::digest).
     pub shown: ShownCall,
     /// The JSON Schema that an answer has to meet; absent where anything may be answered, or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// Who may decide.
+    /// Who may decide, and how many have to.
     pub deciders: Deciders,
-    /// When it began.
+    /// When the run began to wait.
     pub began_at: Millis,
     /// When it is decided by itself, as `on_expiry` says.
     pub expires_at: Millis,
-    /// What is decided then.
+    /// What is decided when the wait has expired.
     pub on_expiry: OnExpiry,
     /// What the run has cost so far.
     pub usage: Usage,
@@ -97,11 +97,11 @@ impl OnExpiry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownCall {
-    /// Name of the tool.
+    /// Name of the tool that would be called.
     pub tool: String,
-    /// Its arguments: a JSON object.
+    /// Arguments of the call: a JSON object.
     pub arguments: Value,
-    /// `component@sha256:…` that would run.
+    /// `component@sha256:…` whose code would run.
     pub component: String,
     /// Digest of the policy that it would run under.
     pub policy: String,
@@ -125,13 +125,13 @@ impl ShownCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Deciders {
-    /// Ids of users.
+    /// Users by their ids, as tokens have them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
-    /// Tiers of users.
+    /// Users by the tier in their tokens.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub tiers: BTreeSet<String>,
-    /// Roles of users.
+    /// Users by the role in their tokens.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub roles: BTreeSet<String>,
     /// How many of them have to agree, at least 1. One who rejects decides alone.
@@ -170,15 +170,15 @@ pub struct Decision {
     /// Who decided; absent when the wait expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When.
+    /// At what time that was decided.
     pub at: Millis,
     /// [`ShownCall::digest`] of what they were shown.
     pub shown: String,
-    /// What they decided.
+    /// What becomes of the call.
     pub verdict: Verdict,
 }
 
-/// What may be decided.
+/// What may be decided about a wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "decision")]
 pub enum Verdict {

@@ -37,9 +37,9 @@ enum Command {
     List(List),
     /// Show a wait: the call that would be made, its digest, who decides and until when
     Show {
-        /// Its id, as the list has it
+        /// The id of the wait, as the list has it
         wait_id: String,
-        /// Print it as JSON
+        /// Print the wait as one line of JSON
         #[arg(long)]
         json: bool,
     },
@@ -61,14 +61,14 @@ struct List {
     /// Go on where the list before ended
     #[arg(long)]
     cursor: Option<String>,
-    /// Print JSON
+    /// Print the list as one line of JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct Decide {
-    /// Its id, as the list has it
+    /// The id of the wait, as the list has it
     wait_id: String,
     /// The call is made as it was shown
     #[arg(long, conflicts_with = "reject", required_unless_present = "reject")]
@@ -109,7 +109,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Who decides here.
+/// On whose behalf this command decides.
 fn operator() -> Principal {
     Principal { role: Some("admin".to_owned()), ..Principal::user(OPERATOR.by) }
 }

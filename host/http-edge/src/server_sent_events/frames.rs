@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// What clients are told to wait before they connect again, in milliseconds.
 const RETRY_MS: u32 = 1000;
 
-/// The same while a run waits for somebody: a minute.
+/// [`RETRY_MS`] while a run waits for somebody: a minute.
 const RETRY_WAITING_MS: u32 = 60_000;
 
 /// The id of an event: the number of a journal entry, and which of the events that it stands for, counted

@@ -116,7 +116,7 @@ request! {
 }
 
 request! {
-    /// What somebody decides.
+    /// What somebody decides about a wait.
     pub(super) struct DecisionRequest = Object::CLOSED;
 
     /// `approve` the call as it was shown, `reject` it, `edit` its arguments, or `answer` what is waited for.
@@ -137,7 +137,7 @@ request! {
     answer: Option<Value> = Field::new("answer", Kind::Any).example(|| json!("the blue one"));
 }
 
-/// What may be decided.
+/// What may be decided about a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     Approve,

@@ -277,7 +277,7 @@ impl Error {
             (_, Body::Quoting(text)) => (status, text),
             // What OpenAI's clients send is not checked against a schema of ours.
             (_, Body::Issues(_)) => (status, INVALID_INPUT.into()),
-            // It is said as a reply (`openai/waiting.rs`).
+            // Said as a reply of the agent (`openai/waiting.rs`).
             (_, Body::Job(job_id)) => (status, format!("The job {job_id} goes on with it").into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),
         };

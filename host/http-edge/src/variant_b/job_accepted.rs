@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 #[schema(as = JobAccepted)]
 pub(super) struct Accepted<'a> {
-    /// Names it.
+    /// Names the job, in `/api/agent/jobs/{jobId}`.
     #[schema(example = "1")]
     pub(super) job_id: &'a str,
 }

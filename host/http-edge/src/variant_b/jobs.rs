@@ -160,7 +160,7 @@ struct PageBody<'a> {
 }
 
 impl JobBody<'_> {
-    /// The same with what it waits for, if it is parked.
+    /// A parked job with what it waits for; any other as it is.
     pub(super) fn waiting_for(self, waits: &[JobWait]) -> Self {
         let is_parked = self.status == JobStatus::Parked.as_str();
         Self { waits: is_parked.then(|| waits.iter().map(WaitBody::from).collect()), ..self }

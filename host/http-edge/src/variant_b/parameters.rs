@@ -84,7 +84,7 @@ request! {
     pattern: String = Field::text("pattern").most(256).required().example(|| json!("agent:*"));
 }
 
-/// Whose waits are listed.
+/// Whose waits a caller wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitsOf {
     Own,

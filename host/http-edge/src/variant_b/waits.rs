@@ -65,7 +65,7 @@ const EXAMPLE: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73
 
 const ID: Field = id("waitId", "The wait: its job, and the call that waits.", || json!("1:1.0"));
 
-/// `GET /api/agent/waits?of=&limit=&cursor=`.
+/// `GET /api/agent/waits?of=&limit=&cursor=`: a page of waits, own ones or those to decide.
 pub(super) async fn list_waits(
     State(edge): State<Shared>,
     caller: Caller,
@@ -82,7 +82,7 @@ pub(super) async fn list_waits(
     Ok(answer::json(StatusCode::OK, &page))
 }
 
-/// `GET /api/agent/waits/{waitId}`.
+/// `GET /api/agent/waits/{waitId}`: what would be done, with its digest as the tag.
 pub(super) async fn read_wait(
     State(edge): State<Shared>,
     caller: Caller,
@@ -98,7 +98,7 @@ pub(super) async fn read_wait(
     Ok(response)
 }
 
-/// `POST /api/agent/waits/{waitId}/decision`.
+/// `POST /api/agent/waits/{waitId}/decision`: the wait is decided, under the digest of what was shown.
 pub(super) async fn decide_wait(
     State(edge): State<Shared>,
     caller: Caller,
@@ -137,7 +137,7 @@ pub(super) fn describe_event() -> Operation {
 
 const EVENT: Field = id("name", "The event, as the runs named it.", || json!("payment-received"));
 
-/// `POST /api/agent/events/{name}`.
+/// `POST /api/agent/events/{name}`: the runs of a user that wait for the event go on with it.
 pub(super) async fn deliver_event(
     State(edge): State<Shared>,
     caller: Caller,
@@ -170,7 +170,7 @@ struct DeliveredBody {
 #[serde(rename_all = "camelCase")]
 #[schema(as = WaitPage)]
 struct PageBody {
-    /// The waits.
+    /// What is waited for, in the order of the list.
     data: Vec<WaitBody>,
     /// What `cursor` has to be for the next page; null when this is the last one.
     #[schema(required = true, example = "41")]
@@ -194,13 +194,13 @@ struct DecidedBody {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Wait)]
 pub(super) struct WaitBody {
-    /// Names it.
+    /// Names the wait within all jobs.
     #[schema(example = "1:1.0")]
     wait_id: String,
-    /// The job that waits.
+    /// The job that goes on when it is decided.
     #[schema(example = "1")]
     job_id: String,
-    /// Its run.
+    /// The run that waits, as `/api/agent/runs` knows it.
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
     run_id: String,
     /// What it is: `approval`, whether the call may be made; `question`, an answer of the user; `timer`;
@@ -222,7 +222,7 @@ pub(super) struct WaitBody {
     /// How many people have to approve.
     #[schema(example = 1)]
     approvals_needed: u32,
-    /// When it began.
+    /// When the run began to wait.
     #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
     began_at: String,
     /// When it is decided by itself.
@@ -243,10 +243,10 @@ pub(super) struct WaitBody {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ShownCall)]
 struct ShownBody {
-    /// Name of the tool.
+    /// Name of the tool that would be called.
     #[schema(example = "pay")]
     tool: String,
-    /// Its arguments.
+    /// Arguments of the call, as the model wrote them.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, example = json!({ "to": "bob", "euros": 60 }))]
     arguments: Value,
     /// The component that would run.
@@ -273,13 +273,13 @@ struct DecisionBody {
     /// Who decided; null when the wait expired.
     #[schema(required = true, example = "ada")]
     by: Option<String>,
-    /// When.
+    /// At what time that was decided.
     #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
     at: String,
     /// `approve`, `reject`, `edit` or `answer`.
     #[schema(example = "approve")]
     decision: &'static str,
-    /// Why it was rejected.
+    /// Why the call was rejected, which the model is told.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "too dear")]
     reason: Option<String>,

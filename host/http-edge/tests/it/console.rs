@@ -38,7 +38,7 @@ async fn the_page_and_all_that_it_loads_are_served_to_everybody_and_counted_nowh
         let modules = named(&file.body, " from \"./").into_iter().filter(|name| !seen.contains(*name));
         missing.extend(modules.map(str::to_owned).collect::<Vec<_>>());
     }
-    assert_eq!(seen.len(), 11, "every file is needed, and there: {seen:?}");
+    assert_eq!(seen.len(), 12, "every file is needed, and there: {seen:?}");
     for name in ["mod.rs", "page.html", "..%2fmod.rs", "%00", "app.js%0A", &"x".repeat(300)] {
         let answer = service.get(&format!("/console/{name}")).await;
         assert_eq!(

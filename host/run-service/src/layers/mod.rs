@@ -155,7 +155,7 @@ pub enum InvokeError {
     /// The run waits for somebody. A job goes on with it.
     #[error("the run waits for somebody: the job {job_id} goes on with it")]
     Waits {
-        /// The job.
+        /// The job that goes on with the run.
         job_id: String,
     },
     /// The run took longer than it may.

@@ -25,7 +25,7 @@ const HOST: &str = "agent-host";
 /// How long a user has to answer, and an event to come unless the model says otherwise: a day.
 const DEFAULT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Longest wait: a year.
+/// The longest that a run waits: a year.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The tools, and behind them those by which a run waits. One with the name of another tool is left out.

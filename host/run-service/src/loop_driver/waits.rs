@@ -53,7 +53,7 @@ pub(super) fn parked(waits: &[Wait], events: u64) -> RunError {
     RunError::Parked { until: waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default(), events }
 }
 
-/// Milliseconds.
+/// How many milliseconds a moment is behind 1970.
 pub(crate) fn since_1970(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -123,7 +123,7 @@ fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
             _ => RecordedState::Ended(Ending::Failed { kind, error }),
         },
         RunOutcome::Running => {
-            // It was a request's, until it had to wait for somebody.
+            // The run was a request's, until it had to wait for somebody.
             if let (Some(jobs), Some(job_id)) = (jobs, job_id) {
                 return RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id));
             }

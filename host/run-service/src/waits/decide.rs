@@ -30,7 +30,7 @@ const CHECK_TIME: Duration = Duration::from_secs(1);
 /// What somebody wants to decide.
 #[derive(Debug, Clone)]
 pub struct Wish {
-    /// Who.
+    /// Who decides, as their token says.
     pub by: Principal,
     /// [`ShownCall::digest`](agent_core::words::ShownCall::digest) of what they were shown.
     pub shown: String,
@@ -61,7 +61,7 @@ pub enum NotDecided {
     /// The run does not wait: it was cancelled, has ended, or is just being taken up.
     #[error("the run does not wait at this moment")]
     NotWaiting,
-    /// They were shown something else.
+    /// Something else is shown than what they saw.
     #[error("what you were shown is not what is to be decided")]
     Outdated(Box<JobWait>),
     /// The call would be another one by now. This is what is to be decided instead.

@@ -8,12 +8,12 @@ use super::{JobWait, NotDecided, WaitError, Waits, Wish};
 /// How many jobs are looked at at once.
 const PAGE: usize = 100;
 
-/// An event from outside.
+/// An event that somebody delivers from outside.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// What it is called.
+    /// What the event is called.
     pub name: String,
-    /// Which one it is.
+    /// Which one of that name it is.
     pub key: String,
     /// What the runs are answered.
     pub data: Value,
@@ -40,7 +40,7 @@ impl Waits {
                     let wish = Wish { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
                     match self.decide(&wait.id, &wish).await {
                         Ok(_) => delivered += 1,
-                        // It was delivered before, expired or was cancelled meanwhile.
+                        // Delivered before, expired or cancelled meanwhile.
                         Err(NotDecided::Already(_) | NotDecided::NotWaiting | NotDecided::Unknown) => {}
                         Err(error) => return Err(error),
                     }

@@ -41,7 +41,7 @@ pub struct JobWait {
     /// The job whose run waits.
     pub job_id: String,
     pub run_id: String,
-    /// Whose run it is.
+    /// On whose behalf the run was begun.
     pub owner: Principal,
     /// What it is about, and what was decided so far.
     pub open: OpenWait,
@@ -50,7 +50,7 @@ pub struct JobWait {
 /// Some of the waits of a user's jobs.
 #[derive(Debug, Clone)]
 pub struct WaitPage {
-    /// Those of the newest job first.
+    /// Waits of the newest job first, or those that expire first.
     pub waits: Vec<JobWait>,
     /// Where to go on; absent when there are no more.
     pub next_cursor: Option<String>,
@@ -63,7 +63,7 @@ pub enum WaitError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The journal is damaged.
+    /// The journal of the run is damaged.
     #[error(transparent)]
     Run(#[from] UnexpectedEvent),
 }
@@ -74,7 +74,7 @@ impl Waits {
         Self { queue, journal, toolbox: Some(toolbox), observer: Arc::new(Unobserved) }
     }
 
-    /// The same in a process that has no tools.
+    /// [`Self::new`] in a process that has no tools.
     pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
         Self { queue, journal, toolbox: None, observer: Arc::new(Unobserved) }
     }

@@ -69,7 +69,7 @@ impl Bench {
         self.queue.job(&self.job_id).status
     }
 
-    /// The one wait.
+    /// The only wait of the job.
     async fn wait(&self) -> JobWait {
         let mut page = self.waits.list("ada", 10, None).await.unwrap();
         assert_eq!(page.waits.len(), 1, "{page:?}");

@@ -55,7 +55,7 @@ pub struct DispatcherContext {
     pub outbox: Arc<dyn WebhookOutbox>,
     /// Say how they ended, also when the queue has forgotten them.
     pub jobs: Jobs,
-    /// What jobs wait for.
+    /// Knows what parked jobs wait for.
     pub waits: Waits,
     /// Sends messages.
     pub sender: Arc<dyn WebhookSender>,

@@ -1,6 +1,6 @@
 //! A `[[component]]`: which files are meant, who may use them, and what belongs to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use agent_core::words::{is_component_name, is_tool_name};
 

@@ -20,16 +20,16 @@ pub struct ApproveRule {
     pub deciders: Deciders,
     /// Seconds after which a wait is decided by itself.
     pub within_s: u64,
-    /// What is decided then.
+    /// What is decided when a wait has expired.
     pub on_expiry: OnExpiry,
 }
 
 /// Which tools it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApproveWhen {
-    /// Every one.
+    /// Every tool of the component.
     Always,
-    /// Those that may destroy something, as their hints say.
+    /// Tools that may destroy something, as their hints say.
     Destructive,
 }
 

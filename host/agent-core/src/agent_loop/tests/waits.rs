@@ -32,7 +32,7 @@ pub(super) fn decided(wait: &Wait, by: &str, verdict: Verdict) -> Event {
     Event::Decided { wait: wait.id.clone(), decision }
 }
 
-/// One of the verdicts.
+/// A decision of that user with one of the verdicts.
 pub(super) fn verdict(drawn: usize) -> Verdict {
     match drawn % 3 {
         0 => Verdict::Approve,

@@ -53,7 +53,7 @@ impl WaitRefusal {
         }
     }
 
-    /// Those that a decision may be answered with, for the document.
+    /// Refusals that a decision may be answered with, for the document.
     pub(in crate::variant_b) fn documented() -> [Self; 12] {
         let digest = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".to_owned();
         [

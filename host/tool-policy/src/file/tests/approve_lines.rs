@@ -15,15 +15,15 @@ approve = "often""#,
     (
         r#"…
 approve = { unhinted = true }"#,
-        &[r#"line 4, column 1: approve does not say when; add: when = "always" or "destructive""#],
+        &[r#"line 4, column 11: approve does not say when; add: when = "always" or "destructive""#],
     ),
     (
         r#"…
 approve = { when = "always", on-expiry = "ask", count = 0, pass = '{"type": 5}' }"#,
         &[
-            r#"line 4, column 67: pass: the schema is none"#,
-            r#"line 4, column 49: count: found 0; allowed: 1 to 16"#,
             r#"line 4, column 42: on-expiry: found "ask"; allowed: "reject" or "approve""#,
+            "line 4, column 57: count: found the number 0; allowed: a whole number from 1 to 16",
+            r#"line 4, column 67: pass: the schema is not a JSON Schema: /type is 5, not one of "null", "boolean", "integer", "number", "string", "array" and "object"; allowed: a JSON Schema in quotes, '{"properties": {"euros": {"maximum": 50}}}'"#,
         ],
     ),
 ];

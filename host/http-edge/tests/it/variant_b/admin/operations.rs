@@ -182,7 +182,7 @@ async fn a_run_is_told_event_by_event_with_what_only_operators_see() {
 async fn jobs_of_everybody_are_counted_listed_cancelled_and_tried_again() {
     let (fakes, _store) = service().await;
     let depth = async || fakes.administer("GET", "/admin/queue", "").await.json();
-    assert_eq!(depth().await, json!({ "waiting": 1, "active": 0, "delayed": 0 }));
+    assert_eq!(depth().await, json!({ "waiting": 1, "active": 0, "delayed": 0, "parked": 0 }));
     let of_u2 = fakes.administer("GET", "/admin/jobs?user=u2", "").await.json();
     let job = json!({
         "jobId": "2", "status": "failed", "error": "it broke", "attemptsMade": 0,
