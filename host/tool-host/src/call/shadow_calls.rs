@@ -38,6 +38,10 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
         tried: Some(tried),
         first_calls: None,
     };
+    // What somebody has to approve is done once, and not once more beside it.
+    if tool.approval(&runtime, &shadow.call).is_some() {
+        return;
+    }
     let request = ToolRequest {
         request_id: &shadow.request_id,
         run_id: &shadow.run_id,
