@@ -73,8 +73,8 @@ impl Policy {
     }
 
     /// Why somebody has to approve a call of a tool with these hints, in a run that was pinned to this policy
-    /// now that `current` is in force: the rule of the one that asks, and a digest that is equal for equal
-    /// grants. Each is asked by itself, so what is approved in either is approved.
+    /// now that `current` is in force: the rule of the one that asks, or what is stricter of both, and a
+    /// digest that is equal for equal grants.
     pub fn approval(
         &self,
         current: &Self,
@@ -87,7 +87,8 @@ impl Policy {
         let (hints, arguments) = call;
         let entries = [current, self].map(|policy| policy.find(component));
         let asking = entries.iter().flatten().filter_map(|entry| entry.approve.as_ref());
-        let rule = asking.into_iter().find(|rule| rule.asks(hints, arguments))?.clone();
+        let asking = asking.into_iter().filter(|rule| rule.asks(hints, arguments)).cloned();
+        let rule = asking.reduce(ApproveRule::stricter)?;
         let digests: Vec<_> = entries.iter().flatten().map(|entry| entry.digest()).collect();
         Some((rule, sha256(digests.join("\n"))))
     }

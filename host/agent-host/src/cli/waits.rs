@@ -147,7 +147,7 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
 }
 
 async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
-    let job_id = id.split(':').next().unwrap_or_default();
+    let job_id = id.rsplit_once(':').map_or(id, |(job, _)| job);
     let of_job = waits.of(job_id).await.context("the wait cannot be read")?;
     match of_job.into_iter().find(|wait| wait.id == id) {
         Some(wait) => Ok(wait),

@@ -232,7 +232,9 @@ impl SharedDeps<'_> {
         queue: Option<Arc<dyn JobQueue>>,
     ) -> Arc<dyn Invoke> {
         match (queue, &self.store) {
-            (Some(queue), Some(store)) => Arc::new(Parkable::new(run, queue, journal, store.clone())),
+            (Some(queue), Some(store)) => {
+                Arc::new(Parkable::new(run, queue, journal, store.clone(), self.spawn.clone()))
+            }
             _ => run,
         }
     }

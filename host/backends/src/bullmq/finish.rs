@@ -3,7 +3,7 @@
 //!
 //! What has to be known of the job for that was noted when it was claimed ([`Claim::notes`]).
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::CancelOutcome;
@@ -80,7 +80,9 @@ impl Store {
             AttemptEnd::Parked { until } => {
                 let delay = until.duration_since(SystemTime::now()).unwrap_or_default();
                 let parked = self.official.delay(&job.ending(), false, &[PARKED, "1"], delay);
-                self.end_attempt(job.claim, &parked.map_err(broken)?).await.map(|()| None)
+                self.end_attempt(job.claim, &parked.map_err(broken)?).await?;
+                self.keep_listed(job.claim, delay).await;
+                Ok(None)
             }
             AttemptEnd::HandedBack { delay } if !delay.is_zero() => {
                 let delay =
@@ -196,6 +198,20 @@ impl Store {
             self.official.delay(&job.ending(), true, &[&fields[..], &[PARKED, ""]].concat(), retry.delay)
         };
         self.end_attempt(job.claim, &script.map_err(broken)?).await
+    }
+
+    /// Keeps the owner's list for as long as a parked job may wait, and as long as any list behind that.
+    /// Should that fail, the job goes on all the same.
+    async fn keep_listed(&self, claim: &Claim, delay: Duration) {
+        let Ok(data) = &claim.data else { return };
+        let (key, kept) = (self.own_keys.user(&data.user_id), (delay + self.kept_for).as_secs());
+        let mut expire = redis::cmd("EXPIRE");
+        expire.arg(key).arg(kept);
+        let expire = &expire;
+        let kept = self.redis.query(|mut redis| async move { expire.query_async::<()>(&mut redis).await });
+        if let Err(error) = kept.await {
+            tracing::debug!(job_id = claim.job_id, %error, "a list of jobs may end before what it lists");
+        }
     }
 
     /// Ends an attempt after which there may be another one, unless the job is to be cancelled instead:

@@ -16,12 +16,12 @@ use redis::{Script, ScriptInvocation};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::job_hash::{CLAIMS, LISTED};
+use super::job_hash::{CLAIMS, LISTED, PARKED};
 use super::lua::{self, official};
 use super::options::{MOST_LISTED, Options};
 use super::own_keys::{self, OwnKeys};
 use super::submitter::{self, Submitter};
-use super::time::{millis, now};
+use super::time::{millis, now, to_millis};
 
 /// The scripts, and the keys they are given.
 pub(super) struct OfficialScripts {
@@ -194,6 +194,8 @@ impl OfficialScripts {
         add.arg(keys.key_prefix()).arg(now).arg(MOST_LISTED).arg(self.kept_for.as_secs());
         let score = chosen.map(|id| own_keys::score(id, now));
         add.arg(LISTED).arg(millis(NOTED_FOR)).arg(score.map(|score| score.to_string()).unwrap_or_default());
+        let until = job.goes_on.as_ref().map(|run| to_millis(run.until).to_string());
+        add.arg(PARKED).arg(until.unwrap_or_default());
         Ok(add)
     }
 

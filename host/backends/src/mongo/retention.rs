@@ -109,6 +109,8 @@ impl Retention for MongoRetention {
         self.indexes.ensure(&self.records).await?;
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
         time_pages::go_on(&mut wanted, ENDED_AT, from);
+        // A request's run that a job goes on with: it may wait beyond what its record says.
+        wanted.insert("$nor", [doc! { "outcome": "running", "job_id": { "$ne": null } }]);
         let found = self.find(wanted, time_pages::order(ENDED_AT), i64::from(most)).await?;
         let next = time_pages::next(&found, ENDED_AT, most);
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })

@@ -94,6 +94,7 @@ impl Frames {
             Event::ToolReturned { index, answer } => {
                 self.numbered(number, 0, "tool.returned", &Returned::new(*index, answer));
             }
+            Event::Waiting { waits, .. } if waits.is_empty() => {}
             Event::Waiting { waits, .. } => {
                 let waits: Vec<_> = waits.iter().map(Waiting::from).collect();
                 let data = json!({ "waits": waits });

@@ -72,12 +72,12 @@ impl Agent {
             // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
                 let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
-                self.with_waits(choose(tools, &task.options), &ask)
+                self.with_waits(choose(tools, &task.options), &task.options, &ask)
             }
             Some(_) | None => {
                 let tools = self.toolbox.for_run(&ask.principal, &ask.run_id);
                 chosen_tools::check(tools.catalog(), ask.options.tools.as_deref())?;
-                self.with_waits(choose(tools, &ask.options), &ask)
+                self.with_waits(choose(tools, &ask.options), &ask.options, &ask)
             }
         };
         let options = self.keep_history(ask.options, &ask.input, tools.catalog());
@@ -114,10 +114,14 @@ impl Agent {
         Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
 
-    /// The tools with those by which a run waits, if this one can.
-    fn with_waits(&self, tools: Arc<dyn ToolSet>, ask: &Ask) -> Arc<dyn ToolSet> {
+    /// The tools with those by which a run waits, if this one can and nobody chose others.
+    fn with_waits(&self, tools: Arc<dyn ToolSet>, options: &Options, ask: &Ask) -> Arc<dyn ToolSet> {
         let can_wait = ask.claim.is_some() || ask.control.job_id.is_some();
-        if self.wait_tools && can_wait { wait_tools::offered(tools) } else { tools }
+        if self.wait_tools && can_wait && options.tools.is_none() {
+            wait_tools::offered(tools)
+        } else {
+            tools
+        }
     }
 
     /// The options with as much of the history as the token budget has room for.

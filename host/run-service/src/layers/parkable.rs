@@ -3,13 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, RunStore};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError, RunStore, Spawn};
 use agent_core::words::{JobData, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
+
+/// The query of a job whose run began without a text.
+const WITHOUT_TEXT: &str = "(goes on with a run)";
 
 /// Hands the run of a request over to a job when it has to wait for somebody. Its journal goes to the store
 /// first, and the job is added behind that: whoever is killed in between loses a run that nobody was told of.
@@ -19,6 +26,12 @@ use crate::loop_driver::RunError;
 /// callers who have no jobs.
 pub struct Parkable<I> {
     inner: I,
+    desk: Arc<Desk>,
+    spawn: Arc<dyn Spawn>,
+}
+
+/// Where runs are handed over.
+struct Desk {
     queue: Arc<dyn JobQueue>,
     /// Where the runs' events are until now.
     journal: Arc<dyn Journal>,
@@ -27,18 +40,51 @@ pub struct Parkable<I> {
 
 impl<I> Parkable<I> {
     /// Runs of `inner`, whose events are read from `journal`, become jobs of `queue`, whose journals are in
-    /// `store`.
+    /// `store`. Tasks that hand runs over are begun by `spawn`.
     pub fn new(
         inner: I,
         queue: Arc<dyn JobQueue>,
         journal: Arc<dyn Journal>,
         store: Arc<dyn RunStore>,
+        spawn: Arc<dyn Spawn>,
     ) -> Self {
-        Self { inner, queue, journal, store }
+        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn }
     }
 
-    async fn hand_over(&self, record: RunRecord, mut job: JobData) -> Result<(), JournalError> {
+    /// Hands a run over in a task of its own: who asked may leave meanwhile.
+    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+        let (done, handed_over) = oneshot::channel();
+        let desk = self.desk.clone();
+        let work = async move {
+            let _nobody_waits_any_more = done.send(desk.hand_over(run).await);
+        };
+        self.spawn.spawn("hand-over", work.in_current_span().boxed());
+        let stopped =
+            || JournalError::Store { detail: "the task that hands the run over broke off".to_owned() };
+        handed_over.await.unwrap_or_else(|_dropped| Err(stopped()))
+    }
+}
+
+/// A run that goes to a job.
+struct HandedOver {
+    record: RunRecord,
+    job: JobData,
+    job_id: String,
+    /// How many events the run has.
+    events: u64,
+    /// Whether somebody has cancelled the run.
+    cancel: Option<CancellationToken>,
+}
+
+impl Desk {
+    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+        let HandedOver { record, mut job, job_id, events: count, cancel } = run;
         let events = self.journal.read(&record.id, 0).await?;
+        if events.len() as u64 != count {
+            // The backlog had no room for them.
+            let detail = "the events of a run that has to wait were not kept".to_owned();
+            return Err(JournalError::Store { detail });
+        }
         let kept = self.store.read(&record.id, 0).await?.len();
         if let Some(missing) = events.get(kept..).filter(|missing| !missing.is_empty()) {
             self.store.append(&record.id, Epoch::UNCLAIMED, kept as u64, missing).await?;
@@ -46,10 +92,14 @@ impl<I> Parkable<I> {
         // As long as it waits, it is not taken for one that has ended: neither by who reads of it nor by who
         // removes what is old.
         self.store.save(&record).await?;
-        job.id = record.job_id;
+        job.id = Some(job_id.clone());
         job.goes_on = Some(ParkedRun { run_id: record.id, until: record.finished_at });
-        let added = self.queue.add(&job).await;
-        added.map(drop).map_err(|error| JournalError::Store { detail: error.to_string() })
+        let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
+        self.queue.add(&job).await.map_err(failed)?;
+        if cancel.is_some_and(|cancel| cancel.is_cancelled()) {
+            self.queue.cancel(&job_id).await.map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
@@ -70,12 +120,17 @@ impl<I: Invoke> Invoke for Parkable<I> {
             finished_at: UNIX_EPOCH,
             outcome: RunOutcome::Running,
         };
-        let mut job = JobData::submitted_by(ask.principal.clone(), ask.input.clone());
+        // A job without a query is none; what this one does stands in its run's journal.
+        let query = if ask.input.is_empty() { WITHOUT_TEXT } else { &ask.input };
+        let mut job = JobData::submitted_by(ask.principal.clone(), query.to_owned());
         job.conversation_id.clone_from(&ask.control.conversation_id);
+        let (cancel, handed_over) = (ask.control.cancel.clone(), ask.control.handed_over.clone());
         match self.inner.invoke(ask).await {
-            Err(InvokeError::Run(RunError::Parked { until, .. })) => {
+            Err(InvokeError::Run(RunError::Parked { until, events })) => {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
-                self.hand_over(record, job).await.map_err(RunError::Journal)?;
+                handed_over.set();
+                let run = HandedOver { record, job, job_id: job_id.clone(), events, cancel };
+                self.hand_over(run).await.map_err(RunError::Journal)?;
                 Err(InvokeError::Waits { job_id })
             }
             ended => ended,

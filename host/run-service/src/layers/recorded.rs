@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::journal::WriteBehind;
-use crate::loop_driver::{RunControl, RunError};
+use crate::loop_driver::{Flag, RunControl, RunError};
 use crate::usage_meter::UsageMeter;
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
@@ -100,6 +100,8 @@ struct Entry {
     record: Option<RunRecord>,
     cancel: Option<CancellationToken>,
     meter: UsageMeter,
+    /// Whether a job goes on with the run, whose record this is not any more.
+    handed_over: Flag,
     behind: WriteBehind,
 }
 
@@ -115,8 +117,8 @@ impl Entry {
             finished_at: now,
             outcome: failed(String::new(), &ask.control.meter, FailureKind::Internal),
         };
-        let RunControl { cancel, meter, .. } = ask.control.clone();
-        Self { record: Some(record), cancel, meter, behind }
+        let RunControl { cancel, meter, handed_over, .. } = ask.control.clone();
+        Self { record: Some(record), cancel, meter, handed_over, behind }
     }
 
     fn end(mut self, answer: &Result<RunAnswer, InvokeError>) {
@@ -137,6 +139,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        if self.handed_over.is_set() {
+            return self.write(None);
+        }
         let is_request = self.record.as_ref().is_some_and(|record| record.job_id.is_none());
         let is_cancelled = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
         let why = if std::thread::panicking() {

@@ -224,7 +224,7 @@ mod tests {
     async fn what_cannot_be_waited_for_is_an_answer_and_others_keep_their_names() {
         let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])));
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.clone()).collect();
-        assert_eq!(names, ["echo", WAIT_UNTIL, ASK_USER, WAIT_FOR_EVENT]);
+        assert_eq!(names, [ASK_USER, "echo", WAIT_FOR_EVENT, WAIT_UNTIL]);
         let nobody = Principal::default();
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();

@@ -28,6 +28,7 @@ use uuid::Uuid;
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
 pub use run_claim::RunClaim;
+pub(crate) use run_control::Flag;
 pub use run_control::RunControl;
 
 /// What a run is driven with.
@@ -118,6 +119,12 @@ impl Driver<'_> {
                 },
                 Step::Park(waits) => match waits::expired(&waits) {
                     Some(decided) => self.note(run, decided).await?,
+                    // Decisions are written under the epoch of the last writer, which this claim may have
+                    // become.
+                    None if run.run.waits_epoch() != self.epoch().0 => {
+                        let epoch = self.epoch().0;
+                        self.note(run, Event::Waiting { waits: Vec::new(), epoch }).await?
+                    }
                     None => return Err(waits::parked(&waits, run.next)),
                 },
             };

@@ -1,5 +1,7 @@
 //! How those around a run end it, watch it and learn what it cost.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -9,6 +11,22 @@ use crate::usage_meter::UsageMeter;
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
+
+/// Something that one layer tells another. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    /// From now on it is set.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some layer has set it.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Set by the layers around a run, and by its owner.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +43,8 @@ pub struct RunControl {
     /// The job that goes on with the run of a request when that has to wait for somebody; absent where none
     /// does.
     pub job_id: Option<String>,
+    /// Set when the run is being handed over to that job.
+    pub(crate) handed_over: Flag,
     /// The kept conversation that the run is part of, for that job.
     pub conversation_id: Option<String>,
 }

@@ -21,11 +21,16 @@ const ARMED: Duration = Duration::from_secs(5);
 /// How often a decision is tried whose journal grew meanwhile. Each time somebody else decided something.
 const TRIES: u32 = 16;
 
+/// How long a decision waits for a job whose attempt has not ended yet.
+const LET_GO_WITHIN: Duration = Duration::from_secs(10);
+
 /// How often it is looked at whether a job is let go of that was claimed too early.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How long the arguments that somebody edits may be held against the tool's schema.
-const CHECK_TIME: Duration = Duration::from_secs(1);
+/// How large the schema may be that something is held against, and how long reading it may take: that is done
+/// on the thread that serves. The check itself has the few steps of such a thread.
+const MOST_SCHEMA_BYTES: usize = 64 << 10;
+const CHECK_TIME: Duration = Duration::from_millis(20);
 
 /// What somebody wants to decide.
 #[derive(Debug, Clone)]
@@ -42,7 +47,7 @@ pub struct Wish {
 pub struct Decided {
     /// The wait with the decision.
     pub wait: JobWait,
-    /// Whether the run goes on: nothing else has to be decided for it.
+    /// Whether the run goes on with that: nobody else has to agree.
     pub goes_on: bool,
 }
 
@@ -99,13 +104,22 @@ impl Waits {
     /// Not cancellation-safe: dropped, it may have been taken or not.
     pub async fn decide(&self, id: &str, wish: &Wish) -> Result<Decided, NotDecided> {
         let (job_id, _) = id.rsplit_once(BEFORE_CALL).ok_or(NotDecided::Unknown)?;
-        for _ in 0..TRIES {
+        let until = Instant::now() + LET_GO_WITHIN;
+        let mut tries = 0;
+        while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
             let found = self.find(&job, id).await?;
             check(&found.wait, wish)?;
-            if job.status != JobStatus::Parked {
-                return Err(NotDecided::NotWaiting);
+            match job.status {
+                JobStatus::Parked => {}
+                // Other calls of the reply are made first, or it was claimed too early.
+                JobStatus::Active | JobStatus::Waiting if Instant::now() < until => {
+                    sleep(LOOK_AGAIN).await;
+                    continue;
+                }
+                _ => return Err(NotDecided::NotWaiting),
             }
+            tries += 1;
             let event = self.event(&found, wish).await?;
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 return Err(NotDecided::NotWaiting);
@@ -158,7 +172,7 @@ impl Waits {
             let Wait { id, index, .. } = &found.wait.open.wait;
             let call = WaitingCall {
                 // Behind the mark stands how often it was shown.
-                id: id.split('~').next().unwrap_or(id),
+                id: shown_first(id),
                 times_shown: found.run.times_shown(*index),
                 index: *index,
                 usage: found.run.usage(),
@@ -186,10 +200,11 @@ impl Waits {
         Ok(())
     }
 
-    /// Lets the run go on if everything is decided, and says how it stands.
+    /// Lets the run go on if the wait is decided, and says how it stands.
     async fn decided(&self, job: &Job, id: &str, event: &Event) -> Result<Decided, NotDecided> {
         let waits = self.of_job(job).await?;
-        let goes_on = waits.iter().all(|wait| wait.decided().is_some());
+        // A call that is decided is made, or told of, whatever else the run waits for.
+        let goes_on = waits.iter().any(|wait| wait.id == id && wait.decided().is_some());
         if goes_on {
             self.go_on(&job.id).await?;
         }
@@ -205,6 +220,12 @@ impl Waits {
         }
         Ok(Decided { wait, goes_on })
     }
+}
+
+/// The id without how often the call was shown before, which stands behind the mark of the call.
+fn shown_first(id: &str) -> &str {
+    let call = id.rfind(BEFORE_CALL).unwrap_or_default();
+    id[call..].find('~').map_or(id, |mark| &id[..call + mark])
 }
 
 /// Whether the wish can be one, by what stands in the journal.
@@ -255,10 +276,13 @@ fn fits(tools: &dyn ToolSet, tool: &str, arguments: &Value) -> Result<(), NotDec
 
 /// Whether a schema allows what somebody gave. Both are strangers': the check has a budget.
 fn meets(schema: &Value, given: &Value, what: &str) -> Result<(), NotDecided> {
-    let deadline = Instant::now() + CHECK_TIME;
-    let schema = Schema::read(&schema.to_string(), &mut SchemaBudget::until(deadline));
+    let text = schema.to_string();
+    if text.len() > MOST_SCHEMA_BYTES {
+        return Err(NotDecided::BadArguments("cannot be checked: the schema is too large".to_owned()));
+    }
+    let schema = Schema::read(&text, &mut SchemaBudget::until(Instant::now() + CHECK_TIME));
     let schema = schema.map_err(NotDecided::BadArguments)?;
-    schema.check(given, what, &mut Fuel::until(deadline)).map_err(|misfit| {
+    schema.check(given, what, &mut Fuel::inline()).map_err(|misfit| {
         NotDecided::BadArguments(match misfit {
             Misfit::Wrong(why) => format!("do not fit: {why}"),
             Misfit::TooCostly => "cost too much to check".to_owned(),

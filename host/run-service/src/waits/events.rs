@@ -7,6 +7,7 @@ use super::{JobWait, NotDecided, WaitError, Waits, Wish};
 
 /// How many jobs are looked at at once.
 const PAGE: usize = 100;
+const MOST_PAGES: usize = 10;
 
 /// An event that somebody delivers from outside.
 #[derive(Debug, Clone)]
@@ -20,8 +21,8 @@ pub struct Delivery {
 }
 
 impl Waits {
-    /// Delivers an event to the runs of a user that wait for it. Says to how many: none is kept for a run
-    /// that begins to wait later.
+    /// Delivers an event to the runs of a user that wait for it, of up to a thousand that wait. Says to how
+    /// many: none is kept for a run that begins to wait later.
     pub async fn deliver(
         &self,
         by: &Principal,
@@ -29,12 +30,12 @@ impl Waits {
         event: &Delivery,
     ) -> Result<usize, NotDecided> {
         let (mut delivered, mut cursor) = (0, None::<String>);
-        loop {
+        for _ in 0..MOST_PAGES {
             let wanted =
                 JobQuery { user_id, status: Some(JobStatus::Parked), limit: PAGE, cursor: cursor.as_deref() };
             let page = self.queue.list(&wanted).await.map_err(WaitError::from)?;
             for job in &page.jobs {
-                let of_job = self.of_job(job).await?;
+                let of_job = self.readable(job).await?;
                 for wait in of_job.iter().filter(|wait| event.is_for(wait)) {
                     let verdict = Verdict::Answer { answer: event.data.clone() };
                     let wish = Wish { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
@@ -48,9 +49,10 @@ impl Waits {
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(delivered);
+                break;
             }
         }
+        Ok(delivered)
     }
 }
 

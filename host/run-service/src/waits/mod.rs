@@ -23,6 +23,9 @@ pub use events::Delivery;
 /// Separates a job's id from the call in [`Wait::id`](agent_core::words::Wait::id).
 const BEFORE_CALL: char = ':';
 
+/// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
+const MOST_OF_OTHERS: usize = 20;
+
 /// What people do with waits.
 #[derive(Clone)]
 pub struct Waits {
@@ -96,7 +99,7 @@ impl Waits {
         let page = self.queue.list(&wanted).await?;
         let mut waits = Vec::new();
         for job in &page.jobs {
-            let of_job = self.of_job(job).await?;
+            let of_job = self.readable(job).await?;
             waits.extend(of_job.into_iter().filter(|wait| wait.open.decided().is_none()));
         }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
@@ -111,10 +114,10 @@ impl Waits {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<WaitPage, WaitError> {
-        let page = self.queue.list_parked(limit, cursor).await?;
+        let page = self.queue.list_parked(limit.min(MOST_OF_OTHERS), cursor).await?;
         let mut waits = Vec::new();
         for job in &page.jobs {
-            let of_job = self.of_job(job).await?;
+            let of_job = self.readable(job).await?;
             waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
         }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
@@ -136,6 +139,17 @@ impl Waits {
         }
         let run = Run::waiting(events)?;
         Ok(run.waits().map(|open| JobWait::of(job, &run, open)).collect())
+    }
+
+    /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
+    async fn readable(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
+        match self.of_job(job).await {
+            Err(error @ (WaitError::Run(_) | WaitError::Journal(JournalError::Newer { .. }))) => {
+                tracing::warn!(job_id = job.id, %error, "what a job waits for cannot be read by this program");
+                Ok(Vec::new())
+            }
+            read => read,
+        }
     }
 
     /// A wait that this caller may see: of their own run, or one about which they may decide.

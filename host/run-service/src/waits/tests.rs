@@ -26,9 +26,14 @@ struct Bench {
 impl Bench {
     /// A job whose run waits.
     async fn parked(tools: EchoTools) -> Self {
+        Self::parked_by(tools, &[("1", "pay", json!({ "euros": 5 }))]).await
+    }
+
+    /// A job whose run waits for these calls of one reply.
+    async fn parked_by(tools: EchoTools, calls: &[(&str, &str, Value)]) -> Self {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let tools: Arc<EchoTools> = Arc::new(tools);
-        let asked = asks_for(&[("1", "pay", json!({ "euros": 5 }))]);
+        let asked = asks_for(calls);
         let agent = Agent {
             model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid"))])),
             toolbox: tools.clone(),
@@ -204,4 +209,26 @@ async fn a_cancelled_job_is_nobodys_to_decide() {
     let late = bench.waits.decide(&wait.id, &wish).await;
     assert!(matches!(late, Err(NotDecided::NotWaiting)), "{late:?}");
     assert_eq!(bench.status(), JobStatus::Cancelled);
+}
+
+/// The claim that makes the first call fences off whoever wrote before it, and is the last writer itself.
+#[tokio::test(start_paused = true)]
+async fn waits_of_one_reply_are_decided_one_after_the_other() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let bench = Bench::parked_by(tools(), &calls).await;
+    let page = bench.waits.list("ada", 10, None).await.unwrap();
+    let mut waits = page.waits.iter();
+    let (first, second) = (waits.next().unwrap(), waits.next().unwrap());
+    let decide = async |wait: &JobWait| {
+        let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+        bench.waits.decide(&wait.id, &wish).await.unwrap()
+    };
+    assert!(decide(first).await.goes_on, "whatever becomes of the other one");
+    bench.work_for(10).await;
+    assert_eq!(bench.status(), JobStatus::Parked);
+    assert_eq!(bench.wait().await.id, second.id);
+    assert!(decide(second).await.goes_on);
+    bench.work_for(10).await;
+    assert_eq!(bench.result()["output"], "paid");
+    assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
 }

@@ -186,29 +186,29 @@ impl Dispatcher {
 
     /// Tells what a job waits for, once for each wait that is undecided.
     async fn tell_waits(&self, mut webhook: Webhook, job: &Job, age: Duration) -> Settled {
-        let look_again = Some(schedule::poll_parked(age));
+        // The job may end meanwhile.
+        let look_again = schedule::poll_parked(age);
         let Ok(waits) = self.context.waits.of_job(job).await else {
             return Settled { webhook, next: Some(PAUSE) };
         };
         let open: Vec<_> = waits.into_iter().filter(|wait| wait.decided().is_none()).collect();
         let Some(first) = open.first().map(|wait| wait.id.clone()) else {
-            return Settled { webhook, next: look_again };
+            return Settled { webhook, next: Some(look_again) };
         };
         let told = webhook.attempts.iter().filter(|attempt| attempt.wait.as_ref() == Some(&first));
-        let tries = told.clone().count();
-        if told.clone().any(|attempt| attempt.status.is_some_and(|status| (200..300).contains(&status))) {
-            return Settled { webhook, next: look_again };
-        }
-        // A receiver that confirms nothing is asked again as for an end, and then left alone until that.
-        let tries = u32::try_from(tries).unwrap_or(u32::MAX);
-        let Some(retry) = schedule::retry(tries, None, spread(&webhook)) else {
-            return Settled { webhook, next: look_again };
+        let is_confirmed =
+            |attempt: &WebhookAttempt| attempt.status.is_some_and(|status| (200..300).contains(&status));
+        let tries = u32::try_from(told.clone().count()).unwrap_or(u32::MAX);
+        // A receiver that confirms nothing is told as often as of an end, and then left alone until that.
+        let Some(retry) =
+            schedule::retry(tries, None, spread(&webhook)).filter(|_| !told.clone().any(is_confirmed))
+        else {
+            return Settled { webhook, next: Some(look_again) };
         };
         let body = (self.context.render)(job, &open);
         let message = WebhookMessage { id: format!("msg_{first}"), body };
-        let (state, _later) = self.send(&mut webhook, &message, Some(first)).await;
-        let is_told = state == WebhookState::Delivered;
-        Settled { webhook, next: if is_told { look_again } else { Some(retry) } }
+        self.send(&mut webhook, &message, Some(first)).await;
+        Settled { webhook, next: Some(retry.min(look_again)) }
     }
 
     /// Sends a message and notes what came of it. Says that, and when the receiver wants to be asked again.

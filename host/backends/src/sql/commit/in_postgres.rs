@@ -88,8 +88,8 @@ fn add_jobs<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     ]);
     parts.expressions.push(format!(
         "added AS ( \
-             INSERT INTO jobs ({NEW_JOB}, due_at, created_at) \
-             SELECT {NEW_JOB}, ms + delay, ms FROM {rows} AS job ({NEW_JOB}, delay), clock \
+             INSERT INTO jobs ({NEW_JOB}, due_at, created_at, started_at) \
+             SELECT {NEW_JOB}, ms + delay, ms, CASE WHEN status = 'parked' THEN ms END FROM {rows} AS job ({NEW_JOB}, delay), clock \
              ON CONFLICT DO NOTHING RETURNING id)"
     ));
 }

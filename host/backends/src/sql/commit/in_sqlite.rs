@@ -80,8 +80,8 @@ fn add_jobs<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
         statements.add(rows, |rows| {
             format!(
                 "WITH job ({NEW_JOB}, delay) AS (VALUES {rows}) \
-                 INSERT INTO jobs ({NEW_JOB}, due_at, created_at) \
-                 SELECT {NEW_JOB}, ms + delay, ms FROM job, clock WHERE id IS NOT NULL ON CONFLICT DO NOTHING"
+                 INSERT INTO jobs ({NEW_JOB}, due_at, created_at, started_at) \
+                 SELECT {NEW_JOB}, ms + delay, ms, CASE WHEN status = 'parked' THEN ms END FROM job, clock WHERE id IS NOT NULL ON CONFLICT DO NOTHING"
             )
         });
     }

@@ -60,6 +60,10 @@ const OF_OPEN_JOBS: &str = "\
     UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'parked' AND run_id >= $1 AND run_id < $2";
 
+/// Whether a record is of a request's run that a job goes on with: it may wait beyond what its record says.
+pub(super) const WAITS_FOR_SOMEBODY: &str =
+    "(job_id IS NOT NULL AND outcome LIKE '{\"outcome\":\"running\"%')";
+
 /// A month that is over: the first id of it, and of the one after it.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct Month {
@@ -271,7 +275,7 @@ async fn runs_that_stay(
     unended: &[String],
 ) -> Result<Vec<String>, sqlx::Error> {
     let sql = format!(
-        "SELECT run_id FROM {} WHERE finished_at >= $3 UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) \
+        "SELECT run_id FROM {} WHERE finished_at >= $3 OR {WAITS_FOR_SOMEBODY} UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) \
          LIMIT {MOST_MOVED} + 1",
         month.records()
     );

@@ -12,7 +12,7 @@ use futures::TryFutureExt as _;
 use sqlx::AssertSqlSafe;
 
 use super::ids::{as_json, of_dialect, with_ids};
-use super::months::Month;
+use super::months::{Month, WAITS_FOR_SOMEBODY};
 use super::recordings;
 use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
@@ -25,7 +25,7 @@ const LOOKED_THROUGH: usize = 10_000;
 /// one of the page before, `$4` most rows.
 const ENDED_BEFORE: [&str; 2] = [
     "SELECT run_id, job_id, finished_at FROM ",
-    " WHERE finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
+    "finished_at < $1 AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) \
      ORDER BY finished_at, run_id LIMIT $4",
 ];
 
@@ -59,7 +59,8 @@ pub(super) async fn ended_before(
     over: Option<&[Month]>,
 ) -> Result<EndedPage, sqlx::Error> {
     let [select, condition] = ENDED_BEFORE;
-    let sql = format!("{select}{}{condition}", over.map_or_else(|| "run_records".into(), records_of));
+    let records = over.map_or_else(|| "run_records".into(), records_of);
+    let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND {condition}");
     let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let end = end.parse().unwrap_or(i64::MIN);
     let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {
@@ -77,7 +78,7 @@ pub(super) async fn ended_before(
 /// The records of these months, and those of no month. Their own indexes give them in order.
 fn records_of(months: &[Month]) -> String {
     let tables = months.iter().map(Month::records).chain(["run_records_rest".into()]);
-    let records = tables.map(|table| format!("SELECT run_id, job_id, finished_at FROM {table}"));
+    let records = tables.map(|table| format!("SELECT run_id, job_id, finished_at, outcome FROM {table}"));
     format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 

@@ -4,6 +4,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use run_service::layers::InvokeError;
 
 use super::super::asking::Asking;
 use super::super::bodies::read_json;
@@ -73,11 +74,14 @@ pub(super) async fn create(
         return stream::begin(&edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
     }
     let run_id = ask.run_id.clone();
-    let answer = waiting::or_said(&edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
+    let outcome = edge.variant.invoke.invoke(ask).await;
+    let waits = matches!(outcome, Err(InvokeError::Waits { .. }));
+    let answer = waiting::or_said(&edge, &run_id, outcome).await?;
     frame.ended_as(&answer);
     let mut shown = frame.of(&answer.result);
+    // A run that waits has not come to its end: nothing is gone on from.
     if let Some(keep) = &keep
-        && !keep.keep(&answer.result, &shown).await
+        && (waits || !keep.keep(&answer.result, &shown).await)
     {
         frame.not_kept();
         shown = frame.of(&answer.result);

@@ -10,7 +10,7 @@ use agent_core::words::{Event, FailureKind, Wait};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use run_service::layers::{Ask, RunAnswer};
+use run_service::layers::{Ask, InvokeError, RunAnswer};
 use run_service::live::Delta;
 use run_service::streams::{Followed, Interruption, RunEnd, RunFailure};
 use serde_json::Value;
@@ -62,10 +62,12 @@ pub(super) async fn begin(
     let Some(streams) = &edge.variant.streams else {
         // All at once is a stream as well.
         let run_id = ask.run_id.clone();
-        let answer = waiting::or_said(edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
+        let outcome = edge.variant.invoke.invoke(ask).await;
+        let waits = matches!(outcome, Err(InvokeError::Waits { .. }));
+        let answer = waiting::or_said(edge, &run_id, outcome).await?;
         let mut text = String::new();
         writer.begin(&mut text);
-        keep_end(keep.as_ref(), &answer, &mut writer, &mut text).await;
+        keep_end(keep.as_ref().filter(|_| !waits), &answer, &mut writer, &mut text).await;
         writer.ended(&mut text, &answer);
         return Ok(server_sent_events::respond(Body::from(text)));
     };
@@ -105,7 +107,9 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
         let (writer, out) = (&mut self.writer, &mut self.out);
         match followed {
             Followed::Stored { event, .. } => {
-                if let Event::Waiting { waits, .. } = &**event {
+                if let Event::Waiting { waits, .. } = &**event
+                    && !waits.is_empty()
+                {
                     self.waits.clone_from(waits);
                 }
                 writer.event(out, event);

@@ -5,6 +5,7 @@ use agent_core::words::ToolHints;
 use serde_json::json;
 
 use super::*;
+use crate::model::approve::ApproveRule;
 
 pub(super) const ROWS: &[(&str, &[&str])] = &[
     (
@@ -50,6 +51,18 @@ fn hints_and_arguments_say_which_calls_are_meant() {
         let rule = rule(approve).approve.unwrap();
         let asks = [Some(true), None, Some(false)].map(|said| rule.asks(&hint(said), &json!({ "cents": 5 })));
         assert_eq!(asks, [destructive, silent, harmless], "{approve}");
+    }
+}
+
+#[test]
+fn of_two_rules_what_is_stricter_counts() {
+    let strict = r#"{ when = "always", users = ["ada"], count = 2, own = false, within-s = 60 }"#;
+    let mild = r#"{ when = "always", users = ["bob"], within-s = 90, on-expiry = "approve" }"#;
+    let [strict, mild] = [strict, mild].map(|text| rule(text).approve.unwrap());
+    for (in_force, other, user) in [(&strict, &mild, "ada"), (&mild, &strict, "bob")] {
+        let both = ApproveRule::stricter(in_force.clone(), other.clone());
+        assert_eq!((both.deciders.count, both.deciders.own, both.within_s), (2, false, 60));
+        assert_eq!((both.on_expiry.as_str(), both.deciders.users), ("reject", set([user])));
     }
 }
 

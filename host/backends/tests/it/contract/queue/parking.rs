@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use agent_core::ports::{AttemptEnd, QueueError};
-use agent_core::words::{CancelOutcome, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, ParkedRun};
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status, wanted};
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read, status, wanted};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
@@ -68,6 +68,32 @@ pub(crate) async fn one_that_is_to_be_resumed_is_claimed_then_and_parked_until_t
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, id);
     assert!(began.elapsed() >= Duration::from_millis(990), "it was taken too early");
+}
+
+pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(bench: &Bench) {
+    let until = SystemTime::now() + LONG;
+    for (number, ends) in [(1, true), (2, false)] {
+        let run_id = format!("run_01a204ec6206715fbb305322b42db99{number}");
+        let job_id = format!("01a204ec6206715fbb305322b42db98{number}");
+        let goes_on = Some(ParkedRun { run_id: run_id.clone(), until });
+        let job = JobData { goes_on, ..data("u1", "pay").with_id(&job_id) };
+        let id = bench.queue.add(&job).await.unwrap();
+        let job = read(bench, &id).await;
+        assert_eq!((job.status, &job.run_id, job.attempts_made), (JobStatus::Parked, &run_id, 0));
+        assert_nothing_to_claim(bench).await;
+        assert_eq!(bench.peer.list_parked(10, None).await.unwrap().jobs.len(), 1);
+        if !ends {
+            assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Done);
+            assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
+            continue;
+        }
+        assert_eq!(bench.peer.resume(&id, Duration::ZERO).await, Ok(true));
+        let claim = claim_next(&*bench.queue, "worker").await;
+        assert_eq!((&claim.job_id, &claim.run_id, claim.earlier.are_none), (&id, &run_id, false));
+        assert_eq!(claim.data.as_ref().unwrap().query, "pay");
+        bench.queue.settle(&claim, &completed("1")).await.unwrap();
+        assert_eq!(read(bench, &id).await.run_id, run_id);
+    }
 }
 
 pub(crate) async fn a_parked_job_is_cancelled_at_once(bench: &Bench) {
