@@ -12,6 +12,8 @@ const client = createClient<paths, "application/json">({
 
 const asked = await client.POST("/api/agent", { body: { query: "one for TypeScript", options: { maxTokens: 300 } } });
 if (!asked.data) throw new Error(`no answer: ${asked.response.status}`);
+// A run that waits for somebody goes on as a job: 202.
+if ("jobId" in asked.data) throw new Error(`it waits as job ${asked.data.jobId}`);
 const answer: components["schemas"]["AgentAnswer"] = asked.data;
 
 const submitted = await client.POST("/api/agent/async", { body: { query: "two for TypeScript" } });

@@ -53,8 +53,8 @@ def known_values(operation):
         # The fuzzer forgets the pattern of this one.
         "If-Match": ['"1"', '"7"', "*"],
     }
-    # The cursor of this list is a run that there is.
-    if operation.get("operationId") == "listRuns":
+    # The cursor of these lists is a run that there is, or a place in the one of two lists that it was given for.
+    if operation.get("operationId") in {"listRuns", "listWaits"}:
         operation["parameters"] = [each for each in operation["parameters"] if each.get("name") != "cursor"]
     for parameter in operation.get("parameters", []):
         # A cursor is what a page has given, and its example is such a one.

@@ -181,7 +181,8 @@ fn models_agent_and_tools_have_defaults_too() {
             timeout: 30s,
             circuit_min_volume: 5,
             result_cache: true,
-            instructions: None, wait_tools: false,
+            instructions: None,
+            wait_tools: false,
             cluster_url: None,
         },
         Tools {

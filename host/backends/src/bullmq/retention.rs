@@ -41,6 +41,9 @@ const REMOVED_AT_ONCE: usize = 16;
 /// Data and options of a job. Others can store anything.
 type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
 
+/// Redis has no key for a shorter time.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// Jobs on Redis that have ended.
 pub struct BullRetention {
     stores: Arc<[Arc<Store>]>,
@@ -62,7 +65,7 @@ impl BullRetention {
     async fn run_lease(&self, what: &str, owner: &str, time: Duration) -> Result<bool, LeaseError> {
         let mut run = self.lease.prepare_invoke();
         run.key(self.store.own_keys.sweeper()).key(self.store.own_keys.swept());
-        run.arg(what).arg(owner).arg(millis(time).max(1));
+        run.arg(what).arg(owner).arg(millis(time));
         let answer: i64 = self.store.run(&run).await.map_err(|error| LeaseError(error.to_string()))?;
         Ok(answer == 1)
     }
@@ -154,11 +157,11 @@ impl Leases for BullRetention {
             ClaimTime::WhenDue => "claim",
             ClaimTime::Now => "claim now",
         };
-        self.run_lease(what, owner, lease).await
+        self.run_lease(what, owner, lease.max(SHORTEST)).await
     }
 
     async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
-        self.run_lease("renew", owner, lease).await.map(Renewal::of_holder)
+        self.run_lease("renew", owner, lease.max(SHORTEST)).await.map(Renewal::of_holder)
     }
 
     async fn settle(&self, _name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {

@@ -77,9 +77,14 @@ pub(super) const TAGS: [(&str, &str); 9] = [
 
 /// Names of path parameters are those of JSON fields there.
 pub(super) fn as_in_documents(path: &str) -> String {
-    [("{job_id}", "{jobId}"), ("{run_id}", "{runId}"), ("{conversation_id}", "{conversationId}")]
-        .iter()
-        .fold(path.to_owned(), |path, (ours, shown)| path.replace(ours, shown))
+    [
+        ("{job_id}", "{jobId}"),
+        ("{run_id}", "{runId}"),
+        ("{conversation_id}", "{conversationId}"),
+        ("{wait_id}", "{waitId}"),
+    ]
+    .iter()
+    .fold(path.to_owned(), |path, (ours, shown)| path.replace(ours, shown))
 }
 
 /// Every answer carries the request's id.

@@ -49,7 +49,10 @@ pub(super) fn describe_decide() -> Operation {
              the model.",
         )
         .path(ID)
-        .parameter(Parameter::header("If-Match", "The digest of what was shown: the `ETag` of the wait.", if_match()))
+        .parameter(
+            Parameter::header("If-Match", "The digest of what was shown: the `ETag` of the wait.", if_match())
+                .required(),
+        )
         .body::<DecisionRequest>()
         .answers::<DecidedBody>(StatusCode::OK, "It is decided")
         .refuses(WaitRefusal::documented().into_iter().map(Error::Wait))
@@ -58,7 +61,7 @@ pub(super) fn describe_decide() -> Operation {
 }
 
 fn if_match() -> Value {
-    json!({ "type": "string", "examples": [format!("\"{EXAMPLE}\"")] })
+    json!({ "type": "string", "pattern": r#"^"[^"]*"$"#, "examples": [format!("\"{EXAMPLE}\"")] })
 }
 
 const EXAMPLE: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -130,7 +133,7 @@ pub(super) fn describe_event() -> Operation {
         .path(EVENT)
         .body::<EventRequest>()
         .answers::<DeliveredBody>(StatusCode::OK, "To how many runs it was delivered")
-        .refuses([Error::NotAdmin])
+        .refuses([Error::NotAdmin, Error::Wait(WaitRefusal::Unknown)])
         .refuses(documented::bodies())
         .refuses(documented::stores())
 }

@@ -17,5 +17,6 @@ end
 if redis.call('GET', sweeper) ~= process then return 0 end
 if what == 'renew' then return redis.call('PEXPIRE', sweeper, time) end
 redis.call('DEL', sweeper)
-redis.call('SET', swept, process, 'PX', time)
+-- Due at once: a key cannot live for 0 ms, and for 1 ms nobody could claim it.
+if tonumber(time) > 0 then redis.call('SET', swept, process, 'PX', time) end
 return 1
