@@ -23,7 +23,7 @@ use super::tool_call_ids::{CallIds, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
-use json::{Block, ReplyBlock, Role, Turn};
+use json::{Block, MarkedBlock, MarkedTurn, ReplyBlock, Role, Turn};
 
 /// The version of the protocol that is spoken, sent in a header of that name.
 const VERSION: (HeaderName, HeaderValue) =
@@ -70,7 +70,7 @@ impl Protocol for Anthropic {
     }
 
     fn initial_profile(&self, _endpoint: &Url) -> ProviderProfile {
-        ProviderProfile::OTHER
+        ProviderProfile { prompt_cache: true, ..ProviderProfile::OTHER }
     }
 
     fn render_tool(
@@ -103,14 +103,26 @@ impl Protocol for Anthropic {
 fn request(prompt: Prompt<'_>) -> json::Request<'_> {
     let tool_choice = prompt.forbids_calls().then_some(json::ToolChoice::None);
     let Prompt { model, request, tools, profile, stream } = prompt;
+    let mut system = marked(instructions(request.messages));
+    let turns = turns(request.messages).into_iter();
+    let mut messages: Vec<_> =
+        turns.map(|Turn { role, content }| MarkedTurn { role, content: marked(content) }).collect();
+    // What the next call of the run begins with is all of this, and that of another run tools and
+    // instructions. Without tools there is no next call, and keeping costs more than reading.
+    if profile.prompt_cache && tools.is_some() {
+        let last = messages.last_mut().and_then(|turn| turn.content.last_mut());
+        for block in system.last_mut().into_iter().chain(last) {
+            block.cache_control = Some(json::CacheControl::Ephemeral);
+        }
+    }
     json::Request {
         model,
         max_tokens: profile.tokens(request.max_tokens),
         temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
         tool_choice,
-        system: instructions(request.messages),
-        messages: turns(request.messages),
+        system,
+        messages,
         stream: stream.then_some(true),
     }
 }
@@ -164,6 +176,11 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         finish,
         model: model.to_owned(),
     })
+}
+
+/// None of them kept.
+fn marked(blocks: Vec<Block<'_>>) -> Vec<MarkedBlock<'_>> {
+    blocks.into_iter().map(|block| MarkedBlock { block, cache_control: None }).collect()
 }
 
 /// What the model is told about its task, wherever it stands in the conversation.

@@ -28,6 +28,8 @@ pub(super) struct Request<'a> {
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_cache_key: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -285,3 +285,19 @@ fn the_own_address_is_recognized() {
     assert!(own("https://api.openai.com/v1") && own("https://eu.api.openai.com/v1"));
     assert!(!own("https://notapi.openai.com/v1") && !own("http://api.openai.com.example/v1"));
 }
+
+#[test]
+fn requests_that_begin_alike_have_one_cache_key() {
+    let key = |instructions: &str, profile: ProviderProfile| {
+        let messages = [
+            Message::System { content: instructions.into() },
+            Message::User { content: "whatever".into() },
+        ];
+        rendered(&ModelRequest { messages: &messages, ..scripted::request() }, profile)["prompt_cache_key"].take()
+    };
+    let kind = key("be kind", ProviderProfile::OPENAI);
+    assert!(kind.as_str().unwrap().starts_with("agent-host-"), "{kind}");
+    assert_eq!(kind, key("be kind", ProviderProfile::OPENAI));
+    assert_ne!(kind, key("be brief", ProviderProfile::OPENAI));
+    assert_eq!(key("be kind", ProviderProfile::OTHER), Value::Null, "others may not know the parameter");
+}
