@@ -13,7 +13,7 @@ use agent_core::words::{
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use json_schema::MemoryBudget;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::provider_profile::ProviderProfile;
@@ -80,6 +80,15 @@ impl Protocol for Anthropic {
         input_schema: &Value,
     ) -> serde_json::Result<Box<RawValue>> {
         to_raw_value(&json::Tool { name, description, input_schema })
+    }
+
+    fn render_kept_tools(&self, tools: &[&RawValue]) -> serde_json::Result<Option<Box<RawValue>>> {
+        let Some((last, others)) = tools.split_last() else { return Ok(None) };
+        let mut last: Map<String, Value> = serde_json::from_str(last.get())?;
+        last.insert("cache_control".to_owned(), serde_json::to_value(json::CacheControl::Ephemeral)?);
+        let last = to_raw_value(&last)?;
+        let marked: Vec<&RawValue> = others.iter().copied().chain([&*last]).collect();
+        to_raw_value(&marked).map(Some)
     }
 
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
@@ -166,11 +175,15 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         content,
         tool_calls,
         usage: response.usage.map(|usage| {
-            let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-            let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+            let [kept, cached] = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens]
+                .map(|tokens| cap_tokens(tokens.unwrap_or_default()));
             Usage {
-                input_tokens: cap_tokens(usage.input_tokens.saturating_add(cached)),
+                input_tokens: cap_tokens(usage.input_tokens.saturating_add(kept).saturating_add(cached)),
                 output_tokens: cap_tokens(usage.output_tokens),
+                cached_tokens: cached,
+                kept_tokens: kept,
+                // Thoughts are not counted apart.
+                reasoning_tokens: 0,
             }
         }),
         finish,

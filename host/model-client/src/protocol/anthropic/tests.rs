@@ -203,7 +203,7 @@ fn a_reply_is_read() {
         ModelReply {
             content: "Let me see.".into(),
             tool_calls: calls,
-            usage: Some(Usage { input_tokens: 111, output_tokens: 5 }),
+            usage: Some(Usage { cached_tokens: 100, kept_tokens: 10, ..Usage::of(111, 5) }),
             finish: Finish::Done,
             model: "anthropic/m".into(),
         }
@@ -225,14 +225,15 @@ fn finish_and_usage_are_read() {
     }
     let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
     let counted = reply(&json!({"content": [], "usage": usage})).usage;
-    assert_eq!(counted, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    assert_eq!(counted, Some(Usage::of(3, 4)));
 }
 
 #[test]
 fn what_a_provider_counts_is_kept_plausible() {
     let usage = json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX});
     let reply = reply(&json!({"content": [], "usage": usage}));
-    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+    let most = Usage { cached_tokens: 10_000_000, ..Usage::of(10_000_000, 10_000_000) };
+    assert_eq!(reply.usage, Some(most));
 }
 
 #[test]
@@ -291,7 +292,8 @@ fn what_later_calls_begin_with_is_kept_and_is_the_same_from_call_to_call() {
         marks(value, "", &mut found);
         found
     };
-    let (first, second) = (sent(&conversation[..2], Some(&tools), true), sent(&conversation, Some(&tools), true));
+    let (first, second) =
+        (sent(&conversation[..2], Some(&tools), true), sent(&conversation, Some(&tools), true));
     assert_eq!(marked(&first), ["/messages/0/content/0", "/system/0"]);
     assert_eq!(marked(&second), ["/messages/2/content/0", "/system/0"]);
     for unmarked in [sent(&conversation, Some(&tools), false), sent(&conversation, None, true)] {
