@@ -210,7 +210,7 @@ mod tests {
                 Message::Tool { tool_call_id: "call_1".into(), name: "add".into(), content: "{}".into() },
                 Message::Assistant { content: "3".into(), tool_calls: vec![] },
             ],
-            usage: Usage { input_tokens: 210, output_tokens: 18 },
+            usage: Usage::of(210, 18),
             iterations: 2,
             model: "openai/m".into(),
             tool_calls: vec![

@@ -165,7 +165,7 @@ impl HttpModel {
     ) -> Result<HttpResponse, ModelError> {
         let unwritable = |error: serde_json::Error| self.faults.refused(&error.to_string());
         let tools = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
-        let tools = tools.list(|name| call.offers(name)).map_err(unwritable)?;
+        let tools = tools.list(|name| call.offers(name), call.profile.prompt_cache).map_err(unwritable)?;
         let mut request = call.request;
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);

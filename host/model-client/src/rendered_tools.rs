@@ -43,6 +43,8 @@ pub(crate) struct RenderedTools {
     each: Vec<(String, Arc<RawValue>)>,
     /// The whole list.
     all: Arc<RawValue>,
+    /// The whole list, marked to be kept for later requests, where the protocol has a mark.
+    kept: Option<Arc<RawValue>>,
 }
 
 impl RenderedToolsCache {
@@ -94,8 +96,9 @@ impl RenderedTools {
             };
             each.push((tool.name.clone(), rendered));
         }
-        let all = to_raw_value(&each.iter().map(|(_, tool)| &**tool).collect::<Vec<_>>())?.into();
-        Ok(Self { digest: tools.digest().to_owned(), each, all })
+        let list: Vec<&RawValue> = each.iter().map(|(_, tool)| &**tool).collect();
+        let (all, kept) = (to_raw_value(&list)?.into(), protocol.render_kept_tools(&list)?.map(Arc::from));
+        Ok(Self { digest: tools.digest().to_owned(), each, all, kept })
     }
 
     fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
@@ -104,13 +107,19 @@ impl RenderedTools {
     }
 
     /// The list of the tools for which `offers` is true; `None` when there are none, because providers refuse
-    /// an empty list.
-    pub(crate) fn list(&self, offers: impl Fn(&str) -> bool) -> serde_json::Result<Option<Arc<RawValue>>> {
+    /// an empty list. It is marked to be kept if `keeps`, unless it was cut down for this one request.
+    pub(crate) fn list(
+        &self,
+        offers: impl Fn(&str) -> bool,
+        keeps: bool,
+    ) -> serde_json::Result<Option<Arc<RawValue>>> {
         let shown: Vec<_> =
             self.each.iter().filter(|(name, _)| offers(name)).map(|(_, tool)| &**tool).collect();
         match shown.len() {
             0 => Ok(None),
-            all if all == self.each.len() => Ok(Some(Arc::clone(&self.all))),
+            all if all == self.each.len() => {
+                Ok(Some(Arc::clone(self.kept.as_ref().filter(|_| keeps).unwrap_or(&self.all))))
+            }
             _ => Ok(Some(to_raw_value(&shown)?.into())),
         }
     }
@@ -181,7 +190,7 @@ mod tests {
             let derived = cache.get(&derived, anthropic()).unwrap();
             assert!(Arc::ptr_eq(derived.get("t000").unwrap(), rendered.get("t000").unwrap()));
             assert!(!Arc::ptr_eq(derived.get("t001").unwrap(), rendered.get("t001").unwrap()));
-            assert_eq!(names(derived.list(|_| true).unwrap()), ["t000", "t001", "z"]);
+            assert_eq!(names(derived.list(|_| true, false).unwrap()), ["t000", "t001", "z"]);
         }
         assert!(Arc::ptr_eq(&rendered, &cache.get(&own, anthropic()).unwrap()));
         assert_eq!(cache.derived.0.load().len(), CAPACITY);
@@ -190,10 +199,10 @@ mod tests {
     #[test]
     fn the_list_holds_what_is_offered_in_a_form_that_is_taken() {
         let tools = RenderedToolsCache::default().get(&catalog("d", 3), anthropic()).unwrap();
-        assert_eq!(names(tools.list(|_| true).unwrap()), ["t000", "t001", "t002"]);
-        assert_eq!(names(tools.list(|name| name != "t001").unwrap()), ["t000", "t002"]);
-        assert!(tools.list(|_| false).unwrap().is_none());
-        let all = tools.list(|_| true).unwrap().unwrap();
+        assert_eq!(names(tools.list(|_| true, false).unwrap()), ["t000", "t001", "t002"]);
+        assert_eq!(names(tools.list(|name| name != "t001", false).unwrap()), ["t000", "t002"]);
+        assert!(tools.list(|_| false, false).unwrap().is_none());
+        let all = tools.list(|_| true, false).unwrap().unwrap();
         let first: serde_json::Value = serde_json::from_str::<Vec<_>>(all.get()).unwrap().swap_remove(0);
         assert_eq!(first["description"].as_str().unwrap().chars().count(), 1024);
         assert!(first["input_schema"]["properties"]["x"]["type"].is_array());
@@ -204,6 +213,22 @@ mod tests {
         let tools = RenderedToolsCache::default().get(&catalog("d", 130), openai()).unwrap();
         assert_eq!(tools.each.len(), 128);
         let none = RenderedToolsCache::default().get(&Catalog::default(), openai()).unwrap();
-        assert!(none.list(|_| true).unwrap().is_none());
+        assert!(none.list(|_| true, false).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_last_tool_carries_the_mark_where_the_protocol_has_one() {
+        let list = |protocol, keeps| {
+            let tools = RenderedToolsCache::default().get(&catalog("d", 3), protocol).unwrap();
+            let list = tools.list(|_| true, keeps).unwrap().unwrap();
+            serde_json::from_str::<Vec<serde_json::Value>>(list.get()).unwrap()
+        };
+        let marked = |tools: &[serde_json::Value]| {
+            tools.iter().map(|tool| tool.get("cache_control").is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(marked(&list(anthropic(), true)), [false, false, true]);
+        assert_eq!(list(anthropic(), true)[2]["cache_control"], json!({ "type": "ephemeral" }));
+        assert_eq!(marked(&list(anthropic(), false)), [false; 3]);
+        assert_eq!(list(openai(), true), list(openai(), false));
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn estimate_next_input(last: Usage, since: &[Message]) -> u64 {
 
 /// What a reply is taken to have used when the provider does not say.
 pub(crate) fn estimate_usage(input_tokens: u64, reply: &Message) -> Usage {
-    Usage { input_tokens, output_tokens: estimate_messages(std::slice::from_ref(reply)) }
+    Usage::of(input_tokens, estimate_messages(std::slice::from_ref(reply)))
 }
 
 pub(crate) fn estimate_messages(messages: &[Message]) -> u64 {
@@ -184,7 +184,7 @@ mod tests {
         let text = |n: usize| [Message::User { content: "x".repeat(n).into() }];
         assert_eq!(estimate_first_input(0, &text(0)), 4);
         assert_eq!(estimate_first_input(300, &text(30)), 114);
-        let last = Usage { input_tokens: u64::MAX, output_tokens: 1 };
+        let last = Usage::of(u64::MAX, 1);
         assert_eq!(estimate_next_input(last, &text(3)), u64::MAX);
     }
 }

@@ -245,7 +245,7 @@ fn a_budget_too_small_for_the_first_call_makes_no_call() {
 fn a_reply_that_was_cut_off_says_whose_limit_it_met() {
     let cut = |limits, options, output_tokens| {
         let (mut run, _) = Run::start(Task { options, ..task(limits) }, catalog());
-        let usage = Some(Usage { input_tokens: 50, output_tokens });
+        let usage = Some(Usage::of(50, output_tokens));
         let reply = ModelReply { usage, finish: Finish::Length, ..says("half an ans") };
         done(run.on(replied(reply)).unwrap()).stop_reason
     };
@@ -306,7 +306,7 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
     });
     (prop::collection::vec(call, 0..4), prop::option::of(0..500_u64), prop::bool::weighted(0.05)).prop_map(
         |(calls, output_tokens, cut)| ModelReply {
-            usage: output_tokens.map(|output_tokens| Usage { input_tokens: 10, output_tokens }),
+            usage: output_tokens.map(|output_tokens| Usage::of(10, output_tokens)),
             finish: if cut { Finish::Length } else { Finish::Done },
             ..asks_for(&calls)
         },

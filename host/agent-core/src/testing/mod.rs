@@ -55,7 +55,7 @@ pub fn says(text: &str) -> ModelReply {
     ModelReply {
         content: text.into(),
         tool_calls: vec![],
-        usage: Some(Usage { input_tokens: 10, output_tokens: 5 }),
+        usage: Some(Usage::of(10, 5)),
         finish: Finish::Done,
         model: "test/scripted".into(),
     }

@@ -74,7 +74,7 @@ impl<'a> Scanner<'a> {
         self.literal(r#","toolCalls":"#)?;
         self.list(Self::receipt)?;
         self.literal("}")?;
-        let is_total = Usage { input_tokens, output_tokens }.total() == total;
+        let is_total = Usage::of(input_tokens, output_tokens).total() == total;
         (is_total && self.0.is_empty()).then_some(())
     }
 
@@ -274,7 +274,7 @@ mod tests {
             output: "3".into(),
             stop_reason: StopReason::Completed,
             messages,
-            usage: Usage { input_tokens: 210, output_tokens: 18 },
+            usage: Usage::of(210, 18),
             iterations: 2,
             model: "openai/m".into(),
             tool_calls,

@@ -24,6 +24,7 @@ const SECONDS: &str = "agent_model_duration_seconds";
 pub(super) struct ModelMetrics {
     calls: IntCounterVec,
     tokens: IntCounterVec,
+    cached_tokens: IntCounterVec,
     seconds: HistogramVec,
     pub(super) exemplars: Exemplars,
 }
@@ -32,15 +33,21 @@ impl ModelMetrics {
     pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
         let calls = Opts::new("agent_model_calls_total", "Model calls by how they ended");
         let tokens = Opts::new("agent_model_tokens_total", "Tokens that providers say they billed");
+        let cached = Opts::new(
+            "agent_model_cached_tokens_total",
+            "Input tokens that providers had kept from earlier calls",
+        );
         let seconds = HistogramOpts::new(SECONDS, "Duration of model calls").buckets(LONG_SECONDS.to_vec());
         let this = Self {
             calls: IntCounterVec::new(calls, &["model", "outcome"])?,
             tokens: IntCounterVec::new(tokens, &["model", "kind"])?,
+            cached_tokens: IntCounterVec::new(cached, &["model"])?,
             seconds: HistogramVec::new(seconds, &["model"])?,
             exemplars: Exemplars::of(SECONDS, Some("model"), &LONG_SECONDS),
         };
         registry.register(Box::new(this.calls.clone()))?;
         registry.register(Box::new(this.tokens.clone()))?;
+        registry.register(Box::new(this.cached_tokens.clone()))?;
         registry.register(Box::new(this.seconds.clone()))?;
         Ok(this)
     }
@@ -55,6 +62,7 @@ pub struct MeteredModel {
     calls: IntCounterVec,
     input_tokens: IntCounter,
     output_tokens: IntCounter,
+    cached_tokens: IntCounter,
     seconds: Histogram,
     exemplars: Exemplars,
 }
@@ -70,6 +78,7 @@ impl MeteredModel {
             calls: series.calls.clone(),
             input_tokens: series.tokens.with_label_values(&[name, "input"]),
             output_tokens: series.tokens.with_label_values(&[name, "output"]),
+            cached_tokens: series.cached_tokens.with_label_values(&[name]),
             seconds: series.seconds.with_label_values(&[name]),
             exemplars: series.exemplars.clone(),
             inner,
@@ -103,6 +112,7 @@ impl Model for MeteredModel {
         if let Ok(ModelReply { usage: Some(usage), .. }) = &result {
             self.input_tokens.inc_by(usage.input_tokens);
             self.output_tokens.inc_by(usage.output_tokens);
+            self.cached_tokens.inc_by(usage.cached_tokens);
         }
         result
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
-use agent_core::words::{Catalog, ModelReply, ToolOutcome};
+use agent_core::words::{Catalog, ModelReply, ToolOutcome, Usage};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
@@ -118,8 +118,9 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
 
     let metrics = metrics("agent_");
     let provider = "test/scripted".to_owned();
+    let kept = ModelReply { usage: Some(Usage { cached_tokens: 8, ..Usage::of(10, 5) }), ..says("hi") };
     let script =
-        [Ok(says("hi")), Ok(ModelReply { usage: None, ..says("hi") }), Err(ModelError::Timeout { provider })];
+        [Ok(kept), Ok(ModelReply { usage: None, ..says("hi") }), Err(ModelError::Timeout { provider })];
     let model = metrics.metered_model(Arc::new(ScriptedModel::new(script)));
     let endless = metrics.metered_model(Arc::new(Endless));
     let tools = Catalog::default();
@@ -153,6 +154,7 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
     agent_model_tokens_total{kind="input",model="test/scripted"} 10
     agent_model_tokens_total{kind="output",model="test/scripted"} 5
     "#);
+    insta::assert_snapshot!(counts("agent_model_cached_tokens_total{"), @r#"agent_model_cached_tokens_total{model="test/scripted"} 8"#);
     insta::assert_snapshot!(lines(&metrics, "agent_model_duration_seconds_count"), @r#"
     agent_model_duration_seconds_count{model="test/endless"} 1
     agent_model_duration_seconds_count{model="test/scripted"} 3

@@ -217,7 +217,7 @@ impl<'a> From<&'a ModelReply> for Replied<'a> {
 
 impl From<Usage> for Used {
     fn from(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens } = usage;
+        let Usage { input_tokens, output_tokens, .. } = usage;
         Self { input_tokens, output_tokens, total_tokens: usage.total() }
     }
 }
@@ -299,7 +299,7 @@ mod tests {
         Event::from(ModelReply {
             content: text.into(),
             tool_calls: (0..calls).map(call).collect(),
-            usage: Some(Usage { input_tokens: 3, output_tokens: 4 }),
+            usage: Some(Usage::of(3, 4)),
             finish: Finish::Done,
             model: "test/m".into(),
         })

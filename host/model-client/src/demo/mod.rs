@@ -42,6 +42,7 @@ impl Model for DemoModel {
         let usage = Usage {
             input_tokens: read.div_ceil(BYTES_PER_TOKEN),
             output_tokens: (written as u64).div_ceil(BYTES_PER_TOKEN),
+            ..Usage::default()
         };
         if let Some(deltas) = request.deltas.filter(|_| !content.is_empty()) {
             deltas.text(&content);

@@ -59,7 +59,9 @@ pub(crate) fn correct(
         .any(|word| message.contains(word));
     let renamed = message.contains("max_completion_tokens");
     let lasting = |profile| Some(Correction { profile, lasting: true });
-    if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
+    if unsupported && profile.prompt_cache && (about("cache_control") || about("prompt_cache_key")) {
+        lasting(ProviderProfile { prompt_cache: false, ..profile })
+    } else if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
         lasting(ProviderProfile { tool_choice: false, ..profile })
     } else if unsupported && profile.temperature && about("temperature") {
         lasting(ProviderProfile { temperature: false, ..profile })
@@ -209,6 +211,18 @@ mod tests {
             ("The model `x` does not exist", None, None),
         ] {
             assert_eq!(corrected(ProviderProfile::OTHER, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_provider_that_keeps_nothing_is_not_told_to_again() {
+        let keeping = ProviderProfile { prompt_cache: true, ..ProviderProfile::OTHER };
+        for message in [
+            "messages.0.content.0.cache_control: Extra inputs are not permitted",
+            "Unrecognized request argument supplied: prompt_cache_key",
+        ] {
+            assert_eq!(corrected(keeping, message, None), Some(ProviderProfile::OTHER), "{message}");
+            assert_eq!(corrected(ProviderProfile::OTHER, message, None), None, "{message}");
         }
     }
 

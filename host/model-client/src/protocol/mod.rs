@@ -66,6 +66,11 @@ pub(crate) trait Protocol: Send + Sync {
         parameters: &Value,
     ) -> serde_json::Result<Box<RawValue>>;
 
+    /// The list of these tools, marked to be kept for later requests; `None` where the protocol has no mark.
+    fn render_kept_tools(&self, _tools: &[&RawValue]) -> serde_json::Result<Option<Box<RawValue>>> {
+        Ok(None)
+    }
+
     /// The body of a request.
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>>;
 

@@ -16,6 +16,8 @@ pub(crate) struct ProviderProfile {
     pub(crate) least_tokens: Option<u32>,
     /// The server takes `tool_choice: none`. To one that does not, such requests are sent without tools.
     pub(crate) tool_choice: bool,
+    /// The provider keeps what requests begin with, if it is told how far or under which key.
+    pub(crate) prompt_cache: bool,
 }
 
 impl ProviderProfile {
@@ -27,9 +29,11 @@ impl ProviderProfile {
         most_tokens: None,
         least_tokens: None,
         tool_choice: true,
+        prompt_cache: true,
     };
     /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
-    pub(crate) const OTHER: Self = Self { completion_tokens: false, short_ids: false, ..Self::OPENAI };
+    pub(crate) const OTHER: Self =
+        Self { completion_tokens: false, short_ids: false, prompt_cache: false, ..Self::OPENAI };
 
     /// The most tokens that a request asks for when its caller wants `wanted`.
     pub(crate) fn tokens(self, wanted: u32) -> u32 {

@@ -62,7 +62,7 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
         let provider = ScriptedProvider::start(protocol, script).await;
         let model = model(protocol, &provider);
         let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
-        assert_eq!(answer.usage, Some(Usage { input_tokens: 9, output_tokens: 12 }));
+        assert_eq!(answer.usage, Some(Usage::of(9, 12)));
         let requests = provider.requests();
         assert_eq!(shown(&requests[4]), ["add", "calculate", "text_stats"]);
         let limits: Vec<_> = requests.iter().map(|sent| sent.body["max_tokens"].as_u64().unwrap()).collect();

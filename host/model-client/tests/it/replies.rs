@@ -14,7 +14,7 @@ async fn a_plain_reply_is_a_text_with_its_usage() {
         let expected = ModelReply {
             content: "3".into(),
             tool_calls: vec![],
-            usage: Some(Usage { input_tokens: 3, output_tokens: 4 }),
+            usage: Some(Usage::of(3, 4)),
             finish: Finish::Done,
             model: format!("{protocol}/test-model"),
         };

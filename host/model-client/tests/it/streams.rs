@@ -85,7 +85,7 @@ async fn words_are_told_while_the_reply_is_written() {
         let (reply, told, asked) = ask(protocol, [stream(&(words + &end))]).await;
         let reply = reply.unwrap();
         assert_eq!((reply.content.as_str(), told.as_str(), asked), ("Hello", "Hello", 1));
-        assert_eq!(reply.usage, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+        assert_eq!(reply.usage, Some(Usage::of(3, 4)));
     }
 }
 
@@ -151,7 +151,7 @@ async fn lies_about_usage_and_lines_without_end_do_no_harm() {
     let lie = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
                      "usage": {"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX}});
     let (reply, ..) = ask(openai(), [stream(&format!("{words}data: {lie}\n\n"))]).await;
-    assert_eq!(reply.unwrap().usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+    assert_eq!(reply.unwrap().usage, Some(Usage::of(10_000_000, 10_000_000)));
     let (reply, told, _) =
         ask(openai(), [stream(&format!("{words}data: {}\n\n", "x".repeat(2 << 20)))]).await;
     assert!(matches!(reply, Err(ModelError::Malformed { .. })), "{reply:?}");

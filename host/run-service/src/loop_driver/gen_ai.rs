@@ -37,6 +37,7 @@ pub(crate) fn invoke_agent(task: &Task) -> Span {
         gen_ai.response.model = Empty,
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
         "error.type" = Empty,
     )
 }
@@ -55,6 +56,7 @@ pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, RunError>) {
                 gen_ai.response.model = split(&result.model).1,
                 gen_ai.usage.input_tokens = result.usage.input_tokens,
                 gen_ai.usage.output_tokens = result.usage.output_tokens,
+                gen_ai.usage.cache_read.input_tokens = result.usage.cached_tokens,
             );
         }
         Err(error) => {
@@ -79,6 +81,7 @@ pub(crate) fn chat(name: &str, request: &ModelRequest<'_>) -> Span {
         gen_ai.response.finish_reasons = Empty,
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
         "error.type" = Empty,
@@ -109,6 +112,7 @@ pub(crate) fn chat_ended(span: &Span, ended: &Result<ModelReply, ModelError>) {
         gen_ai.response.finish_reasons = finish,
         gen_ai.usage.input_tokens = reply.usage.map(|usage| usage.input_tokens),
         gen_ai.usage.output_tokens = reply.usage.map(|usage| usage.output_tokens),
+        gen_ai.usage.cache_read.input_tokens = reply.usage.map(|usage| usage.cached_tokens),
     );
     if trace::captures_content() {
         let mut output = assistant(&reply.content, &reply.tool_calls);

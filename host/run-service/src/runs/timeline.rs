@@ -178,7 +178,11 @@ impl<'a> Timeline<'a> {
         let tokens = match reply.usage {
             Some(usage) => {
                 self.totals.usage = self.totals.usage.plus(usage);
-                format!("{} tokens read, {} written", usage.input_tokens, usage.output_tokens)
+                let cached = match usage.cached_tokens {
+                    0 => String::new(),
+                    cached => format!(" ({cached} of them kept by the provider)"),
+                };
+                format!("{} tokens read{cached}, {} written", usage.input_tokens, usage.output_tokens)
             }
             None => {
                 self.totals.uncounted += 1;

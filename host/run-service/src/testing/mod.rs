@@ -71,7 +71,7 @@ impl ScriptedInvoke {
             output: text.into(),
             stop_reason,
             messages: vec![Message::Assistant { content: text.into(), tool_calls: vec![] }],
-            usage: Usage { input_tokens: 10, output_tokens: 5 },
+            usage: Usage::of(10, 5),
             iterations: 1,
             model: "test/scripted".into(),
             tool_calls: vec![],

@@ -119,7 +119,7 @@ fn an_unknown_tool_does_not_bring_up_the_whole_catalog() {
 fn waiting_for(calls: usize, budget: u64) -> Run {
     let (mut run, step) = start(RunLimits { tokens: budget, ..RunLimits::default() });
     let calls: Vec<_> = (0..calls).map(|n| ("id", "echo", json!({ "n": n }))).collect();
-    let usage = Some(Usage { input_tokens: 1_000, output_tokens: 200 });
+    let usage = Some(Usage::of(1_000, 200));
     let reply = ModelReply { usage, ..asks_for(&calls) };
     run.on(asks_model(&step).replied(reply)).unwrap();
     run

@@ -6,7 +6,7 @@ use crate::words::ClientFunction;
 
 /// A reply that used so many tokens.
 fn using(input_tokens: u64, output_tokens: u64, reply: ModelReply) -> ModelReply {
-    ModelReply { usage: Some(Usage { input_tokens, output_tokens }), ..reply }
+    ModelReply { usage: Some(Usage::of(input_tokens, output_tokens)), ..reply }
 }
 
 /// What a run has whose last model call this limit made.

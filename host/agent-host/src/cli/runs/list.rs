@@ -130,7 +130,7 @@ mod tests {
             outcome: RunOutcome::Failed {
                 error: "it broke".into(),
                 iterations: 1,
-                usage: Usage { input_tokens: 1, output_tokens: 2 },
+                usage: Usage::of(1, 2),
                 kind: Default::default(),
             },
         }

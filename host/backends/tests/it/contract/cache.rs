@@ -37,7 +37,7 @@ pub(crate) fn result(output: &str) -> Bytes {
         output: output.into(),
         stop_reason: StopReason::Completed,
         messages: vec![Message::User { content: "q".into() }],
-        usage: Usage { input_tokens: 1, output_tokens: 2 },
+        usage: Usage::of(1, 2),
         iterations: 1,
         model: "test/model".into(),
         tool_calls: vec![],

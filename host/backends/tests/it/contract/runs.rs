@@ -402,7 +402,7 @@ fn record(id: &str, outcome: RunOutcome) -> RunRecord {
 }
 
 fn ended(stop_reason: StopReason) -> RunOutcome {
-    let usage = Usage { input_tokens: u64::from(u32::MAX) + 1, output_tokens: 0 };
+    let usage = Usage::of(u64::from(u32::MAX) + 1, 0);
     RunOutcome::Ended { stop_reason, iterations: 2, usage, model: "openai/gpt".into() }
 }
 
@@ -416,7 +416,7 @@ fn ended_well() -> RunOutcome {
 }
 
 fn failed(error: String) -> RunOutcome {
-    let usage = Usage { input_tokens: 7, output_tokens: 2 };
+    let usage = Usage::of(7, 2);
     RunOutcome::Failed { error, iterations: 1, usage, kind: FailureKind::RateLimited }
 }
 

@@ -96,12 +96,15 @@ struct TokenCounts {
     /// Both.
     #[schema(example = 452)]
     total_tokens: u64,
+    /// Those of the tokens read that the provider had kept from earlier calls.
+    #[schema(example = 128)]
+    cached_tokens: u64,
 }
 
 impl From<Usage> for TokenCounts {
     fn from(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens } = usage;
-        Self { input_tokens, output_tokens, total_tokens: usage.total() }
+        let Usage { input_tokens, output_tokens, cached_tokens, .. } = usage;
+        Self { input_tokens, output_tokens, total_tokens: usage.total(), cached_tokens }
     }
 }
 

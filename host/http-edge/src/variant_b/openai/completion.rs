@@ -112,12 +112,40 @@ pub(super) struct ChatUsage {
     /// Both together.
     #[schema(example = 228)]
     total_tokens: u64,
+    /// Parts of the tokens that were read.
+    prompt_tokens_details: PromptTokens,
+    /// Parts of the tokens that were written.
+    completion_tokens_details: CompletionTokens,
+}
+
+/// Parts of the tokens that were read.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = OpenAiPromptTokens)]
+struct PromptTokens {
+    /// What the provider had kept from earlier calls, as far as it says.
+    #[schema(example = 128)]
+    cached_tokens: u64,
+}
+
+/// Parts of the tokens that were written.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = OpenAiCompletionTokens)]
+struct CompletionTokens {
+    /// Thoughts, as far as the provider counts them apart.
+    #[schema(example = 0)]
+    reasoning_tokens: u64,
 }
 
 impl From<Usage> for ChatUsage {
     fn from(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens } = usage;
-        Self { prompt_tokens: input_tokens, completion_tokens: output_tokens, total_tokens: usage.total() }
+        let Usage { input_tokens, output_tokens, cached_tokens, reasoning_tokens, .. } = usage;
+        Self {
+            prompt_tokens: input_tokens,
+            completion_tokens: output_tokens,
+            total_tokens: usage.total(),
+            prompt_tokens_details: PromptTokens { cached_tokens },
+            completion_tokens_details: CompletionTokens { reasoning_tokens },
+        }
     }
 }
 

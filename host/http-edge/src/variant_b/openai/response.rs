@@ -50,8 +50,10 @@ impl End {
     fn of(result: &AgentResult) -> Self {
         let (status, incomplete) = status_of(result.stop_reason);
         let usage = json!({
-            "input_tokens": result.usage.input_tokens, "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
-            "output_tokens": result.usage.output_tokens, "output_tokens_details": { "reasoning_tokens": 0 },
+            "input_tokens": result.usage.input_tokens, "input_tokens_details": {
+                "cached_tokens": result.usage.cached_tokens, "cache_write_tokens": result.usage.kept_tokens,
+            },
+            "output_tokens": result.usage.output_tokens, "output_tokens_details": { "reasoning_tokens": result.usage.reasoning_tokens },
             "total_tokens": result.usage.total(),
         });
         let completed_at = (status == "completed").then(now);

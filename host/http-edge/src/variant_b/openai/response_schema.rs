@@ -111,7 +111,10 @@ fn conversation() -> Value {
 
 fn usage() -> Value {
     let tokens = |description: &str| of("integer", description, 10);
-    let input = fields([("cached_tokens", tokens("Not told.")), ("cache_write_tokens", tokens("Not told."))]);
+    let input = fields([
+        ("cached_tokens", tokens("What the provider had kept from earlier calls, as far as it says.")),
+        ("cache_write_tokens", tokens("What the provider keeps for later calls, as far as it says.")),
+    ]);
     object(
         "Tokens.",
         fields([
@@ -120,7 +123,13 @@ fn usage() -> Value {
             ("output_tokens", tokens("What the model wrote.")),
             (
                 "output_tokens_details",
-                object("Parts of them.", fields([("reasoning_tokens", tokens("Not told."))])),
+                object(
+                    "Parts of them.",
+                    fields([(
+                        "reasoning_tokens",
+                        tokens("Thoughts, as far as the provider counts them apart."),
+                    )]),
+                ),
             ),
             ("total_tokens", tokens("Both.")),
         ]),

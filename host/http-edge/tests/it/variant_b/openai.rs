@@ -76,6 +76,14 @@ pub(super) fn events(answer: &Answer) -> Vec<Value> {
     data.iter().map(|event| serde_json::from_str(event).unwrap()).collect()
 }
 
+/// What two calls of the scripted model used, of which it kept nothing.
+fn used() -> Value {
+    json!({
+        "prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0},
+    })
+}
+
 #[tokio::test]
 async fn the_agent_is_the_one_model_there_is() {
     let fakes = Fakes::with_invoke(Answers);
@@ -212,7 +220,7 @@ async fn a_completion_is_the_agents_last_words() {
                 "index": 0, "message": {"role": "assistant", "content": "done", "refusal": null},
                 "logprobs": null, "finish_reason": "stop",
             }],
-            "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30},
+            "usage": used(),
         })
     );
 }
@@ -252,7 +260,7 @@ async fn a_chat_is_streamed_as_its_words_are_written() {
     }
     let (usage, spoken) = chunks.split_last().unwrap();
     assert_eq!(usage["choices"], json!([]));
-    assert_eq!(usage["usage"], json!({"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}));
+    assert_eq!(usage["usage"], used());
     let deltas: Vec<_> = spoken.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
     assert_eq!(
         deltas,

@@ -21,8 +21,8 @@ pub(super) struct Request<'a> {
     pub(super) tool_choice: Option<ToolChoice>,
     /// Beside the turns, none of which has such a role.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) system: Vec<Block<'a>>,
-    pub(super) messages: Vec<Turn<'a>>,
+    pub(super) system: Vec<MarkedBlock<'a>>,
+    pub(super) messages: Vec<MarkedTurn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,
 }
@@ -34,10 +34,32 @@ pub(super) enum ToolChoice {
     None,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Turn<'a> {
     pub(super) role: Role,
     pub(super) content: Vec<Block<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MarkedTurn<'a> {
+    pub(super) role: Role,
+    pub(super) content: Vec<MarkedBlock<'a>>,
+}
+
+/// A block, and whether everything up to it is to be kept for later requests that begin alike.
+#[derive(Debug, Serialize)]
+pub(super) struct MarkedBlock<'a> {
+    #[serde(flatten)]
+    pub(super) block: Block<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cache_control: Option<CacheControl>,
+}
+
+/// `{"type": "ephemeral"}`: for some minutes.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum CacheControl {
+    Ephemeral,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

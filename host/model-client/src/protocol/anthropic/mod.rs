@@ -13,7 +13,7 @@ use agent_core::words::{
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use json_schema::MemoryBudget;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::provider_profile::ProviderProfile;
@@ -23,7 +23,7 @@ use super::tool_call_ids::{CallIds, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
-use json::{Block, ReplyBlock, Role, Turn};
+use json::{Block, MarkedBlock, MarkedTurn, ReplyBlock, Role, Turn};
 
 /// The version of the protocol that is spoken, sent in a header of that name.
 const VERSION: (HeaderName, HeaderValue) =
@@ -70,7 +70,7 @@ impl Protocol for Anthropic {
     }
 
     fn initial_profile(&self, _endpoint: &Url) -> ProviderProfile {
-        ProviderProfile::OTHER
+        ProviderProfile { prompt_cache: true, ..ProviderProfile::OTHER }
     }
 
     fn render_tool(
@@ -80,6 +80,15 @@ impl Protocol for Anthropic {
         input_schema: &Value,
     ) -> serde_json::Result<Box<RawValue>> {
         to_raw_value(&json::Tool { name, description, input_schema })
+    }
+
+    fn render_kept_tools(&self, tools: &[&RawValue]) -> serde_json::Result<Option<Box<RawValue>>> {
+        let Some((last, others)) = tools.split_last() else { return Ok(None) };
+        let mut last: Map<String, Value> = serde_json::from_str(last.get())?;
+        last.insert("cache_control".to_owned(), serde_json::to_value(json::CacheControl::Ephemeral)?);
+        let last = to_raw_value(&last)?;
+        let marked: Vec<&RawValue> = others.iter().copied().chain([&*last]).collect();
+        to_raw_value(&marked).map(Some)
     }
 
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>> {
@@ -103,14 +112,26 @@ impl Protocol for Anthropic {
 fn request(prompt: Prompt<'_>) -> json::Request<'_> {
     let tool_choice = prompt.forbids_calls().then_some(json::ToolChoice::None);
     let Prompt { model, request, tools, profile, stream } = prompt;
+    let mut system = marked(instructions(request.messages));
+    let turns = turns(request.messages).into_iter();
+    let mut messages: Vec<_> =
+        turns.map(|Turn { role, content }| MarkedTurn { role, content: marked(content) }).collect();
+    // What the next call of the run begins with is all of this, and that of another run tools and
+    // instructions. Without tools there is no next call, and keeping costs more than reading.
+    if profile.prompt_cache && tools.is_some() {
+        let last = messages.last_mut().and_then(|turn| turn.content.last_mut());
+        for block in system.last_mut().into_iter().chain(last) {
+            block.cache_control = Some(json::CacheControl::Ephemeral);
+        }
+    }
     json::Request {
         model,
         max_tokens: profile.tokens(request.max_tokens),
         temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
         tool_choice,
-        system: instructions(request.messages),
-        messages: turns(request.messages),
+        system,
+        messages,
         stream: stream.then_some(true),
     }
 }
@@ -154,16 +175,25 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         content,
         tool_calls,
         usage: response.usage.map(|usage| {
-            let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-            let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+            let [kept, cached] = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens]
+                .map(|tokens| cap_tokens(tokens.unwrap_or_default()));
             Usage {
-                input_tokens: cap_tokens(usage.input_tokens.saturating_add(cached)),
+                input_tokens: cap_tokens(usage.input_tokens.saturating_add(kept).saturating_add(cached)),
                 output_tokens: cap_tokens(usage.output_tokens),
+                cached_tokens: cached,
+                kept_tokens: kept,
+                // Thoughts are not counted apart.
+                reasoning_tokens: 0,
             }
         }),
         finish,
         model: model.to_owned(),
     })
+}
+
+/// None of them kept.
+fn marked(blocks: Vec<Block<'_>>) -> Vec<MarkedBlock<'_>> {
+    blocks.into_iter().map(|block| MarkedBlock { block, cache_control: None }).collect()
 }
 
 /// What the model is told about its task, wherever it stands in the conversation.

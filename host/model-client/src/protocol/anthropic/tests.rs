@@ -203,7 +203,7 @@ fn a_reply_is_read() {
         ModelReply {
             content: "Let me see.".into(),
             tool_calls: calls,
-            usage: Some(Usage { input_tokens: 111, output_tokens: 5 }),
+            usage: Some(Usage { cached_tokens: 100, kept_tokens: 10, ..Usage::of(111, 5) }),
             finish: Finish::Done,
             model: "anthropic/m".into(),
         }
@@ -225,14 +225,15 @@ fn finish_and_usage_are_read() {
     }
     let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
     let counted = reply(&json!({"content": [], "usage": usage})).usage;
-    assert_eq!(counted, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    assert_eq!(counted, Some(Usage::of(3, 4)));
 }
 
 #[test]
 fn what_a_provider_counts_is_kept_plausible() {
     let usage = json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX});
     let reply = reply(&json!({"content": [], "usage": usage}));
-    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+    let most = Usage { cached_tokens: 10_000_000, ..Usage::of(10_000_000, 10_000_000) };
+    assert_eq!(reply.usage, Some(most));
 }
 
 #[test]
@@ -252,4 +253,54 @@ fn what_is_no_reply_is_named() {
     insta::assert_snapshot!(problem("{}"), @"it holds no content");
     insta::assert_snapshot!(problem("<html>"), @"it is not JSON: expected value at line 1 column 1");
     insta::assert_snapshot!(problem(r#"{"content":[{"text":"a"}]}"#), @"it has not the shape of a reply: missing field `type`");
+}
+
+/// Where blocks are marked, as JSON pointers.
+fn marks(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if fields.contains_key("cache_control") {
+                assert_eq!(fields["cache_control"], json!({ "type": "ephemeral" }));
+                found.push(at.to_owned());
+            }
+            fields.iter().for_each(|(name, value)| marks(value, &format!("{at}/{name}"), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, value)| marks(value, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_later_calls_begin_with_is_kept_and_is_the_same_from_call_to_call() {
+    let conversation = [
+        Message::System { content: "be kind".into() },
+        Message::User { content: "1+2?".into() },
+        Message::Assistant { content: String::new(), tool_calls: vec![call("a", json!({"x": 1}))] },
+        tool("a", "3"),
+    ];
+    let tools = RawValue::from_string("[{}]".to_owned()).unwrap();
+    let sent = |messages: &[Message], tools: Option<&RawValue>, prompt_cache: bool| {
+        let request = ModelRequest { messages, ..scripted::request() };
+        let profile = ProviderProfile { prompt_cache, ..ProviderProfile::OTHER };
+        let prompt = Prompt { model: "m", request: &request, tools, profile, stream: false };
+        serde_json::to_value(super::request(prompt)).unwrap()
+    };
+    let marked = |value: &Value| {
+        let mut found = Vec::new();
+        marks(value, "", &mut found);
+        found
+    };
+    let (first, second) =
+        (sent(&conversation[..2], Some(&tools), true), sent(&conversation, Some(&tools), true));
+    assert_eq!(marked(&first), ["/messages/0/content/0", "/system/0"]);
+    assert_eq!(marked(&second), ["/messages/2/content/0", "/system/0"]);
+    for unmarked in [sent(&conversation, Some(&tools), false), sent(&conversation, None, true)] {
+        assert_eq!(marked(&unmarked), [] as [&str; 0]);
+    }
+    // But for the mark, which providers do not count, the second call begins with all of the first.
+    let bare = |messages: &[Message]| sent(messages, Some(&tools), false);
+    let (first, second) = (bare(&conversation[..2]), bare(&conversation));
+    assert_eq!((&first["system"], &first["messages"][0]), (&second["system"], &second["messages"][0]));
 }

@@ -28,6 +28,8 @@ pub(super) struct Request<'a> {
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_cache_key: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,4 +168,20 @@ pub(super) struct Usage {
     pub(super) prompt_tokens: u64,
     #[serde(default)]
     pub(super) completion_tokens: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) prompt_tokens_details: Option<PromptTokens>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) completion_tokens_details: Option<CompletionTokens>,
+}
+
+/// Parts of the tokens that were read.
+#[derive(Debug, Deserialize)]
+pub(super) struct PromptTokens {
+    pub(super) cached_tokens: Option<u64>,
+}
+
+/// Parts of the tokens that were written.
+#[derive(Debug, Deserialize)]
+pub(super) struct CompletionTokens {
+    pub(super) reasoning_tokens: Option<u64>,
 }

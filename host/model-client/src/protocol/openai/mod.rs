@@ -14,6 +14,7 @@ use http::header::{AUTHORIZATION, HeaderMap};
 use json_schema::MemoryBudget;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::provider_profile::ProviderProfile;
@@ -108,7 +109,21 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         stream: stream.then_some(true),
         // Without it the stream does not say what it cost.
         stream_options: stream.then_some(json::StreamOptions { include_usage: true }),
+        prompt_cache_key: profile.prompt_cache.then(|| cache_key(request)),
     }
+}
+
+/// Equal for requests that begin alike: with the same instructions and the same tools.
+fn cache_key(request: &ModelRequest<'_>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(request.tools.digest());
+    for message in request.messages {
+        if let Message::System { content } = message {
+            digest.update(content);
+        }
+    }
+    let key: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("agent-host-{key}")
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
@@ -147,9 +162,20 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         tool_calls: tool_calls.collect(),
         finish: if refusal.is_some() { Finish::ContentFilter } else { finish },
         content: refusal.unwrap_or(content),
-        usage: response.usage.map(|usage| Usage {
-            input_tokens: cap_tokens(usage.prompt_tokens),
-            output_tokens: cap_tokens(usage.completion_tokens),
+        usage: response.usage.map(|usage| {
+            let (input_tokens, output_tokens) =
+                (cap_tokens(usage.prompt_tokens), cap_tokens(usage.completion_tokens));
+            let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
+            let reasoning = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+            Usage {
+                input_tokens,
+                output_tokens,
+                // Parts are no more than what they are parts of.
+                cached_tokens: cached.unwrap_or_default().min(input_tokens),
+                // It does not say what it keeps.
+                kept_tokens: 0,
+                reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
+            }
         }),
         model: model.to_owned(),
     })

@@ -239,7 +239,7 @@ fn usage_and_finish_are_read() {
     let body = |finish: Value, usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": finish}], "usage": usage});
     let full = reply(&body(json!("length"), json!({"prompt_tokens": 3, "completion_tokens": 4})));
     assert_eq!(full.finish, Finish::Length);
-    assert_eq!(full.usage, Some(Usage { input_tokens: 3, output_tokens: 4 }));
+    assert_eq!(full.usage, Some(Usage::of(3, 4)));
     assert_eq!(full.model, "openai/m");
     for (finish, usage) in [
         (json!("stop"), json!(null)),
@@ -257,7 +257,24 @@ fn usage_and_finish_are_read() {
 fn what_a_provider_counts_is_kept_plausible() {
     let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
     let reply = reply(&json!({"choices": [{"message": {"content": "a"}}], "usage": usage}));
-    assert_eq!(reply.usage, Some(Usage { input_tokens: 10_000_000, output_tokens: 10_000_000 }));
+    assert_eq!(reply.usage, Some(Usage::of(10_000_000, 10_000_000)));
+}
+
+#[test]
+fn parts_of_what_was_counted_are_read_and_never_more_than_the_whole() {
+    let usage = |cached: Value, reasoning: Value| {
+        let usage = json!({"prompt_tokens": 3_000, "completion_tokens": 40,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": reasoning}});
+        reply(&json!({"choices": [{"message": {"content": "a"}}], "usage": usage})).usage.unwrap()
+    };
+    let whole = Usage::of(3_000, 40);
+    assert_eq!(usage(json!(2_048), json!(32)), Usage { cached_tokens: 2_048, reasoning_tokens: 32, ..whole });
+    assert_eq!(
+        usage(json!(u64::MAX), json!(41)),
+        Usage { cached_tokens: 3_000, reasoning_tokens: 40, ..whole }
+    );
+    assert_eq!(usage(json!(null), json!("many")), whole);
 }
 
 #[test]
@@ -284,4 +301,18 @@ fn the_own_address_is_recognized() {
     let own = |url: &str| is_own_address(&Url::parse(url).unwrap());
     assert!(own("https://api.openai.com/v1") && own("https://eu.api.openai.com/v1"));
     assert!(!own("https://notapi.openai.com/v1") && !own("http://api.openai.com.example/v1"));
+}
+
+#[test]
+fn requests_that_begin_alike_have_one_cache_key() {
+    let key = |instructions: &str, profile: ProviderProfile| {
+        let messages =
+            [Message::System { content: instructions.into() }, Message::User { content: "whatever".into() }];
+        rendered(&messages, profile)["prompt_cache_key"].take()
+    };
+    let kind = key("be kind", ProviderProfile::OPENAI);
+    assert!(kind.as_str().unwrap().starts_with("agent-host-"), "{kind}");
+    assert_eq!(kind, key("be kind", ProviderProfile::OPENAI));
+    assert_ne!(kind, key("be brief", ProviderProfile::OPENAI));
+    assert_eq!(key("be kind", ProviderProfile::OTHER), Value::Null, "others may not know the parameter");
 }

@@ -88,7 +88,7 @@ fn expected() -> ModelReply {
     ModelReply {
         content: "Let me sé.".into(),
         tool_calls: vec![call("a", 1), call("b", 2)],
-        usage: Some(Usage { input_tokens: 7, output_tokens: 9 }),
+        usage: Some(Usage::of(7, 9)),
         finish: Finish::Done,
         model: "m".into(),
     }

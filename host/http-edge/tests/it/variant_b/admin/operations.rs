@@ -43,7 +43,7 @@ fn record(id: &str, user: &str, second: u64, outcome: RunOutcome) -> RunRecord {
 }
 
 fn ended() -> RunOutcome {
-    let usage = Usage { input_tokens: 20, output_tokens: 10 };
+    let usage = Usage::of(20, 10);
     let model = "test/scripted".to_owned();
     RunOutcome::Ended { stop_reason: StopReason::Completed, iterations: 2, usage, model }
 }
@@ -126,7 +126,7 @@ async fn runs_of_everybody_are_listed_page_by_page() {
             "runId": "run_1", "requestId": "order-1", "userId": "u1", "startedAt": "1970-01-01T00:01:40.000Z",
             "finishedAt": "1970-01-01T00:01:41.000Z", "outcome": "ended", "stopReason": "completed",
             "model": "test/scripted", "modelCalls": 2,
-            "usage": { "inputTokens": 20, "outputTokens": 10, "totalTokens": 30 },
+            "usage": { "inputTokens": 20, "outputTokens": 10, "totalTokens": 30, "cachedTokens": 0 },
         })
     );
     let first = fakes.administer("GET", "/admin/runs?limit=1", "").await.json();
