@@ -15,29 +15,47 @@ use bytes::Bytes;
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
-pub struct Switch(Arc<(AtomicBool, AtomicBool)>);
+pub struct Switch(Arc<Switches>);
+
+#[derive(Debug, Default)]
+struct Switches {
+    fails: AtomicBool,
+    hangs: AtomicBool,
+    /// Decides how long each operation takes.
+    pauses: Mutex<Option<fastrand::Rng>>,
+}
 
 impl Switch {
     /// From now on the store fails, or works again.
     pub fn fail(&self, fails: bool) {
-        self.0.0.store(fails, Ordering::SeqCst);
+        self.0.fails.store(fails, Ordering::SeqCst);
     }
 
     /// From now on the store does not answer, or does again.
     pub fn hang(&self, hangs: bool) {
-        self.0.1.store(hangs, Ordering::SeqCst);
+        self.0.hangs.store(hangs, Ordering::SeqCst);
+    }
+
+    /// From now on every operation takes up to 3 ms, as this seed has it. While time is paused, which of
+    /// several comes first is decided by the seed alone.
+    pub fn pause_by(&self, seed: u64) {
+        *self.0.pauses.lock() = Some(fastrand::Rng::with_seed(seed));
     }
 
     /// Waits or fails, as the switch says.
     pub async fn check(&self) -> Result<(), String> {
-        if self.0.1.load(Ordering::SeqCst) {
+        if self.0.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
         // A failure comes without a pause, as that of a store which is known to be down does.
-        if self.0.0.load(Ordering::SeqCst) {
+        if self.0.fails.load(Ordering::SeqCst) {
             return Err("the disk is full".into());
         }
-        tokio::task::yield_now().await;
+        let pause = self.0.pauses.lock().as_mut().map(|random| Duration::from_millis(random.u64(0..4)));
+        match pause {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => tokio::task::yield_now().await,
+        }
         Ok(())
     }
 }

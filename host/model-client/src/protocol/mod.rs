@@ -12,6 +12,8 @@
 //! - [`streamed_reply`]: a reply from a stream of events, which `agent_core::event_stream` parses.
 
 mod anthropic;
+#[cfg(test)]
+mod kept_beginnings;
 mod lenient;
 mod openai;
 pub(crate) mod provider;

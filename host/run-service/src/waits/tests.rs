@@ -1,11 +1,13 @@
 //! From a job that waits to one that goes on, with the real worker, driver and service over stores in memory.
 
+mod races;
+
 use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue as _, Journal as _, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, asks_for, says};
-use agent_core::words::{Event, JobData, RunLimits, Verdict};
+use agent_core::words::{Event, JobData, RunLimits, ToolOutcome, Verdict};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +37,8 @@ impl Bench {
         let tools: Arc<EchoTools> = Arc::new(tools);
         let asked = asks_for(calls);
         let agent = Agent {
-            model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid"))])),
+            // Asked again when its reply was not recorded.
+            model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid")), Ok(says("paid"))])),
             toolbox: tools.clone(),
             journal: runs.clone(),
             limits: RunLimits::default(),

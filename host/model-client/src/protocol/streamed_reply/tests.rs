@@ -29,7 +29,8 @@ fn openai() -> String {
         chunk(call(1, json!("b"), json!("add"), "{\"x\":2}"), json!(null)),
         chunk(call(0, json!(null), json!(null), "1}"), json!(null)),
         chunk(json!({}), json!("tool_calls")),
-        json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16}}),
+        json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
+            "prompt_tokens_details": {"cached_tokens": 3}}}),
     ];
     let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     format!("{events}data: [DONE]\n\n")
@@ -88,7 +89,7 @@ fn expected() -> ModelReply {
     ModelReply {
         content: "Let me sé.".into(),
         tool_calls: vec![call("a", 1), call("b", 2)],
-        usage: Some(Usage::of(7, 9)),
+        usage: Some(Usage { cached_tokens: 3, ..Usage::of(7, 9) }),
         finish: Finish::Done,
         model: "m".into(),
     }

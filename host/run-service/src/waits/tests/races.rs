@@ -1,0 +1,128 @@
+//! Simulated races: time is paused, and a seed decides how long each operation of the stores takes and when each
+//! side begins. The seed of a failure is in its message, and repeats it exactly.
+
+use tokio::time::timeout;
+
+use super::*;
+
+/// Of each of the two races.
+const RACES: u64 = 5_000;
+
+const KILLS: u64 = 500;
+
+/// A job that waits, whose stores take as long as the seed has it, with what else is decided by chance.
+async fn parked(seed: u64) -> (Bench, Wish, JobWait, fastrand::Rng) {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    bench.runs.switch.pause_by(seed);
+    bench.queue.switch.pause_by(!seed);
+    let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    (bench, wish, wait, fastrand::Rng::with_seed(seed.rotate_left(32)))
+}
+
+async fn within(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}
+
+impl Bench {
+    /// How many decisions there are, and the answers of calls that were made.
+    fn acts(&self) -> (usize, Vec<String>) {
+        let events = self.runs.events("run_job_1");
+        let decided = events.iter().filter(|event| matches!(event, Event::Decided { .. })).count();
+        let acts = events.iter().filter_map(|event| match event {
+            Event::ToolReturned { answer, .. } if answer.receipt.outcome == ToolOutcome::Ok => {
+                Some(answer.content.clone())
+            }
+            _ => None,
+        });
+        (decided, acts.collect())
+    }
+
+    /// Works until the job has ended.
+    async fn work_to_its_end(&self) {
+        for _ in 0..20 {
+            if matches!(self.status(), JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled) {
+                return;
+            }
+            self.work_for(10).await;
+        }
+        panic!("the job never ends");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_deciders_one_decides_and_that_is_carried_out() {
+    for seed in 0..RACES {
+        let (bench, wish, wait, mut random) = parked(seed).await;
+        let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+        let other = Wish { by: eve, verdict: Verdict::Reject { reason: None }, ..wish.clone() };
+        let (first, second) = (random.u64(0..6), random.u64(0..6));
+        let (approved, rejected, ()) = tokio::join!(
+            async {
+                within(first).await;
+                bench.waits.decide(&wait.id, &wish).await
+            },
+            async {
+                within(second).await;
+                bench.waits.decide(&wait.id, &other).await
+            },
+            bench.work_for(1),
+        );
+        assert!(approved.is_ok() != rejected.is_ok(), "seed {seed}: {approved:?}, {rejected:?}");
+        bench.work_to_its_end().await;
+        let acts = if approved.is_ok() { vec![json!({ "euros": 5 }).to_string()] } else { vec![] };
+        assert_eq!(bench.acts(), (1, acts), "seed {seed}");
+        assert_eq!(bench.status(), JobStatus::Completed, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_and_a_cancellation_leave_one_ending_and_no_call_without_a_decision() {
+    for seed in 0..RACES {
+        let (bench, wish, wait, mut random) = parked(seed).await;
+        let (first, second) = (random.u64(0..12), random.u64(0..12));
+        let (decided, cancelled, ()) = tokio::join!(
+            async {
+                within(first).await;
+                bench.waits.decide(&wait.id, &wish).await
+            },
+            async {
+                within(second).await;
+                bench.jobs.cancel("ada", &bench.job_id).await.unwrap()
+            },
+            bench.work_for(1),
+        );
+        bench.work_to_its_end().await;
+        let (decisions, acts) = bench.acts();
+        let said = format!("seed {seed}: {decided:?}, {cancelled:?}, {:?}", bench.status());
+        assert_eq!(decisions, usize::from(decided.is_ok()), "{said}");
+        assert!(acts.len() <= decisions, "{said}: {acts:?}");
+        assert!(bench.status() != JobStatus::Completed || acts.len() == 1, "{said}");
+        assert_ne!(bench.status(), JobStatus::Failed, "{said}");
+    }
+}
+
+/// Whoever is dropped in the middle of an operation has not done what comes behind it, as with a kill.
+#[tokio::test(start_paused = true)]
+async fn a_decider_and_workers_that_are_killed_at_any_point_lose_nothing() {
+    for seed in 0..KILLS {
+        let (bench, wish, wait, mut random) = parked(seed).await;
+        let (decider, worker) = (random.u64(0..20), random.u64(0..20));
+        let decides = async {
+            let _may_be_lost = bench.waits.decide(&wait.id, &wish).await;
+        };
+        let (_ended, _killed) = tokio::join!(
+            timeout(Duration::from_millis(decider), decides),
+            timeout(Duration::from_millis(worker), bench.work_for(1)),
+        );
+        // Nobody was told that it is decided: whoever asks again is answered.
+        bench.work_for(60).await;
+        if bench.status() == JobStatus::Parked {
+            let again = bench.waits.decide(&wait.id, &wish).await;
+            assert!(again.is_ok(), "seed {seed}: {again:?}");
+        }
+        bench.work_to_its_end().await;
+        let acts = vec![json!({ "euros": 5 }).to_string()];
+        assert_eq!((bench.status(), bench.acts()), (JobStatus::Completed, (1, acts)), "seed {seed}");
+    }
+}
