@@ -88,7 +88,7 @@ impl Policy {
         let entries = [current, self].map(|policy| policy.find(component));
         let asking = entries.iter().flatten().filter_map(|entry| entry.approve.as_ref());
         let asking = asking.into_iter().filter(|rule| rule.asks(hints, arguments)).cloned();
-        let rule = asking.reduce(ApproveRule::stricter)?;
+        let rule = asking.reduce(|in_force, other| ApproveRule::stricter(in_force, &other))?;
         let digests: Vec<_> = entries.iter().flatten().map(|entry| entry.digest()).collect();
         Some((rule, sha256(digests.join("\n"))))
     }

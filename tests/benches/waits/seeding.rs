@@ -53,17 +53,24 @@ impl Store {
                 let mut connection = SqliteConnection::connect(&url).await.unwrap();
                 let copies =
                     "WITH RECURSIVE copy (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < ";
-                let id = "printf('0000000000007000%s%012x', '8000', n)";
-                for sql in statements(job, waiting, users, &format!("{copies}{waiting}) "), id, "copy") {
+                let copies = Copies {
+                    with: format!("{copies}{waiting}) "),
+                    id: "printf('0000000000007000%s%012x', '8000', n)",
+                    from: "copy".to_owned(),
+                };
+                for sql in statements(job, users, &copies) {
                     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
                 }
                 sqlx::raw_sql("ANALYZE").execute(&mut connection).await.unwrap();
             }
             Self::Postgres(postgres) => {
                 let mut connection = PgConnection::connect(&postgres.url()).await.unwrap();
-                let copies = format!("generate_series(1, {waiting}) AS copy (n)");
-                let id = "('00000000000070008000' || lpad(to_hex(n), 12, '0'))";
-                for sql in statements(job, waiting, users, "", id, &copies) {
+                let copies = Copies {
+                    with: String::new(),
+                    id: "('00000000000070008000' || lpad(to_hex(n), 12, '0'))",
+                    from: format!("generate_series(1, {waiting}) AS copy (n)"),
+                };
+                for sql in statements(job, users, &copies) {
                     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
                 }
                 sqlx::raw_sql("VACUUM ANALYZE jobs; VACUUM ANALYZE run_events")
@@ -75,8 +82,17 @@ impl Store {
     }
 }
 
-/// The job expires a millisecond after the one before it.
-fn statements(job: &str, _waiting: u64, users: u64, with: &str, id: &str, copies: &str) -> [String; 2] {
+/// Numbers of copies, in the words of a database.
+struct Copies {
+    with: String,
+    /// A job's id, made of its number.
+    id: &'static str,
+    from: String,
+}
+
+/// Each job expires a millisecond after the one before it.
+fn statements(job: &str, users: u64, copies: &Copies) -> [String; 2] {
+    let Copies { with, id, from: copies } = copies;
     [
         format!(
             "INSERT INTO jobs (id, run_id, user_id, due_at, {COLUMNS}) {with}\

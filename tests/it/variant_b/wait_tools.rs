@@ -23,7 +23,7 @@ async fn wait_of(user: &User, job: &str) -> Value {
 async fn a_question_waits_for_an_answer_that_fits_it() {
     let model = Model::openai().await;
     let service = service(&model).await;
-    let user = service.user(&Token::of("ada"));
+    let user = service.user(Token::of("ada"));
     let schema = json!({ "type": "object", "required": ["colour"] });
     model.asks_for("ask_user", json!({ "question": "Which one?", "schema": schema })).says("the blue one");
     let job = user.job_for("order one").await;
@@ -48,7 +48,7 @@ async fn a_question_waits_for_an_answer_that_fits_it() {
 async fn a_run_goes_on_when_its_time_has_come() {
     let model = Model::openai().await;
     let service = service(&model).await;
-    let user = service.user(&Token::of("ada"));
+    let user = service.user(Token::of("ada"));
     let time = DateTime::from_timestamp(i64::try_from(now() + 2).unwrap(), 0).unwrap().to_rfc3339();
     model.asks_for("wait_until", json!({ "time": time })).says("good morning");
     let job = user.job_for("wake me").await;
@@ -66,7 +66,7 @@ async fn a_run_goes_on_when_its_time_has_come() {
 async fn an_event_reaches_the_runs_of_its_user_that_wait_for_it() {
     let model = Model::openai().await;
     let service = service(&model).await;
-    let (ada, bob) = (service.user(&Token::of("ada")), service.user(&Token::of("bob")));
+    let (ada, bob) = (service.user(Token::of("ada")), service.user(Token::of("bob")));
     let admin = service.caller().user(Token::of("eve").admin());
     model.asks_for("wait_for_event", json!({ "name": "paid", "key": "17" })).says("thanks");
     let job = ada.job_for("wait for the payment").await;

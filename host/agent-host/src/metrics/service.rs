@@ -44,11 +44,6 @@ impl ServiceMetrics {
         let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
         let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
             .buckets(LONG_SECONDS.to_vec());
-        let decision_seconds = HistogramOpts::new(
-            "agent_wait_decision_seconds",
-            "How long runs waited until somebody decided, by what was decided",
-        )
-        .buckets(DECISION_SECONDS.to_vec());
         let this = Self {
             cache: counters(
                 "agent_cache_requests_total",
@@ -81,7 +76,7 @@ impl ServiceMetrics {
                 "Background tasks that panicked and were begun anew",
                 "task",
             )?,
-            decision_seconds: HistogramVec::new(decision_seconds, &["decision"])?,
+            decision_seconds: decision_seconds()?,
         };
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
@@ -107,6 +102,12 @@ impl ServiceMetrics {
         registry.register(Box::new(this.decision_seconds.clone()))?;
         Ok(this)
     }
+}
+
+fn decision_seconds() -> Result<HistogramVec, prometheus::Error> {
+    let help = "How long runs waited until somebody decided, by what was decided";
+    let opts = HistogramOpts::new("agent_wait_decision_seconds", help).buckets(DECISION_SECONDS.to_vec());
+    HistogramVec::new(opts, &["decision"])
 }
 
 /// The tasks that are begun anew when they panic: `composition/background.rs` and `cli/serve.rs` start them.

@@ -75,11 +75,11 @@ impl ApproveRule {
     /// Of the rule in force and another one that asks as well: as many have to approve as in either, the
     /// owner is one of them only if both say so, and a wait expires as soon as in either, and into a
     /// rejection unless both approve. Who else decides is said by the rule in force.
-    pub(crate) fn stricter(in_force: Self, other: Self) -> Self {
-        let Deciders { count, own, .. } = other.deciders;
+    pub(crate) fn stricter(in_force: Self, other: &Self) -> Self {
+        let Deciders { count, own, .. } = &other.deciders;
         let deciders = Deciders {
-            count: in_force.deciders.count.max(count),
-            own: in_force.deciders.own && own,
+            count: in_force.deciders.count.max(*count),
+            own: in_force.deciders.own && *own,
             ..in_force.deciders
         };
         let on_expiry = match (in_force.on_expiry, other.on_expiry) {

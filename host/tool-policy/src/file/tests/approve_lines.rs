@@ -60,7 +60,7 @@ fn of_two_rules_what_is_stricter_counts() {
     let mild = r#"{ when = "always", users = ["bob"], within-s = 90, on-expiry = "approve" }"#;
     let [strict, mild] = [strict, mild].map(|text| rule(text).approve.unwrap());
     for (in_force, other, user) in [(&strict, &mild, "ada"), (&mild, &strict, "bob")] {
-        let both = ApproveRule::stricter(in_force.clone(), other.clone());
+        let both = ApproveRule::stricter(in_force.clone(), other);
         assert_eq!((both.deciders.count, both.deciders.own, both.within_s), (2, false, 60));
         assert_eq!((both.on_expiry.as_str(), both.deciders.users), ("reject", set([user])));
     }
