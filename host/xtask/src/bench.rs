@@ -20,9 +20,9 @@ pub(crate) struct Arguments {
     /// Only the numbers of this bench: `call` (a tool call), `author` (an edit under `agent-tool dev`),
     /// `http` (the whole service), `streams` (runs that are streamed, the OpenAI front, HTTP/2), `variant_b`
     /// (the whole service beside the Node deployment), `durability` (a run of five steps that survives,
-    /// beside other engines), `lone` (where the time of a request goes that is alone), `waits` (a million runs
-    /// that wait), `caching` (tokens that providers keep of earlier requests) or `profile` (what the processor
-    /// time is spent on, with perf).
+    /// beside other engines), `lone` (where the time of a request goes that is alone), `waits` (a million
+    /// runs that wait), `caching` (tokens that providers keep of earlier requests) or `profile` (what the
+    /// processor time is spent on, with perf).
     only: Option<String>,
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in
     /// the same run: in turns with it, in `profile` one after the other. Not in `call`, which measures the

@@ -1,6 +1,6 @@
-//! `cargo xtask bench caching`: the input tokens that a run of ten model calls is billed for, with and without
-//! what providers keep of earlier requests. The requests are those of the service; what of them is kept and
-//! what that costs is reckoned here by the rules that the two providers publish.
+//! `cargo xtask bench caching`: the input tokens that a run of ten model calls is billed for, with and
+//! without what providers keep of earlier requests. The requests are those of the service; what of them is
+//! kept and what that costs is reckoned here by the rules that the two providers publish.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 /// limitations"; platform.openai.com, "Prompt caching", "Requirements").
 const LEAST: f64 = 1_024.0;
 
-/// Anthropic: a token that is written costs 1.25 of one that is read anew, and one that is read from the cache
-/// a tenth (docs.anthropic.com, "Prompt caching", "Pricing").
+/// Anthropic: a token that is written costs 1.25 of one that is read anew, and one that is read from the
+/// cache a tenth (docs.anthropic.com, "Prompt caching", "Pricing").
 const WRITING: f64 = 1.25;
 const READING: f64 = 0.1;
 
@@ -22,11 +22,11 @@ const STEP: f64 = 128.0;
 /// The input of one request, in tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Bill {
-    /// All of it.
+    /// All of the input, whatever it costs.
     pub(crate) input: f64,
-    /// Those that were read from the cache.
+    /// What of it was read from the cache.
     pub(crate) read: f64,
-    /// Those that were written to it, where that costs more.
+    /// What of it was written to the cache, where that costs more.
     pub(crate) written: f64,
     /// What is paid, in tokens of full price.
     pub(crate) paid: f64,

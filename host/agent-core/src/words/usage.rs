@@ -10,13 +10,13 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens written by the model.
     pub output_tokens: u64,
-    /// Those of the tokens read that the provider had kept from an earlier call; 0 where it does not say.
+    /// Tokens read that the provider had kept from an earlier call; 0 where it does not say.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
-    /// Those of the tokens read that it keeps for later calls.
+    /// Tokens read that the provider keeps for later calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub kept_tokens: u64,
-    /// Those of the tokens written that are thoughts, which nobody is shown.
+    /// Tokens written that are thoughts, which nobody is shown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
 }

@@ -1,4 +1,5 @@
-//! Providers read what they have kept of earlier requests only while the beginning is the same, byte for byte.
+//! Providers read what they have kept of earlier requests only while the beginning is the same, byte for
+//! byte.
 
 use std::sync::Arc;
 

@@ -96,7 +96,7 @@ struct TokenCounts {
     /// Both.
     #[schema(example = 452)]
     total_tokens: u64,
-    /// Those of the tokens read that the provider had kept from earlier calls.
+    /// Tokens read that the provider had kept from earlier calls.
     #[schema(example = 128)]
     cached_tokens: u64,
 }

@@ -191,7 +191,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     })
 }
 
-/// None of them kept.
+/// Blocks of which none is kept yet.
 fn marked(blocks: Vec<Block<'_>>) -> Vec<MarkedBlock<'_>> {
     blocks.into_iter().map(|block| MarkedBlock { block, cache_control: None }).collect()
 }

@@ -172,7 +172,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
                 output_tokens,
                 // Parts are no more than what they are parts of.
                 cached_tokens: cached.unwrap_or_default().min(input_tokens),
-                // It does not say what it keeps.
+                // What is kept is not said.
                 kept_tokens: 0,
                 reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
             }

@@ -1,5 +1,5 @@
-//! Simulated races: time is paused, and a seed decides how long each operation of the stores takes and when each
-//! side begins. The seed of a failure is in its message, and repeats it exactly.
+//! Simulated races: time is paused, and a seed decides how long each operation of the stores takes and when
+//! each side begins. The seed of a failure is in its message, and repeats it exactly.
 
 use tokio::time::timeout;
 
