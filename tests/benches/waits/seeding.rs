@@ -73,10 +73,9 @@ impl Store {
                 for sql in statements(job, users, &copies) {
                     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
                 }
-                sqlx::raw_sql("VACUUM ANALYZE jobs; VACUUM ANALYZE run_events")
-                    .execute(&mut connection)
-                    .await
-                    .unwrap();
+                for sql in ["VACUUM ANALYZE jobs", "VACUUM ANALYZE run_events"] {
+                    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+                }
             }
         }
     }
