@@ -91,7 +91,8 @@ pub struct OpenCall {
     /// The answer, when it is known without calling a tool: there is none of that name, the arguments are not
     /// a JSON object, there are too many calls, or it would be the third time in a row for nothing.
     pub refusal: Option<ToolReturn>,
-    /// What somebody approved, if anybody did. The call is only made if it would be shown like that still.
+    /// The approval of the call, if somebody gave one. The call is only made if it would be shown like that
+    /// still.
     pub approved: Option<Approved>,
     /// How often it was shown to somebody.
     pub times_shown: u32,
@@ -143,8 +144,8 @@ pub struct Run {
     /// Calls of the last reply that waited for somebody or do, by index, and how often each was shown.
     waits: BTreeMap<usize, OpenWait>,
     shown: BTreeMap<usize, u32>,
-    /// The epoch under which the last of them were written.
-    waits_epoch: u64,
+    /// The epoch of the journal's last writer, if the last of them were written under it.
+    waits_epoch: Option<u64>,
     waiting: Waiting,
 }
 
@@ -244,15 +245,18 @@ impl Run {
             nested: BTreeMap::new(),
             waits: BTreeMap::new(),
             shown: BTreeMap::new(),
-            waits_epoch: 0,
+            waits_epoch: None,
             waiting: Waiting::Model,
         }
     }
 
-    fn take_note(&mut self, event: Event) -> Result<(), UnexpectedEvent> {
+    /// [`Self::on`] for whoever carries nothing of the run out.
+    pub fn take_note(&mut self, event: Event) -> Result<(), UnexpectedEvent> {
         match event {
             Event::TakenUp { .. } => {
                 self.resumes += 1;
+                // Whoever takes a run up writes this first, under an epoch of their own.
+                self.waits_epoch = None;
                 self.interrupted.append(&mut self.started);
                 return Ok(());
             }

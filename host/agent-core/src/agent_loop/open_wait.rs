@@ -13,7 +13,7 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
-    /// What was decided, once that is complete: one who rejects, edits or answers and an expiry decide alone,
+    /// The decision that is complete, once there is one: one who rejects, edits or answers and an expiry decide alone,
     /// and as many have to approve as the wait says, never the same one twice.
     pub fn decided(&self) -> Option<&Decision> {
         let mut approving = BTreeSet::new();
@@ -41,7 +41,7 @@ pub struct Approved {
     pub asked: Arc<ToolCall>,
 }
 
-/// What a complete decision makes of a call.
+/// How a call goes on behind a complete decision.
 pub(super) enum Decided {
     /// The call is made like this.
     Made { call: Arc<ToolCall>, approved: Approved },

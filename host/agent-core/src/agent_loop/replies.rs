@@ -1,4 +1,4 @@
-//! What a reply of the model means for the run.
+//! How a run goes on behind a reply of the model.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Run {
         self.judge(reply.finish, calls, is_empty, last_by)
     }
 
-    /// What a reply means for the run: the table of replies.
+    /// The table of replies: whether the run goes on, and why it ends.
     fn judge(&mut self, finish: Finish, calls: Calls, is_empty: bool, last_by: Option<Limit>) -> Waiting {
         let (why, reason) = match (finish, last_by) {
             // The last of the calls may be cut in half, so none of them is made.

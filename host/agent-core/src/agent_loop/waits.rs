@@ -12,8 +12,9 @@ impl Run {
         self.waits.values()
     }
 
-    /// The epoch under which decisions about them are written.
-    pub fn waits_epoch(&self) -> u64 {
+    /// The epoch under which decisions about them are written. `None` when the run was taken up since the
+    /// last of them: the journal takes nothing under an earlier epoch then.
+    pub fn waits_epoch(&self) -> Option<u64> {
         self.waits_epoch
     }
 
@@ -48,7 +49,7 @@ impl Run {
         if !waits.iter().all(is_open) {
             return Err(self.unexpected("waits for other tools"));
         }
-        self.waits_epoch = epoch;
+        self.waits_epoch = Some(epoch);
         for wait in waits {
             *self.shown.entry(wait.index).or_default() += 1;
             self.waits.insert(wait.index, OpenWait { wait, decisions: Vec::new() });

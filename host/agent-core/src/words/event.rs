@@ -78,7 +78,7 @@ pub enum Event {
     Waiting {
         /// One for each call that waits.
         waits: Vec<Wait>,
-        /// The epoch under which this is written, and decisions about it.
+        /// The epoch under which this is written, and decisions about it until the run is taken up.
         epoch: u64,
     },
     /// Somebody decided about a wait. Written by whoever takes the decision, behind the event that the wait

@@ -15,6 +15,12 @@ use super::{Principal, ToolHints, Usage};
 /// A moment, in milliseconds since 1970.
 type Millis = u64;
 
+/// Separates a job's id from the call in [`Wait::id`].
+const BEFORE_CALL: char = ':';
+
+/// Separates the call from how often it was shown before.
+const BEFORE_TIMES_SHOWN: char = '~';
+
 /// Something that a run waits for before it goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +47,19 @@ pub struct Wait {
     pub on_expiry: OnExpiry,
     /// What the run has cost so far.
     pub usage: Usage,
+}
+
+impl Wait {
+    /// The job that a wait of this id is of; `None` when it is the id of none.
+    pub fn job_of(id: &str) -> Option<&str> {
+        id.rsplit_once(BEFORE_CALL).map(|(job, _)| job)
+    }
+
+    /// The id that the wait had when its call was shown first.
+    pub fn first_id(id: &str) -> &str {
+        let call = id.rfind(BEFORE_CALL).unwrap_or_default();
+        id[call..].find(BEFORE_TIMES_SHOWN).map_or(id, |mark| &id[..call + mark])
+    }
 }
 
 /// What a run may wait for.

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{Principal, Verdict};
+use agent_core::words::{Principal, Verdict, Wait};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
 use run_service::runs::moment;
-use run_service::waits::{JobWait, NotDecided, WaitPage, Waits, Wish};
+use run_service::waits::{JobWait, NotDecided, ProposedDecision, WaitPage, Waits};
 use serde_json::{Value, json};
 
 use super::Exit;
@@ -147,8 +147,7 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
 }
 
 async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
-    let job_id = id.rsplit_once(':').map_or(id, |(job, _)| job);
-    let of_job = waits.of(job_id).await.context("the wait cannot be read")?;
+    let of_job = waits.of(Wait::job_of(id).unwrap_or(id)).await.context("the wait cannot be read")?;
     match of_job.into_iter().find(|wait| wait.id == id) {
         Some(wait) => Ok(wait),
         None => bail!("there is no wait {id:?}: it never was, or its run went on"),
@@ -199,8 +198,8 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
 async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
     let verdict =
         if wanted.approve { Verdict::Approve } else { Verdict::Reject { reason: wanted.reason.clone() } };
-    let wish = Wish { by: operator(), shown: wanted.digest.clone(), verdict };
-    let decided = match waits.decide(&wanted.wait_id, &wish).await {
+    let proposed = ProposedDecision { by: operator(), shown: wanted.digest.clone(), verdict };
+    let decided = match waits.decide(&wanted.wait_id, &proposed).await {
         Ok(decided) => decided,
         Err(NotDecided::Already(decision)) => {
             let by = decision.by.as_deref().unwrap_or("its expiry");

@@ -3,7 +3,7 @@
 //!
 //! What has to be known of the job for that was noted when it was claimed ([`Claim::notes`]).
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::CancelOutcome;
@@ -17,7 +17,7 @@ use super::job_hash::{OPTIONS, PARKED, RUNS, STACKTRACE};
 use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
 use super::store::{Store, broken};
-use super::time::now;
+use super::time::{now, to_millis};
 
 /// What the scripts answer when they do nothing.
 mod refusal {
@@ -282,16 +282,14 @@ fn digest_of(end: &AttemptEnd) -> String {
             ["failed", error, if *retry { "again" } else { "" }].into_iter().for_each(&mut add);
         }
         AttemptEnd::Cancelled => add("cancelled"),
-        AttemptEnd::Parked { until } => ["parked", &ms_since_1970(*until)].into_iter().for_each(&mut add),
+        AttemptEnd::Parked { until } => {
+            ["parked", &to_millis(*until).to_string()].into_iter().for_each(&mut add)
+        }
         AttemptEnd::HandedBack { delay } => {
             ["handed back", &delay.as_millis().to_string()].into_iter().for_each(&mut add);
         }
     }
     hexadecimal(&digest.finalize())
-}
-
-fn ms_since_1970(time: SystemTime) -> String {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis().to_string()
 }
 
 /// The first half of a digest in as many digits as the tokens of our workers have, by which others tell them.

@@ -292,9 +292,9 @@ impl Error {
             Body::Page(text) => RefusedBody::Page(text),
             Body::Text(text) => RefusedBody::Text(text.into_owned()),
             Body::Quoting(text) => RefusedBody::Text(text.into_owned()),
-            // Issues are always JSON.
             // Routes describe it among their answers.
             Body::Job(_) => RefusedBody::Empty,
+            // Issues are always JSON.
             Body::Issues(issues) => RefusedBody::Issues(serde_json::to_value(&*issues).unwrap_or_default()),
         };
         let tag = matches!(body, RefusedBody::Page(_)).then_some(ETAG);

@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use run_service::waits::{Delivery, JobWait, NotDecided, WaitPage, Wish};
+use run_service::waits::{Delivery, JobWait, NotDecided, ProposedDecision, WaitPage};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -119,8 +119,8 @@ pub(super) async fn decide_wait(
         Choice::Edit => Verdict::Edit { arguments: arguments.ok_or(WaitRefusal::NoArguments)? },
         Choice::Answer => Verdict::Answer { answer: answer.ok_or(WaitRefusal::NoArguments)? },
     };
-    let wish = Wish { by: caller.principal(), shown, verdict };
-    let decided = edge.variant.waits.decide(&id, &wish).await?;
+    let proposed = ProposedDecision { by: caller.principal(), shown, verdict };
+    let decided = edge.variant.waits.decide(&id, &proposed).await?;
     let body = DecidedBody { wait: WaitBody::from(&decided.wait), goes_on: decided.goes_on };
     Ok(answer::json(StatusCode::OK, &body))
 }

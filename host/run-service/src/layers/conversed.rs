@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::ConversationError;
 use agent_core::ports::lease::owner_of_attempt;
@@ -16,6 +16,7 @@ use tracing::warn;
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::held_lease::new_owner;
+use crate::loop_driver::waits::since_1970;
 
 /// How long appending a turn may take beyond the time that its run could have taken.
 const APPEND_GRACE: Duration = Duration::from_secs(5);
@@ -64,7 +65,8 @@ impl<I: Invoke> Conversed<I> {
         match &mut answer {
             Ok(answer) if is_kept(answer.result.stop_reason) => {
                 let messages = said(&own, &answer.result.messages);
-                let appending = held.append(Turn { id: turn_id, run_id, at: now(), messages });
+                let appending =
+                    held.append(Turn { id: turn_id, run_id, at: since_1970(SystemTime::now()), messages });
                 match in_time(appending, until).await {
                     Ok(()) => {}
                     // The job's next attempt appends what the journal has by then, and pays for nothing
@@ -115,9 +117,4 @@ fn owner(ask: &Ask) -> String {
         Some(claim) => owner_of_attempt(&ask.run_id, claim.epoch),
         None => new_owner(),
     }
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 //! time (`wait_until`), for an event (`wait_for_event`). None of them is ever called: what is decided about
 //! the wait is the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
@@ -31,8 +31,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// The tools, and behind them those by which a run waits. One with the name of another tool is left out.
 pub(super) fn offered(tools: Arc<dyn ToolSet>) -> Arc<dyn ToolSet> {
     let own = tools.catalog();
-    let ours: Vec<_> =
-        specs().into_iter().filter(|spec| own.get(&spec.name).is_none()).map(Arc::new).collect();
+    let ours: Vec<_> = SPECS.iter().filter(|spec| own.get(&spec.name).is_none()).cloned().collect();
     let mut hash = Sha256::new();
     hash.update(own.digest());
     for spec in &ours {
@@ -44,6 +43,8 @@ pub(super) fn offered(tools: Arc<dyn ToolSet>) -> Arc<dyn ToolSet> {
     let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
     Arc::new(WithWaits { tools, catalog, names })
 }
+
+static SPECS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| specs().map(Arc::new));
 
 fn specs() -> [ToolSpec; 3] {
     let text = |about: &str| json!({ "type": "string", "description": about });

@@ -77,8 +77,12 @@ impl Driver<'_> {
         let mut run = Journaled::resumed(run, next);
         match step {
             Step::Done(result) => return Ok(*result),
-            // Taken up too early, which is no attempt.
-            Step::Park(waits) if !self.is_cancelled() && waits::expired(&waits).is_none() => {
+            // Taken up too early, which is no attempt, and behind it decisions can be written as before.
+            Step::Park(waits)
+                if run.run.waits_epoch().is_some()
+                    && !self.is_cancelled()
+                    && waits::expired(&waits).is_none() =>
+            {
                 return Err(waits::parked(&waits, next));
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
@@ -121,7 +125,7 @@ impl Driver<'_> {
                     Some(decided) => self.note(run, decided).await?,
                     // Decisions are written under the epoch of the last writer, which this claim may have
                     // become.
-                    None if run.run.waits_epoch() != self.epoch().0 => {
+                    None if run.run.waits_epoch().is_none() => {
                         let epoch = self.epoch().0;
                         self.note(run, Event::Waiting { waits: Vec::new(), epoch }).await?
                     }

@@ -1,6 +1,6 @@
 //! One decision about one wait.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
@@ -9,9 +9,9 @@ use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
 
 use agent_core::ports::queue::LEASE;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::{BEFORE_CALL, JobWait, WaitError, Waits};
+use super::{JobWait, WaitError, Waits};
 use crate::loop_driver::waits::since_1970;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
@@ -34,7 +34,7 @@ const CHECK_TIME: Duration = Duration::from_millis(20);
 
 /// What somebody wants to decide.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ProposedDecision {
     /// Who decides, as their token says.
     pub by: Principal,
     /// [`ShownCall::digest`](agent_core::words::ShownCall::digest) of what they were shown.
@@ -102,31 +102,34 @@ impl Waits {
     /// Takes a decision, if it is the caller's to take and nobody was first.
     ///
     /// Not cancellation-safe: dropped, it may have been taken or not.
-    pub async fn decide(&self, id: &str, wish: &Wish) -> Result<Decided, NotDecided> {
-        let (job_id, _) = id.rsplit_once(BEFORE_CALL).ok_or(NotDecided::Unknown)?;
+    pub async fn decide(&self, id: &str, proposed: &ProposedDecision) -> Result<Decided, NotDecided> {
+        let job_id = Wait::job_of(id).ok_or(NotDecided::Unknown)?;
         let until = Instant::now() + LET_GO_WITHIN;
         let mut tries = 0;
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
             let found = self.find(&job, id).await?;
-            check(&found.wait, wish)?;
-            match job.status {
-                JobStatus::Parked => {}
+            check(&found.wait, proposed)?;
+            let epoch = match (job.status, found.run.waits_epoch()) {
+                (JobStatus::Parked, Some(epoch)) => epoch,
                 // Other calls of the reply are made first, or it was claimed too early.
-                JobStatus::Active | JobStatus::Waiting if Instant::now() < until => {
+                (JobStatus::Parked | JobStatus::Active | JobStatus::Waiting, _) if Instant::now() < until => {
                     sleep(LOOK_AGAIN).await;
                     continue;
                 }
                 _ => return Err(NotDecided::NotWaiting),
-            }
+            };
             tries += 1;
-            let event = self.event(&found, wish).await?;
+            let event = self.event(&found, epoch, proposed).await?;
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 return Err(NotDecided::NotWaiting);
             }
-            let epoch = Epoch(found.run.waits_epoch());
-            match self.journal.append(&job.run_id, epoch, found.next, std::slice::from_ref(&event)).await {
-                Ok(()) => return self.decided(&job, id, &event).await,
+            match self
+                .journal
+                .append(&job.run_id, Epoch(epoch), found.next, std::slice::from_ref(&event))
+                .await
+            {
+                Ok(()) => return self.decided(&job, found, event).await,
                 // Somebody else decided something. Whether it was this is what the journal says.
                 Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -146,44 +149,48 @@ impl Waits {
     }
 
     /// What is to be journaled: the decision, or the wait anew when the call would be another one by now.
-    async fn event(&self, found: &Found, wish: &Wish) -> Result<Event, NotDecided> {
+    async fn event(
+        &self,
+        found: &Found,
+        epoch: u64,
+        proposed: &ProposedDecision,
+    ) -> Result<Event, NotDecided> {
         let Wait { id, shown, .. } = &found.wait.open.wait;
         let decided = |verdict: &Verdict| {
-            let (by, at) = (wish.by.user_id.clone(), since_1970(SystemTime::now()));
-            let decision = Decision { by, at, shown: wish.shown.clone(), verdict: verdict.clone() };
+            let (by, at) = (proposed.by.user_id.clone(), since_1970(SystemTime::now()));
+            let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
             Event::Decided { wait: id.clone(), decision }
         };
         // A call that is not made may be any.
-        if matches!(wish.verdict, Verdict::Reject { .. } | Verdict::Answer { .. }) {
-            return Ok(decided(&wish.verdict));
+        if matches!(proposed.verdict, Verdict::Reject { .. } | Verdict::Answer { .. }) {
+            return Ok(decided(&proposed.verdict));
         }
         let Some(toolbox) = &self.toolbox else {
-            return match wish.verdict {
+            return match proposed.verdict {
                 Verdict::Edit { .. } => Err(NotDecided::NotEditable),
-                _ => Ok(decided(&wish.verdict)),
+                _ => Ok(decided(&proposed.verdict)),
             };
         };
         let tools = toolbox.pinned(found.run.principal(), found.run.id(), &found.versions).await;
         let call =
             ToolCall { id: String::new(), name: shown.tool.clone(), arguments: shown.arguments.clone() };
         if let Some(terms) = tools.approval(&call, found.run.principal())
-            && terms.shown.digest() != wish.shown
+            && terms.shown.digest() != proposed.shown
         {
             let Wait { id, index, .. } = &found.wait.open.wait;
             let call = WaitingCall {
-                // Behind the mark stands how often it was shown.
-                id: shown_first(id),
+                id: Wait::first_id(id),
                 times_shown: found.run.times_shown(*index),
                 index: *index,
                 usage: found.run.usage(),
             };
             let anew = terms.wait(call, since_1970(SystemTime::now()));
-            return Ok(Event::Waiting { waits: vec![anew], epoch: found.run.waits_epoch() });
+            return Ok(Event::Waiting { waits: vec![anew], epoch });
         }
-        if let Verdict::Edit { arguments } = &wish.verdict {
+        if let Verdict::Edit { arguments } = &proposed.verdict {
             fits(&*tools, &shown.tool, arguments)?;
         }
-        Ok(decided(&wish.verdict))
+        Ok(decided(&proposed.verdict))
     }
 
     /// Has the job claimed. One that was claimed too early is let go of again first.
@@ -201,39 +208,32 @@ impl Waits {
     }
 
     /// Lets the run go on if the wait is decided, and says how it stands.
-    async fn decided(&self, job: &Job, id: &str, event: &Event) -> Result<Decided, NotDecided> {
-        let waits = self.of_job(job).await?;
+    async fn decided(&self, job: &Job, found: Found, event: Event) -> Result<Decided, NotDecided> {
+        let JobWait { open, .. } = found.wait;
+        let (decision, mut run) = (event.clone(), found.run);
+        run.take_note(event).map_err(WaitError::from)?;
+        let wait = run.waits().find(|now| now.wait.index == open.wait.index);
+        let wait = JobWait::of(job, &run, wait.ok_or(NotDecided::NotWaiting)?);
+        let Event::Decided { decision, .. } = decision else {
+            return Err(NotDecided::Void(Box::new(wait)));
+        };
         // A call that is decided is made, or told of, whatever else the run waits for.
-        let goes_on = waits.iter().any(|wait| wait.id == id && wait.decided().is_some());
+        let goes_on = wait.decided().is_some();
         if goes_on {
             self.go_on(&job.id).await?;
         }
-        if let Event::Waiting { waits: anew, .. } = event {
-            let anew = anew.first().map(|wait| wait.id.as_str());
-            let shown = waits.into_iter().find(|wait| Some(wait.open.wait.id.as_str()) == anew);
-            return Err(shown.map_or(NotDecided::NotWaiting, |wait| NotDecided::Void(Box::new(wait))));
-        }
-        let wait = waits.into_iter().find(|wait| wait.id == id).ok_or(NotDecided::NotWaiting)?;
-        if let Event::Decided { decision, .. } = event {
-            let after = decision.at.saturating_sub(wait.open.wait.began_at);
-            self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
-        }
+        let after = decision.at.saturating_sub(wait.open.wait.began_at);
+        self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
         Ok(Decided { wait, goes_on })
     }
 }
 
-/// The id without how often the call was shown before, which stands behind the mark of the call.
-fn shown_first(id: &str) -> &str {
-    let call = id.rfind(BEFORE_CALL).unwrap_or_default();
-    id[call..].find('~').map_or(id, |mark| &id[..call + mark])
-}
-
-/// Whether the wish can be one, by what stands in the journal.
-fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
-    if !wait.is_visible_to(&wish.by) {
+/// Whether that can be a decision, by what stands in the journal.
+fn check(wait: &JobWait, proposed: &ProposedDecision) -> Result<(), NotDecided> {
+    if !wait.is_visible_to(&proposed.by) {
         return Err(NotDecided::Unknown);
     }
-    if !wait.may_be_decided_by(&wish.by) {
+    if !wait.may_be_decided_by(&proposed.by) {
         return Err(NotDecided::NotYours);
     }
     if let Some(decision) = wait.decided() {
@@ -242,14 +242,14 @@ fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
     if wait.open.wait.expires_at <= since_1970(SystemTime::now()) {
         return Err(NotDecided::NotWaiting);
     }
-    if wish.by.user_id.as_deref().is_some_and(|user| wait.open.has_decided(user)) {
+    if proposed.by.user_id.as_deref().is_some_and(|user| wait.open.has_decided(user)) {
         return Err(NotDecided::Twice);
     }
-    if wait.open.wait.shown.digest() != wish.shown {
+    if wait.open.wait.shown.digest() != proposed.shown {
         return Err(NotDecided::Outdated(Box::new(wait.clone())));
     }
     let Wait { kind, answer, .. } = &wait.open.wait;
-    match (kind, &wish.verdict) {
+    match (kind, &proposed.verdict) {
         (_, Verdict::Reject { .. }) | (WaitKind::Approval, Verdict::Approve | Verdict::Edit { .. }) => {}
         (WaitKind::Question | WaitKind::Event, Verdict::Answer { answer: given }) => {
             if let Some(schema) = answer {
@@ -262,7 +262,7 @@ fn check(wait: &JobWait, wish: &Wish) -> Result<(), NotDecided> {
         }
         (WaitKind::Timer, _) => return Err(NotDecided::OtherDecision("its time, or reject")),
     }
-    if matches!(wish.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
+    if matches!(proposed.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
         return Err(NotDecided::NotEditable);
     }
     Ok(())
@@ -280,7 +280,7 @@ fn meets(schema: &Value, given: &Value, what: &str) -> Result<(), NotDecided> {
     if text.len() > MOST_SCHEMA_BYTES {
         return Err(NotDecided::BadArguments("cannot be checked: the schema is too large".to_owned()));
     }
-    let schema = Schema::read(&text, &mut SchemaBudget::until(Instant::now() + CHECK_TIME));
+    let schema = Schema::read(&text, &mut SchemaBudget::until((Instant::now() + CHECK_TIME).into_std()));
     let schema = schema.map_err(NotDecided::BadArguments)?;
     schema.check(given, what, &mut Fuel::inline()).map_err(|misfit| {
         NotDecided::BadArguments(match misfit {

@@ -3,7 +3,7 @@
 use agent_core::words::{JobQuery, JobStatus, Principal, Verdict, WaitKind};
 use serde_json::Value;
 
-use super::{JobWait, NotDecided, WaitError, Waits, Wish};
+use super::{JobWait, NotDecided, ProposedDecision, WaitError, Waits};
 
 /// How many jobs are looked at at once.
 const PAGE: usize = 100;
@@ -38,8 +38,9 @@ impl Waits {
                 let of_job = self.readable(job).await?;
                 for wait in of_job.iter().filter(|wait| event.is_for(wait)) {
                     let verdict = Verdict::Answer { answer: event.data.clone() };
-                    let wish = Wish { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
-                    match self.decide(&wait.id, &wish).await {
+                    let proposed =
+                        ProposedDecision { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
+                    match self.decide(&wait.id, &proposed).await {
                         Ok(_) => delivered += 1,
                         // Delivered before, expired or cancelled meanwhile.
                         Err(NotDecided::Already(_) | NotDecided::NotWaiting | NotDecided::Unknown) => {}

@@ -15,13 +15,10 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
 use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
-use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal};
+use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal, Wait};
 
-pub use decide::{Decided, NotDecided, Wish};
+pub use decide::{Decided, NotDecided, ProposedDecision};
 pub use events::Delivery;
-
-/// Separates a job's id from the call in [`Wait::id`](agent_core::words::Wait::id).
-const BEFORE_CALL: char = ':';
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
@@ -154,7 +151,7 @@ impl Waits {
 
     /// A wait that this caller may see: of their own run, or one about which they may decide.
     pub async fn show(&self, caller: &Principal, id: &str) -> Result<Option<JobWait>, WaitError> {
-        let Some((job_id, _)) = id.rsplit_once(BEFORE_CALL) else { return Ok(None) };
+        let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
         let waits = self.of_job(&job).await?;
         Ok(waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller)))

@@ -86,8 +86,8 @@ impl Bench {
 
     async fn decide(&self, by: &Principal, verdict: Verdict) -> Result<Decided, NotDecided> {
         let wait = self.wait().await;
-        let wish = Wish { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
-        self.waits.decide(&wait.id, &wish).await
+        let proposed = ProposedDecision { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
+        self.waits.decide(&wait.id, &proposed).await
     }
 
     fn result(&self) -> Value {
@@ -132,9 +132,12 @@ async fn the_second_of_two_deciders_is_told_who_was_first() {
     let admin = Principal { role: Some("admin".into()), ..Principal::user("eve") };
     let wait = bench.wait().await;
     let shown = wait.open.wait.shown.digest();
-    let wishes = [ada(), admin].map(|by| Wish { by, shown: shown.clone(), verdict: Verdict::Approve });
-    let (one, two) =
-        tokio::join!(bench.waits.decide(&wait.id, &wishes[0]), bench.waits.decide(&wait.id, &wishes[1]));
+    let proposals =
+        [ada(), admin].map(|by| ProposedDecision { by, shown: shown.clone(), verdict: Verdict::Approve });
+    let (one, two) = tokio::join!(
+        bench.waits.decide(&wait.id, &proposals[0]),
+        bench.waits.decide(&wait.id, &proposals[1])
+    );
     let refused = match (one, two) {
         (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
         both => panic!("{both:?}"),
@@ -151,11 +154,11 @@ async fn who_may_not_decide_or_was_shown_something_else_changes_nothing() {
     let stranger = bench.decide(&Principal::user("bob"), Verdict::Approve).await;
     assert!(matches!(stranger, Err(NotDecided::Unknown)), "{stranger:?}");
     let id = bench.wait().await.id;
-    let wish = Wish { by: ada(), shown: "sha256:other".into(), verdict: Verdict::Approve };
-    let outdated = bench.waits.decide(&id, &wish).await;
+    let proposed = ProposedDecision { by: ada(), shown: "sha256:other".into(), verdict: Verdict::Approve };
+    let outdated = bench.waits.decide(&id, &proposed).await;
     assert!(matches!(outdated, Err(NotDecided::Outdated(_))), "{outdated:?}");
     for id in ["", "1", "1:9.0", "9:1.0", ":"] {
-        let unknown = bench.waits.decide(id, &wish).await;
+        let unknown = bench.waits.decide(id, &proposed).await;
         assert!(matches!(unknown, Err(NotDecided::Unknown)), "{id}: {unknown:?}");
     }
     assert_eq!(bench.runs.events("run_job_1"), before);
@@ -208,8 +211,9 @@ async fn a_cancelled_job_is_nobodys_to_decide() {
     let bench = Bench::parked(tools()).await;
     let wait = bench.wait().await;
     bench.jobs.cancel("ada", &bench.job_id).await.unwrap();
-    let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    let late = bench.waits.decide(&wait.id, &wish).await;
+    let proposed =
+        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    let late = bench.waits.decide(&wait.id, &proposed).await;
     assert!(matches!(late, Err(NotDecided::NotWaiting)), "{late:?}");
     assert_eq!(bench.status(), JobStatus::Cancelled);
 }
@@ -223,8 +227,9 @@ async fn waits_of_one_reply_are_decided_one_after_the_other() {
     let mut waits = page.waits.iter();
     let (first, second) = (waits.next().unwrap(), waits.next().unwrap());
     let decide = async |wait: &JobWait| {
-        let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-        bench.waits.decide(&wait.id, &wish).await.unwrap()
+        let proposed =
+            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+        bench.waits.decide(&wait.id, &proposed).await.unwrap()
     };
     assert!(decide(first).await.goes_on, "whatever becomes of the other one");
     bench.work_for(10).await;

@@ -161,6 +161,10 @@ fn a_run_that_waits_is_folded_to_the_same_wait_and_can_be_cancelled() {
     let cancelled = [journal.clone(), vec![Event::Cancelled]].concat();
     let (_, step) = Run::resume(cancelled, catalog()).unwrap();
     assert_eq!(done(step).stop_reason, StopReason::Cancelled);
+    // Whoever takes it up writes under another epoch, which a decision could not be written behind.
+    assert_eq!(Run::waiting(journal.clone()).unwrap().waits_epoch(), Some(1));
+    let taken_up = [journal.clone(), vec![Event::TakenUp { by: "host-2".into() }]].concat();
+    assert_eq!(Run::waiting(taken_up).unwrap().waits_epoch(), None);
     // Neither says anything about an attempt that came to nothing.
     assert_eq!(attempts_without_progress(&journal), 0);
     assert_eq!(run.waits().count(), 0);

@@ -51,7 +51,7 @@ pub(super) fn reply(answer: &RunAnswer) -> Event {
 
 fn sentence(waits: &[Wait]) -> String {
     let [first, ..] = waits else { return "This waits for a decision.".to_owned() };
-    let job_id = first.id.rsplit_once(':').map_or("", |(job, _)| job);
+    let job_id = Wait::job_of(&first.id).unwrap_or_default();
     let what: Vec<_> =
         waits.iter().map(|wait| format!("{} (/api/agent/waits/{})", what(wait), wait.id)).collect();
     format!("This waits for {}. Its result will be at /api/agent/jobs/{job_id}.", what.join(" and "))

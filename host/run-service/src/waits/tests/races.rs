@@ -10,14 +10,17 @@ const RACES: u64 = 5_000;
 
 const KILLS: u64 = 500;
 
-/// A job that waits, whose stores take as long as the seed has it, with what else is decided by chance.
-async fn parked(seed: u64) -> (Bench, Wish, JobWait, fastrand::Rng) {
+/// A job that waits, its stores as slow as the seed has it.
+async fn parked(seed: u64) -> (Bench, ProposedDecision, JobWait, fastrand::Rng) {
     let bench = Bench::parked(tools()).await;
     let wait = bench.wait().await;
-    bench.runs.switch.pause_by(seed);
-    bench.queue.switch.pause_by(!seed);
-    let wish = Wish { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    (bench, wish, wait, fastrand::Rng::with_seed(seed.rotate_left(32)))
+    let random = bench.slowed(seed);
+    let proposed = approval(&wait);
+    (bench, proposed, wait, random)
+}
+
+fn approval(wait: &JobWait) -> ProposedDecision {
+    ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve }
 }
 
 async fn within(milliseconds: u64) {
@@ -25,6 +28,21 @@ async fn within(milliseconds: u64) {
 }
 
 impl Bench {
+    /// From now on the stores take as long as the seed has it. Gives what else is decided by chance.
+    fn slowed(&self, seed: u64) -> fastrand::Rng {
+        self.runs.switch.pause_by(seed);
+        self.queue.switch.pause_by(!seed);
+        fastrand::Rng::with_seed(seed.rotate_left(32))
+    }
+
+    /// Approves whatever the job waits for.
+    async fn decide_all(&self) {
+        for wait in self.waits.list("ada", 10, None).await.unwrap().waits {
+            // Refused when it was decided meanwhile, or the job is at work.
+            let _decided = self.waits.decide(&wait.id, &approval(&wait)).await;
+        }
+    }
+
     /// How many decisions there are, and the answers of calls that were made.
     fn acts(&self) -> (usize, Vec<String>) {
         let events = self.runs.events("run_job_1");
@@ -53,14 +71,15 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn of_two_deciders_one_decides_and_that_is_carried_out() {
     for seed in 0..RACES {
-        let (bench, wish, wait, mut random) = parked(seed).await;
+        let (bench, proposed, wait, mut random) = parked(seed).await;
         let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
-        let other = Wish { by: eve, verdict: Verdict::Reject { reason: None }, ..wish.clone() };
+        let other =
+            ProposedDecision { by: eve, verdict: Verdict::Reject { reason: None }, ..proposed.clone() };
         let (first, second) = (random.u64(0..6), random.u64(0..6));
         let (approved, rejected, ()) = tokio::join!(
             async {
                 within(first).await;
-                bench.waits.decide(&wait.id, &wish).await
+                bench.waits.decide(&wait.id, &proposed).await
             },
             async {
                 within(second).await;
@@ -79,12 +98,12 @@ async fn of_two_deciders_one_decides_and_that_is_carried_out() {
 #[tokio::test(start_paused = true)]
 async fn a_decision_and_a_cancellation_leave_one_ending_and_no_call_without_a_decision() {
     for seed in 0..RACES {
-        let (bench, wish, wait, mut random) = parked(seed).await;
+        let (bench, proposed, wait, mut random) = parked(seed).await;
         let (first, second) = (random.u64(0..12), random.u64(0..12));
         let (decided, cancelled, ()) = tokio::join!(
             async {
                 within(first).await;
-                bench.waits.decide(&wait.id, &wish).await
+                bench.waits.decide(&wait.id, &proposed).await
             },
             async {
                 within(second).await;
@@ -104,25 +123,28 @@ async fn a_decision_and_a_cancellation_leave_one_ending_and_no_call_without_a_de
 
 /// Whoever is dropped in the middle of an operation has not done what comes behind it, as with a kill.
 #[tokio::test(start_paused = true)]
-async fn a_decider_and_workers_that_are_killed_at_any_point_lose_nothing() {
+async fn deciders_and_workers_that_are_killed_at_any_point_lose_nothing() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
     for seed in 0..KILLS {
-        let (bench, wish, wait, mut random) = parked(seed).await;
-        let (decider, worker) = (random.u64(0..20), random.u64(0..20));
-        let decides = async {
-            let _may_be_lost = bench.waits.decide(&wait.id, &wish).await;
-        };
-        let (_ended, _killed) = tokio::join!(
-            timeout(Duration::from_millis(decider), decides),
-            timeout(Duration::from_millis(worker), bench.work_for(1)),
-        );
-        // Nobody was told that it is decided: whoever asks again is answered.
-        bench.work_for(60).await;
-        if bench.status() == JobStatus::Parked {
-            let again = bench.waits.decide(&wait.id, &wish).await;
-            assert!(again.is_ok(), "seed {seed}: {again:?}");
+        let bench = Bench::parked_by(tools(), &calls).await;
+        let mut random = bench.slowed(seed);
+        // The first kill leaves the job to workers of which the next is killed as well.
+        for _ in 0..2 {
+            let (decider, worker) = (random.u64(0..20), random.u64(0..40));
+            let (_decided, _worked) = tokio::join!(
+                timeout(Duration::from_millis(decider), bench.decide_all()),
+                timeout(Duration::from_millis(worker), bench.work_for(1)),
+            );
+        }
+        // Nobody was told that all is decided: whoever asks again is answered.
+        for _ in 0..5 {
+            bench.work_for(60).await;
+            bench.decide_all().await;
         }
         bench.work_to_its_end().await;
-        let acts = vec![json!({ "euros": 5 }).to_string()];
-        assert_eq!((bench.status(), bench.acts()), (JobStatus::Completed, (1, acts)), "seed {seed}");
+        let (decided, mut acts) = bench.acts();
+        acts.sort_unstable();
+        let expected = [5, 6].map(|euros| json!({ "euros": euros }).to_string()).to_vec();
+        assert_eq!((bench.status(), decided, acts), (JobStatus::Completed, 2, expected), "seed {seed}");
     }
 }
