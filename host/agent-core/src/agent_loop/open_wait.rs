@@ -13,8 +13,8 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
-    /// The decision that is complete, once there is one: one who rejects, edits or answers and an expiry decide alone,
-    /// and as many have to approve as the wait says, never the same one twice.
+    /// The decision that is complete, once there is one: one who rejects, edits or answers and an expiry
+    /// decide alone, and as many have to approve as the wait says, never the same one twice.
     pub fn decided(&self) -> Option<&Decision> {
         let mut approving = BTreeSet::new();
         self.decisions.iter().find(|decision| match &decision.verdict {
