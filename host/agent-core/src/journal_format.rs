@@ -15,7 +15,7 @@ use crate::ports::JournalError;
 use crate::words::{Event, Task};
 
 /// The highest version of an event that this program reads and writes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The version of journals that do not say one.
 const FIRST_VERSION: u32 = 1;
@@ -46,6 +46,9 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
+        // Older programs would end the run with whatever the model says.
+        Event::Started { task, .. } if !task.options.rules.are_none() => 6,
+        Event::ModelReplied { output_fault: Some(_), .. } => 6,
         Event::Waiting { .. } | Event::Decided { .. } => 5,
         // Older programs take content that is no text for damage.
         Event::Started { task, .. } if has_images(task) => 4,

@@ -50,6 +50,7 @@ mod metrics;
 mod middleware;
 mod openapi;
 mod origins;
+mod output_schema;
 mod path_id;
 mod readiness;
 mod request;

@@ -21,6 +21,14 @@ pub(crate) struct ResultBody<'a> {
     /// The text of the model's last reply.
     #[schema(example = "6 * 7 is 42.")]
     output: &'a str,
+    /// The output as the JSON that `options.outputSchema` asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = json!({"answer": 42}))]
+    output_value: Option<&'a Value>,
+    /// What is wrong with the output, if the model did not keep to `options.outputSchema`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "The reply is not JSON: expected value at line 1 column 1.")]
+    output_error: Option<&'a str>,
     /// Why the run ended.
     #[schema(value_type = StopReason)]
     stop_reason: &'static str,
@@ -129,6 +137,8 @@ impl<'a> From<&'a AgentResult> for ResultBody<'a> {
         Self {
             id: &result.id,
             output: &result.output,
+            output_value: result.output_value.as_ref(),
+            output_error: result.output_error.as_deref(),
             stop_reason: result.stop_reason.as_str(),
             messages: result.messages.iter().filter_map(MessageBody::of).collect(),
             usage: UsageBody::from(result.usage),
@@ -203,6 +213,8 @@ mod tests {
         let result = AgentResult {
             id: "run_1".into(),
             output: "3".into(),
+            output_value: None,
+            output_error: None,
             stop_reason: StopReason::MaxIterations,
             messages: vec![
                 Message::User { content: "1+2?".into() },

@@ -21,7 +21,7 @@ use crate::http::transport::{HttpResponse, StreamReader, Transport};
 use crate::negotiation::profile_cache::ProfileCache;
 use crate::negotiation::{Negotiation, PROBE_TOKENS};
 use crate::protocol::streamed_reply::StreamedReply;
-use crate::protocol::{Prompt, Protocol, UnreadableReply, text_tool_calls};
+use crate::protocol::{Prompt, Protocol, UnreadableReply, output_format, text_tool_calls};
 use crate::rendered_tools::RenderedToolsCache;
 use crate::settings::ProviderSettings;
 
@@ -170,8 +170,9 @@ impl HttpModel {
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);
         }
-        // Nobody is to read the reply to a probe.
-        let told = told.filter(|_| !call.is_probe());
+        // Nobody is to read the reply to a probe, nor words behind the end that the provider does not know.
+        let ends_here = call.profile.stop || request.rules.stop.is_empty();
+        let told = told.filter(|_| !call.is_probe() && ends_here);
         let prompt = Prompt {
             model: &self.model,
             request: &request,
@@ -201,6 +202,7 @@ impl HttpModel {
         };
         let mut reply = read.map_err(|unreadable| self.unreadable(response, &unreadable))?;
         text_tool_calls::extract_calls(&mut reply, request);
+        keep_to_rules(&mut reply, request);
         Ok(reply)
     }
 
@@ -285,6 +287,22 @@ impl std::fmt::Debug for HttpModel {
             .field("timeout", &self.timeout)
             .field("profiles", &self.profiles)
             .finish_non_exhaustive()
+    }
+}
+
+/// Carries out what a provider may have been unable to: a reply ends where its caller said, makes one call
+/// where no more are allowed, and is JSON without a fence where it is to be JSON.
+fn keep_to_rules(reply: &mut ModelReply, request: &ModelRequest<'_>) {
+    let rules = request.rules;
+    if rules.one_call {
+        reply.tool_calls.truncate(1);
+    }
+    if rules.output.is_some() {
+        output_format::unfence(&mut reply.content);
+    }
+    let ends = rules.stop.iter().filter(|stop| !stop.is_empty());
+    if let Some(end) = ends.filter_map(|stop| reply.content.find(stop.as_str())).min() {
+        reply.content.truncate(end);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
-use agent_core::words::{Catalog, Finish, ModelReply};
+use agent_core::words::{Catalog, Finish, ModelReply, NO_RULES};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
@@ -55,6 +55,7 @@ pub(crate) fn request_until(deadline: Instant) -> ModelRequest<'static> {
         messages: &[],
         tools: &NO_TOOLS,
         tool_choice: ToolChoice::Auto,
+        rules: &NO_RULES,
         max_tokens: 100,
         temperature: 0.0,
         deadline: deadline.into_std(),

@@ -17,6 +17,7 @@
 //! - [`rates`]: rate windows that go on counting when their store fails.
 //! - [`held_lease`]: the holder's side of a lease: renewed while work goes on, given back when it ends.
 //! - [`health`]: runs probes side by side and collects a report.
+//! - [`output_check`]: outputs that a caller wants as JSON, held against their schema.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
 //! - [`shutdown`]: the phases in which a service stops.
@@ -36,6 +37,7 @@ pub mod layers;
 pub mod live;
 pub mod loop_driver;
 mod outage;
+pub mod output_check;
 pub mod rates;
 pub mod retention;
 pub mod runs;

@@ -16,6 +16,7 @@
 mod budget;
 mod conversation;
 mod open_wait;
+mod output;
 mod progress;
 mod recorded_end;
 pub mod refusal;
@@ -73,9 +74,11 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// What happened when the model replied to it.
-    pub fn replied(&self, reply: ModelReply) -> Event {
-        Event::ModelReplied { reply, input_tokens: Some(self.input_tokens), last_by: self.last_by }
+    /// What happened when the model replied to it, and what is wrong with the reply as the output that was
+    /// wanted ([`Run::format_of`]).
+    pub fn replied(&self, reply: ModelReply, output_fault: Option<String>) -> Event {
+        let (input_tokens, last_by) = (Some(self.input_tokens), self.last_by);
+        Event::ModelReplied { reply, input_tokens, last_by, output_fault }
     }
 }
 
@@ -128,6 +131,10 @@ pub struct Run {
     iterations: u32,
     /// The last reply had neither words nor calls.
     last_was_empty: bool,
+    /// What is wrong with the last reply as the output that the caller wants.
+    output_fault: Option<String>,
+    /// How often the model was told so.
+    corrections: u32,
     model: String,
     receipts: Vec<ToolReceipt>,
     repeats: Repeats,
@@ -236,6 +243,8 @@ impl Run {
             last: None,
             iterations: 0,
             last_was_empty: false,
+            output_fault: None,
+            corrections: 0,
             receipts: Vec::new(),
             repeats: Repeats::default(),
             resumes: 0,
@@ -270,7 +279,8 @@ impl Run {
             _ => {}
         }
         match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
-            (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by }) => {
+            (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by, output_fault }) => {
+                self.output_fault = output_fault;
                 self.waiting = self.on_reply(reply, input_tokens, last_by);
             }
             (Waiting::Tools(calls), Event::ToolReturned { index, answer }) => {
@@ -413,9 +423,12 @@ impl Run {
             Message::Assistant { content, .. } => Some(content.clone()),
             Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
         });
+        let output = output.unwrap_or_default();
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),
-            output: output.unwrap_or_default(),
+            output_value: self.output_value(&output, stop_reason),
+            output_error: self.output_fault.take(),
+            output,
             stop_reason,
             messages,
             usage: self.usage,

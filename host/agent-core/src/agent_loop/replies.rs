@@ -38,6 +38,9 @@ impl Run {
         }
         self.messages.push(message);
         self.last = Some((usage, self.messages.len()));
+        if self.correct(last_by) {
+            return Waiting::Model;
+        }
         self.judge(reply.finish, calls, is_empty, last_by)
     }
 
@@ -53,7 +56,7 @@ impl Run {
             (Finish::Done, Some(limit)) => {
                 ("this was the last reply that the run could have", limit.stop_reason())
             }
-            (Finish::Done, None) if calls.is_empty() => ("", StopReason::Completed),
+            (Finish::Done, None) if calls.is_empty() => ("", self.reason_of_output()),
             (Finish::Done, None) if calls.iter().any(|(call, _)| self.is_callers(call)) => {
                 ("the reply also called functions of the caller, which come first", StopReason::ToolCalls)
             }

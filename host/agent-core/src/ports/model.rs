@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use crate::words::{Catalog, Message, ModelReply};
+use crate::words::{Catalog, Message, ModelReply, ReplyRules};
 
 /// A language model that can choose tools.
 #[async_trait]
@@ -53,7 +53,9 @@ pub struct ModelRequest<'a> {
     /// The tools the model may choose.
     pub tools: &'a Catalog,
     /// Whether it may choose any of them this time.
-    pub tool_choice: ToolChoice,
+    pub tool_choice: ToolChoice<'a>,
+    /// What the reply has to keep to, beside the calls.
+    pub rules: &'a ReplyRules,
     /// Most tokens the reply may have.
     pub max_tokens: u32,
     /// Sampling temperature.
@@ -67,7 +69,7 @@ pub struct ModelRequest<'a> {
 
 /// Whether a model may call tools in its next reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ToolChoice {
+pub enum ToolChoice<'a> {
     /// The model calls tools or answers, as it sees fit.
     #[default]
     Auto,
@@ -75,6 +77,10 @@ pub enum ToolChoice {
     /// conversation refer to them; they are left out only for servers that refuse `tool_choice: none`. A
     /// model may ignore this, so whoever sends it ignores calls in the reply.
     None,
+    /// The model has to call a tool.
+    Required,
+    /// The model has to call the tool of that name.
+    Tool(&'a str),
 }
 
 /// Why there is no reply. `detail` never holds a key or a prompt.

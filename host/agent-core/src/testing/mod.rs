@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink, Spawn,
-    ToolChoice, ToolFault, ToolRequest, ToolSet, Toolbox, WaitTerms,
+    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink, Spawn, ToolFault,
+    ToolRequest, ToolSet, Toolbox, WaitTerms,
 };
 use crate::words::{
     Catalog, Deciders, Event, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal, RunLimits,
@@ -76,7 +76,7 @@ pub fn asks_for(calls: &[(&str, &str, Value)]) -> ModelReply {
 pub struct ScriptedModel {
     script: Mutex<VecDeque<Result<ModelReply, ModelError>>>,
     asked: Mutex<Vec<Vec<Message>>>,
-    choices: Mutex<Vec<ToolChoice>>,
+    choices: Mutex<Vec<String>>,
 }
 
 impl ScriptedModel {
@@ -90,8 +90,9 @@ impl ScriptedModel {
         self.asked.lock().clone()
     }
 
-    /// Whether it was free to choose tools, each time it was asked.
-    pub fn choices(&self) -> Vec<ToolChoice> {
+    /// Which tools it could choose, each time it was asked: the [`ToolChoice`](crate::ports::ToolChoice) as
+    /// text.
+    pub fn choices(&self) -> Vec<String> {
         self.choices.lock().clone()
     }
 }
@@ -105,7 +106,7 @@ impl Model for ScriptedModel {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         check_conversation(request.messages);
         self.asked.lock().push(request.messages.to_vec());
-        self.choices.lock().push(request.tool_choice);
+        self.choices.lock().push(format!("{:?}", request.tool_choice));
         self.script.lock().pop_front().unwrap_or_else(|| {
             Err(ModelError::Refused { provider: "test/scripted".into(), detail: "the script is over".into() })
         })

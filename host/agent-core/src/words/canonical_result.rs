@@ -272,6 +272,8 @@ mod tests {
         let result = AgentResult {
             id: "run_1".into(),
             output: "3".into(),
+            output_value: None,
+            output_error: None,
             stop_reason: StopReason::Completed,
             messages,
             usage: Usage::of(210, 18),

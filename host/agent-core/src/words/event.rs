@@ -32,6 +32,10 @@ pub enum Event {
         /// The limit that made this call the run's last; absent when another one was affordable.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_by: Option<Limit>,
+        /// What is wrong with the reply as the output that the caller wants ([`crate::words::OutputFormat`]),
+        /// as it was found when it came. Absent when nothing is, and when it is no output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_fault: Option<String>,
     },
     /// Calls of [`crate::agent_loop::Step::CallTools`] are about to be made that must not be made twice:
     /// their tools are neither read-only nor idempotent, or call other tools. Written before the tools are
@@ -102,6 +106,6 @@ pub enum Event {
 impl From<ModelReply> for Event {
     /// A reply of which nothing is known but itself, as older versions journaled it.
     fn from(reply: ModelReply) -> Self {
-        Self::ModelReplied { reply, input_tokens: None, last_by: None }
+        Self::ModelReplied { reply, input_tokens: None, last_by: None, output_fault: None }
     }
 }

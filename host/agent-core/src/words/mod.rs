@@ -17,6 +17,7 @@ mod progress;
 mod receipt;
 mod record;
 mod reply;
+mod reply_rules;
 mod result;
 mod task;
 mod tool;
@@ -48,6 +49,7 @@ pub use progress::{CallProgress, ToolProgress};
 pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn, cut};
 pub use record::{FailureKind, RunOutcome, RunQuery, RunRecord};
 pub use reply::{Finish, ModelReply};
+pub use reply_rules::{NO_RULES, OutputFormat, ReplyRules, RequiredCall};
 pub use result::{AgentResult, StopReason};
 pub use task::{
     ClientFunction, DEFAULT_TOKEN_BUDGET, LONGEST_HISTORY_MESSAGE, Limit, MAX_ITERATIONS, MOST_CHOSEN_TOOLS,

@@ -2,6 +2,7 @@
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Message, ToolOutcome, ToolReceipt, Usage};
@@ -14,6 +15,12 @@ pub struct AgentResult {
     pub id: String,
     /// The text of the model's last reply.
     pub output: String,
+    /// The output as the JSON value that the caller asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_value: Option<Value>,
+    /// What is wrong with the output, measured by what the caller asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_error: Option<String>,
     /// Why the run ended.
     pub stop_reason: StopReason,
     /// The transcript of the run. Every tool call in it is answered, but for those of the caller's own
@@ -60,11 +67,13 @@ pub enum StopReason {
     Cancelled,
     /// The model called functions of the caller, who carries them out.
     ToolCalls,
+    /// The model's last reply is not the JSON that the caller asked for, after two corrections.
+    InvalidOutput,
 }
 
 impl StopReason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Completed,
         Self::MaxIterations,
         Self::TokenBudget,
@@ -73,6 +82,7 @@ impl StopReason {
         Self::EmptyReply,
         Self::Cancelled,
         Self::ToolCalls,
+        Self::InvalidOutput,
     ];
 
     /// The reason as it stands in JSON and in metric labels.
@@ -86,6 +96,7 @@ impl StopReason {
             Self::EmptyReply => "empty_reply",
             Self::Cancelled => "cancelled",
             Self::ToolCalls => "tool_calls",
+            Self::InvalidOutput => "invalid_output",
         }
     }
 }

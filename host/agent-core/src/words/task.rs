@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Grants, Message, Principal, StopReason};
+use super::{Grants, Message, Principal, ReplyRules, StopReason};
 
 /// Most model calls of one run (host/docs/interface/errors-and-limits.md#limits).
 pub const MAX_ITERATIONS: u32 = 10;
@@ -122,6 +122,9 @@ pub struct Options {
     /// calls one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<ClientFunction>,
+    /// What the replies have to keep to.
+    #[serde(default, skip_serializing_if = "ReplyRules::are_none")]
+    pub rules: ReplyRules,
 }
 
 /// Most functions of one caller. The edge refuses more.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
-use agent_core::words::{Catalog, Message, ModelReply};
+use agent_core::words::{Catalog, Message, ModelReply, NO_RULES};
 use async_trait::async_trait;
 use backends::mongo::MongoStore;
 use backends::sql::{SqlPool, SqlProbe};
@@ -154,6 +154,7 @@ impl Probe for ModelProbe {
             messages: &messages,
             tools: &self.no_tools,
             tool_choice: ToolChoice::Auto,
+            rules: &NO_RULES,
             max_tokens: CHECK_TOKENS,
             temperature: 0.0,
             deadline: Instant::now() + self.limit,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
-use agent_core::words::{Catalog, ModelReply, ToolOutcome, Usage};
+use agent_core::words::{Catalog, ModelReply, NO_RULES, ToolOutcome, Usage};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
@@ -129,6 +129,7 @@ async fn model_calls_are_counted_with_their_tokens_and_their_end() {
         messages: &[],
         tools: &tools,
         tool_choice: ToolChoice::Auto,
+        rules: &NO_RULES,
         max_tokens: 1,
         temperature: 0.0,
         deadline: Instant::now(),

@@ -58,7 +58,7 @@ pub(crate) enum Issue {
         message: String,
     },
     Custom {
-        message: &'static str,
+        message: Cow<'static, str>,
         path: Vec<Step>,
     },
 }
@@ -102,8 +102,8 @@ impl Issue {
     }
 
     /// What none of the other issues says.
-    pub(crate) fn custom(message: &'static str, path: Vec<Step>) -> Self {
-        Self::Custom { message, path }
+    pub(crate) fn custom(message: impl Into<Cow<'static, str>>, path: Vec<Step>) -> Self {
+        Self::Custom { message: message.into(), path }
     }
 
     /// A cursor that no list has given.

@@ -23,6 +23,9 @@ pub(super) enum Error {
     Json(#[from] JsonError),
     #[error(transparent)]
     Input(#[from] InputError),
+    /// No output can be held against `options.outputSchema`.
+    #[error("{0}")]
+    OutputSchema(String),
     #[error(transparent)]
     Invoke(#[from] InvokeError),
     /// A run ended without a result, as its record says.
@@ -60,6 +63,7 @@ impl Error {
             Self::Body(BodyError::Broken(_) | BodyError::Undecodable(_))
             | Self::Json(JsonError::Syntax { .. })
             | Self::Input(_)
+            | Self::OutputSchema(_)
             | Self::Invoke(InvokeError::UnknownTools { .. }) => (StatusCode::BAD_REQUEST, "Invalid input"),
             // Whatever the reason is (host/docs/interface/errors-and-limits.md#errors).
             Self::Invoke(

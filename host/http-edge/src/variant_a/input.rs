@@ -7,6 +7,7 @@ use agent_core::words::{MOST_CHOSEN_TOOLS, MOST_HISTORY_MESSAGES, Message, Optio
 use serde_json::{Value, json};
 
 use crate::history::{CHOSEN_TOOLS, HISTORY};
+use crate::output_schema::{self, OUTPUT_SCHEMA};
 use crate::request::{Field, Issue, Object, Request, Step, dotted, read, request};
 
 request! {
@@ -28,11 +29,14 @@ request! {
     tools: Option<Vec<String>> = CHOSEN_TOOLS;
 
     history: Option<Vec<Message>> = HISTORY;
+    output_schema: Option<Value> = OUTPUT_SCHEMA;
 }
 
 impl InvokeOptions {
     pub(super) fn of_run(self) -> Options {
-        Options { tools: self.tools, history: self.history.unwrap_or_default(), ..Options::default() }
+        let Self { tools, history, output_schema } = self;
+        let (history, rules) = (history.unwrap_or_default(), output_schema::rules(output_schema));
+        Options { tools, history, rules, ..Options::default() }
     }
 }
 
@@ -49,6 +53,9 @@ impl fmt::Display for InputError {
             }
             ([_, Step::Name("history"), ..], _) => {
                 write!(f, "`options.history` is not a list of at most {MOST_HISTORY_MESSAGES} messages")
+            }
+            ([_, Step::Name("outputSchema"), ..], _) => {
+                f.write_str("`options.outputSchema` is not an object")
             }
             (path, Issue::InvalidType { received: "undefined", .. }) => {
                 write!(f, "`{}` is missing", dotted(path))

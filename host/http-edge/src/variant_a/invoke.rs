@@ -18,6 +18,7 @@ use crate::dependencies::{RouteState, VariantA};
 use crate::json;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
+use crate::output_schema;
 use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {
@@ -45,6 +46,7 @@ pub(super) async fn invoke_agent(
     let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
     let mut ask = Ask::new(request_id.to_string(), input);
     ask.options = options.of_run();
+    output_schema::check(&ask.options.rules).await.map_err(Error::OutputSchema)?;
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(streams, &headers, ask).await;
     }

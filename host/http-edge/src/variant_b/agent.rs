@@ -57,7 +57,9 @@ pub(super) async fn invoke_agent(
     let AgentRequest { query, mut options } = bodies::read(payload, &edge.settings).await?;
     let conversation = options.conversation_id.take();
     let conversation = conversation.map(|id| InConversation { id, turn_id: asking.turn_id(), seen: None });
-    let mut ask = asking.ask(query, options.of_run());
+    let options = options.of_run();
+    bodies::check_output_schema(&options).await?;
+    let mut ask = asking.ask(query, options);
     ask.conversation = conversation;
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&asking.headers)) {
         return events::stream(&edge, streams, &asking.headers, ask).await;

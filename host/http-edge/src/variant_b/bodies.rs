@@ -12,7 +12,10 @@ use crate::body::Payload;
 use crate::dependencies::Settings;
 use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::request::{self, Elsewhere, Field, FromJson, Kind, Object, Pattern, Request, request};
+use crate::output_schema::{self, OUTPUT_SCHEMA};
+use crate::request::{
+    self, Elsewhere, Field, FromJson, Issue, Kind, Object, Pattern, Request, Step, request,
+};
 
 /// The options that not every route has: where a request of another route has one, it is refused. A run
 /// without its conversation would not know what was said in it, nor be kept.
@@ -21,11 +24,12 @@ const OF_OTHER_ROUTES: &[Elsewhere] = &[
     of_a_request("temperature"),
     of_a_request("tools"),
     of_a_request("history"),
+    of_a_request("outputSchema"),
     Elsewhere { name: "conversationId", takers: "POST /api/agent and POST /api/agent/async take" },
 ];
 
 /// Those of them that only `POST /api/agent` has.
-const OF_A_REQUEST: &[Elsewhere] = OF_OTHER_ROUTES.split_at(4).0;
+const OF_A_REQUEST: &[Elsewhere] = OF_OTHER_ROUTES.split_at(5).0;
 
 const fn of_a_request(name: &'static str) -> Elsewhere {
     Elsewhere { name, takers: "POST /api/agent takes" }
@@ -90,15 +94,24 @@ request! {
     tools: Option<Vec<String>> = CHOSEN_TOOLS;
 
     history: Option<Vec<Message>> = HISTORY;
+    output_schema: Option<Value> = OUTPUT_SCHEMA;
     conversation_id: Option<String> = CONVERSATION_OF_RUN;
 }
 
 impl AgentOptions {
     /// What they say about the run itself.
     pub(super) fn of_run(self) -> Options {
-        let Self { max_tokens, temperature, tools, history, conversation_id: _ } = self;
-        Options { max_tokens, temperature, tools, history: history.unwrap_or_default(), functions: vec![] }
+        let Self { max_tokens, temperature, tools, history, output_schema, conversation_id: _ } = self;
+        let (history, rules) = (history.unwrap_or_default(), output_schema::rules(output_schema));
+        Options { max_tokens, temperature, tools, history, functions: vec![], rules }
     }
+}
+
+/// Refuses a schema that no output can be held against.
+pub(super) async fn check_output_schema(options: &Options) -> Result<(), Error> {
+    let path = vec![Step::Name("options"), Step::Name(OUTPUT_SCHEMA.name)];
+    let checked = output_schema::check(&options.rules).await;
+    checked.map_err(|fault| Error::Schema(Issue::custom(fault, path).into()))
 }
 
 request! {
@@ -110,8 +123,8 @@ request! {
 }
 
 request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`. Only
-    /// it and `POST /api/agent/async` take `conversationId`.
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`,
+    /// `outputSchema`. Only it and `POST /api/agent/async` take `conversationId`.
     pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
 }
 
@@ -195,7 +208,8 @@ pub(super) const WEBHOOK_URL: &str = "webhookUrl";
 const URI: &Pattern = &Pattern { is: |_| true, fault: "", keywords: || json!({ "format": "uri" }) };
 
 request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`.
+    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`,
+    /// `outputSchema`.
     pub(super) struct JobOptions = Object { refused: OF_A_REQUEST, ..Object::LENIENT };
 
     conversation_id: Option<String> = CONVERSATION_OF_RUN;

@@ -1,6 +1,7 @@
 //! `demo/rules`: rules in the place of a model, so that somebody without a key can see the service work. It
 //! is deterministic, says in every answer what it is, and is refused in production (by the configuration).
 
+mod form;
 mod rules;
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
@@ -35,6 +36,8 @@ impl Model for DemoModel {
 
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (content, tool_calls) = next(request.messages, request.tools);
+        let wants_json = request.rules.output.as_ref().filter(|_| tool_calls.is_empty());
+        let content = wants_json.map(|format| form::filled(format, &content)).unwrap_or(content);
         let (content, finish) = shorten(content, u64::from(request.max_tokens) * BYTES_PER_TOKEN);
         let asked = |call: &ToolCall| call.name.len() + call.arguments.to_string().len();
         let written = content.len() + tool_calls.iter().map(asked).sum::<usize>();

@@ -23,6 +23,11 @@ const HIGHEST_MINIMUM: u32 = 64;
 /// No model's bound is lower. A smaller number counts something else: a version, a position.
 const LOWEST_BOUND: u32 = 16;
 
+/// What the format of an output is called in requests, the parallel calls, and the texts that end a reply.
+const FORMATS: [&str; 4] = ["response_format", "output_config", "output_format", "json_schema"];
+const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
+const STOP: [&str; 5] = ["stop_sequences", "stop", "'stop'", "`stop`", "\"stop\""];
+
 /// What a refused request held, as far as a refusal can be about it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SentParameters {
@@ -30,6 +35,12 @@ pub(crate) struct SentParameters {
     pub(crate) tokens: u32,
     /// The request had `tool_choice: none`.
     pub(crate) forbids_calls: bool,
+    /// The request may have asked for an output of a schema.
+    pub(crate) format: bool,
+    /// The request had `parallel_tool_calls: false`, or what Anthropic has for it.
+    pub(crate) one_call: bool,
+    /// The request had texts at which the reply ends.
+    pub(crate) stop: bool,
 }
 
 /// A profile that fits the refusal.
@@ -37,7 +48,7 @@ pub(crate) struct SentParameters {
 pub(crate) struct Correction {
     pub(crate) profile: ProviderProfile,
     /// The correction holds for other requests too. A bound that follows from what is left of a quota does
-    /// not.
+    /// not, nor does the refusal of one caller's schema.
     pub(crate) lasting: bool,
 }
 
@@ -59,7 +70,16 @@ pub(crate) fn correct(
         .any(|word| message.contains(word));
     let renamed = message.contains("max_completion_tokens");
     let lasting = |profile| Some(Correction { profile, lasting: true });
-    if unsupported && profile.prompt_cache && (about("cache_control") || about("prompt_cache_key")) {
+    if sent.format && profile.output_format && FORMATS.iter().any(|parameter| about(parameter)) {
+        let of_schema =
+            ["schema for", "invalid schema", "context="].iter().any(|word| message.contains(word));
+        let profile = ProviderProfile { output_format: false, ..profile };
+        Some(Correction { profile, lasting: unsupported && !of_schema })
+    } else if sent.one_call && profile.one_call && ONE_CALL.iter().any(|parameter| about(parameter)) {
+        lasting(ProviderProfile { one_call: false, ..profile })
+    } else if unsupported && sent.stop && profile.stop && STOP.iter().any(|parameter| about(parameter)) {
+        lasting(ProviderProfile { stop: false, ..profile })
+    } else if unsupported && profile.prompt_cache && (about("cache_control") || about("prompt_cache_key")) {
         lasting(ProviderProfile { prompt_cache: false, ..profile })
     } else if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
         lasting(ProviderProfile { tool_choice: false, ..profile })
@@ -147,7 +167,8 @@ mod tests {
     ) -> Option<Correction> {
         let parameter = parameter.map(str::to_owned);
         let refusal = ProviderError { message: message.into(), parameter, ..ProviderError::default() };
-        let sent = SentParameters { tokens: profile.tokens(tokens), forbids_calls: true };
+        let tokens = profile.tokens(tokens);
+        let sent = SentParameters { tokens, forbids_calls: true, format: true, one_call: true, stop: true };
         correct(profile, &refusal, sent)
     }
 
@@ -211,6 +232,45 @@ mod tests {
             ("The model `x` does not exist", None, None),
         ] {
             assert_eq!(corrected(ProviderProfile::OTHER, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn one_callers_schema_changes_nothing_for_others() {
+        let without = ProviderProfile { output_format: false, ..ProviderProfile::OPENAI };
+        for (message, parameter, lasting) in [
+            (
+                "Invalid schema for response_format 'sum': In context=(), 'additionalProperties' is required to \
+              be supplied and to be false.",
+                Some("response_format"),
+                false,
+            ),
+            ("Invalid schema for response_format 'sum': 'oneOf' is not permitted.", None, false),
+            (
+                "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+                Some("response_format"),
+                true,
+            ),
+            ("output_config: Extra inputs are not permitted", None, true),
+            ("This response_format type is unavailable now", None, false),
+        ] {
+            let better = correction(ProviderProfile::OPENAI, message, parameter, 20_000).unwrap();
+            assert_eq!((better.profile, better.lasting), (without, lasting), "{message}");
+            assert_eq!(correction(without, message, parameter, 20_000), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_ends_a_reply_and_how_many_calls_it_has_is_seen_to_here_where_a_provider_does_not() {
+        let endless = ProviderProfile { stop: false, ..ProviderProfile::OPENAI };
+        let parallel = ProviderProfile { one_call: false, ..ProviderProfile::OPENAI };
+        for (message, parameter, expected) in [
+            ("Unsupported parameter: 'stop' is not supported with this model.", Some("stop"), Some(endless)),
+            ("Unsupported parameter: 'stop' is not supported with this model.", None, Some(endless)),
+            ("Unknown parameter: parallel_tool_calls", None, Some(parallel)),
+            ("the stop button is not supported", Some("messages"), None),
+        ] {
+            assert_eq!(corrected(ProviderProfile::OPENAI, message, parameter), expected, "{message}");
         }
     }
 

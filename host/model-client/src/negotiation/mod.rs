@@ -34,6 +34,8 @@ pub(crate) struct Negotiation<'a> {
     learnt: Option<ProviderProfile>,
     /// The token limit before one that holds for this call only.
     lasting_most_tokens: Option<Option<u32>>,
+    /// The provider refused the schema of this call's output, and may take others.
+    is_schema_refused: bool,
     /// Tools that the provider is known to refuse.
     known_refused: Vec<String>,
     search: Option<RefusedToolSearch<'a>>,
@@ -50,6 +52,7 @@ impl<'a> Negotiation<'a> {
             profile: cache.profile(),
             learnt: None,
             lasting_most_tokens: None,
+            is_schema_refused: false,
             known_refused: cache.refused(request.tools),
             search: None,
             refusal: String::new(),
@@ -89,12 +92,21 @@ impl<'a> Negotiation<'a> {
     /// The provider refused. Whether there is another form to send.
     pub(crate) fn refused(&mut self, refusal: &ProviderError) -> bool {
         let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();
-        let sent = SentParameters { tokens: self.profile.tokens(self.request.max_tokens), forbids_calls };
+        let rules = self.request.rules;
+        let sent = SentParameters {
+            tokens: self.profile.tokens(self.request.max_tokens),
+            forbids_calls,
+            format: rules.output.is_some(),
+            one_call: rules.one_call,
+            stop: !rules.stop.is_empty(),
+        };
         if let Some(better) = correction::correct(self.profile, refusal, sent) {
             if better.lasting {
                 self.learnt = Some(better.profile);
-            } else {
+            } else if better.profile.output_format == self.profile.output_format {
                 self.lasting_most_tokens.get_or_insert(self.profile.most_tokens);
+            } else {
+                self.is_schema_refused = true;
             }
             self.profile = better.profile;
             return true;
@@ -113,7 +125,8 @@ impl<'a> Negotiation<'a> {
     pub(crate) fn learnt_profile(&self) -> Option<ProviderProfile> {
         let learnt = self.learnt?;
         let most_tokens = self.lasting_most_tokens.unwrap_or(learnt.most_tokens);
-        Some(ProviderProfile { most_tokens, ..learnt })
+        let output_format = learnt.output_format || self.is_schema_refused;
+        Some(ProviderProfile { most_tokens, output_format, ..learnt })
     }
 
     /// The tools that later requests should be sent without, if this call has found any.

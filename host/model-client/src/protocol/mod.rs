@@ -16,6 +16,7 @@ mod anthropic;
 mod kept_beginnings;
 mod lenient;
 mod openai;
+pub(crate) mod output_format;
 pub(crate) mod provider;
 pub(crate) mod provider_profile;
 mod reply_limits;

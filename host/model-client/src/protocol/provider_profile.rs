@@ -18,6 +18,14 @@ pub(crate) struct ProviderProfile {
     pub(crate) tool_choice: bool,
     /// The provider keeps what requests begin with, if it is told how far or under which key.
     pub(crate) prompt_cache: bool,
+    /// The provider has a mode for answers that match a JSON Schema.
+    pub(crate) output_format: bool,
+    /// Such an answer can be asked for while tools may be called.
+    pub(crate) format_beside_tools: bool,
+    /// The provider can be told to make one call at most.
+    pub(crate) one_call: bool,
+    /// The provider takes texts at which a reply ends. Reasoning models refuse any.
+    pub(crate) stop: bool,
 }
 
 impl ProviderProfile {
@@ -30,10 +38,19 @@ impl ProviderProfile {
         least_tokens: None,
         tool_choice: true,
         prompt_cache: true,
+        output_format: true,
+        format_beside_tools: true,
+        one_call: true,
+        stop: true,
     };
     /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
-    pub(crate) const OTHER: Self =
-        Self { completion_tokens: false, short_ids: false, prompt_cache: false, ..Self::OPENAI };
+    pub(crate) const OTHER: Self = Self {
+        completion_tokens: false,
+        short_ids: false,
+        prompt_cache: false,
+        format_beside_tools: false,
+        ..Self::OPENAI
+    };
 
     /// The most tokens that a request asks for when its caller wants `wanted`.
     pub(crate) fn tokens(self, wanted: u32) -> u32 {

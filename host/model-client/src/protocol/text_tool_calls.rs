@@ -38,7 +38,7 @@ type Call = (String, Map<String, Value>);
 /// Moves the calls in the text of a reply to its `tool_calls`, unless it has some already or none were
 /// allowed.
 pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) {
-    let may = request.tool_choice == ToolChoice::Auto && reply.finish == Finish::Done;
+    let may = request.tool_choice != ToolChoice::None && reply.finish == Finish::Done;
     if !may || !reply.tool_calls.is_empty() {
         return;
     }

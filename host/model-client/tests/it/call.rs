@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
-use agent_core::words::{Catalog, Message, ModelReply, ToolCall, ToolSpec};
+use agent_core::words::{Catalog, Message, ModelReply, NO_RULES, ToolCall, ToolSpec};
 use model_client::{HttpModel, Provider, ProviderSettings, Retry, RetryPolicy, connect};
 use serde_json::json;
 use url::Url;
@@ -81,6 +81,7 @@ pub(crate) fn request() -> ModelRequest<'static> {
         messages: &CONVERSATION,
         tools: &TOOLS,
         tool_choice: ToolChoice::Auto,
+        rules: &NO_RULES,
         max_tokens: 100,
         temperature: 0.0,
         // Of the clock that tests may move.

@@ -14,7 +14,10 @@ pub fn is_kept(reason: StopReason) -> bool {
         | StopReason::TokenBudget
         | StopReason::MaxTokens
         | StopReason::ToolCalls => true,
-        StopReason::ContentFilter | StopReason::EmptyReply | StopReason::Cancelled => false,
+        StopReason::ContentFilter
+        | StopReason::EmptyReply
+        | StopReason::InvalidOutput
+        | StopReason::Cancelled => false,
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) fn invoke_agent(task: &Task) -> Span {
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         "error.type" = Empty,
     )
 }
@@ -57,6 +59,8 @@ pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, RunError>) {
                 gen_ai.usage.input_tokens = result.usage.input_tokens,
                 gen_ai.usage.output_tokens = result.usage.output_tokens,
                 gen_ai.usage.cache_read.input_tokens = result.usage.cached_tokens,
+                gen_ai.usage.cache_creation.input_tokens = result.usage.kept_tokens,
+                gen_ai.usage.reasoning.output_tokens = result.usage.reasoning_tokens,
             );
         }
         Err(error) => {
@@ -77,11 +81,14 @@ pub(crate) fn chat(name: &str, request: &ModelRequest<'_>) -> Span {
         gen_ai.request.model = model,
         gen_ai.request.max_tokens = request.max_tokens,
         gen_ai.request.temperature = request.temperature,
+        gen_ai.output.type = request.rules.output.as_ref().map(|_| "json"),
         gen_ai.response.model = Empty,
         gen_ai.response.finish_reasons = Empty,
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
         "error.type" = Empty,
@@ -113,6 +120,8 @@ pub(crate) fn chat_ended(span: &Span, ended: &Result<ModelReply, ModelError>) {
         gen_ai.usage.input_tokens = reply.usage.map(|usage| usage.input_tokens),
         gen_ai.usage.output_tokens = reply.usage.map(|usage| usage.output_tokens),
         gen_ai.usage.cache_read.input_tokens = reply.usage.map(|usage| usage.cached_tokens),
+        gen_ai.usage.cache_creation.input_tokens = reply.usage.map(|usage| usage.kept_tokens),
+        gen_ai.usage.reasoning.output_tokens = reply.usage.map(|usage| usage.reasoning_tokens),
     );
     if trace::captures_content() {
         let mut output = assistant(&reply.content, &reply.tool_calls);

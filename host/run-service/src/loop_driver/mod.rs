@@ -20,11 +20,12 @@ pub(crate) mod waits;
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
 use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
-use agent_core::words::{AgentResult, Event, Task};
+use agent_core::words::{AgentResult, Event, RequiredCall, Task};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use error::RunError;
 pub use run_claim::RunClaim;
@@ -160,12 +161,15 @@ impl Driver<'_> {
 
     /// Asks the model for the event of that number.
     async fn ask_model(&self, run: &Run, number: u64, call: ModelCall) -> Result<Event, RunError> {
-        let deltas = self.control.live.as_ref().and_then(|live| live.deltas(number));
+        // Words that the model may have to correct are shown when they are right.
+        let live = self.control.live.as_ref().filter(|_| run.rules().output.is_none());
+        let deltas = live.and_then(|live| live.deltas(number));
         let request = ModelRequest {
             request_id: self.request_id,
             messages: run.messages(),
             tools: run.catalog(),
-            tool_choice: if call.last_by.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            tool_choice: tool_choice(run, &call),
+            rules: run.rules(),
             max_tokens: call.max_tokens,
             temperature: call.temperature,
             deadline: self.control.ends_at(),
@@ -176,7 +180,25 @@ impl Driver<'_> {
         let request = ModelRequest { deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas), ..request };
         let replied = self.model.complete(request).instrument(span.clone()).await;
         gen_ai::chat_ended(&span, &replied);
-        Ok(call.replied(replied.map_err(RunError::Model)?))
+        let reply = replied.map_err(RunError::Model)?;
+        let fault = match run.format_of(&call, &reply) {
+            Some(format) => output_check::fault(format, &reply.content).await,
+            None => None,
+        };
+        Ok(call.replied(reply, fault))
+    }
+}
+
+/// Which tools the model may choose in this call. A tool that is required and not there any more is not.
+fn tool_choice<'a>(run: &'a Run, call: &ModelCall) -> ToolChoice<'a> {
+    let tools = run.catalog();
+    match &run.rules().first_call {
+        _ if call.last_by.is_some() => ToolChoice::None,
+        Some(RequiredCall::Any) if run.iterations() == 0 && !tools.tools().is_empty() => ToolChoice::Required,
+        Some(RequiredCall::Tool(name)) if run.iterations() == 0 && tools.get(name).is_some() => {
+            ToolChoice::Tool(name)
+        }
+        _ => ToolChoice::Auto,
     }
 }
 

@@ -69,6 +69,8 @@ impl ScriptedInvoke {
         let result = AgentResult {
             id: "run_scripted".into(),
             output: text.into(),
+            output_value: None,
+            output_error: None,
             stop_reason,
             messages: vec![Message::Assistant { content: text.into(), tool_calls: vec![] }],
             usage: Usage::of(10, 5),

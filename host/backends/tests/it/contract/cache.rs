@@ -35,6 +35,8 @@ pub(crate) fn result(output: &str) -> Bytes {
     let result = AgentResult {
         id: "run_1".into(),
         output: output.into(),
+        output_value: None,
+        output_error: None,
         stop_reason: StopReason::Completed,
         messages: vec![Message::User { content: "q".into() }],
         usage: Usage::of(1, 2),

@@ -11,7 +11,7 @@ use super::super::state::Shared;
 use super::chat_chunks::ChatChunks;
 use super::completion::ChatCompletion;
 use super::head::Head;
-use super::{chat_request, documented, functions, request_schema, stream, waiting};
+use super::{chat_request, documented, functions, request_schema, rules, stream, waiting};
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
@@ -37,11 +37,13 @@ pub(super) async fn create(
     payload: Payload,
 ) -> Result<Response, Error> {
     let request = chat_request::read(read_json(payload, &edge.settings).await?)?;
-    functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    functions::check(&edge.variant, &asking.caller, &request.options).await?;
+    rules::check(&request.options.rules, "response_format").await?;
     let ask = asking.ask(request.input, request.options);
     let head = Head::new(&ask.run_id);
     if request.stream {
-        let chunks = ChatChunks::new(&head, request.include_usage);
+        let is_formatted = ask.options.rules.output.is_some();
+        let chunks = ChatChunks::new(&head, request.include_usage, is_formatted);
         return stream::begin(&edge, &asking.headers, ask, None, chunks).await;
     }
     let run_id = ask.run_id.clone();

@@ -9,7 +9,7 @@ use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
 
-use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, tool_calls};
+use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, refusal, tool_calls};
 use super::head::Head;
 use super::models;
 use super::sent_text::{Say, SentText};
@@ -23,6 +23,8 @@ pub(super) struct ChatChunks {
     id: String,
     created: u64,
     include_usage: bool,
+    /// Whether only the last reply is said, as the JSON that the client wants.
+    is_formatted: bool,
     reply: SentText,
     /// Whether any words were sent.
     has_spoken: bool,
@@ -31,11 +33,12 @@ pub(super) struct ChatChunks {
 }
 
 impl ChatChunks {
-    pub(super) fn new(head: &Head, include_usage: bool) -> Self {
+    pub(super) fn new(head: &Head, include_usage: bool, is_formatted: bool) -> Self {
         Self {
             id: id_of(head),
             created: head.created,
             include_usage,
+            is_formatted,
             reply: SentText::default(),
             has_spoken: false,
             has_replied: false,
@@ -89,6 +92,9 @@ impl WriteRun for ChatChunks {
 
     fn event(&mut self, out: &mut String, event: &Event) {
         let Event::ModelReplied { reply, .. } = event else { return };
+        if self.is_formatted {
+            return;
+        }
         let was_silent = self.reply.as_str().is_empty();
         let say = self.reply.finish(&reply.content);
         self.say(out, was_silent, say);
@@ -99,7 +105,9 @@ impl WriteRun for ChatChunks {
     fn ended(&mut self, out: &mut String, answer: &RunAnswer) {
         let result = &answer.result;
         // One that was kept has no events.
-        if !self.has_replied && !result.output.is_empty() {
+        if let Some(refusal) = refusal(result) {
+            self.choice(out, &json!({ "refusal": refusal }), None);
+        } else if !self.has_replied && !result.output.is_empty() {
             self.say(out, false, Say::More(result.output.clone()));
         }
         let calls: Vec<_> =

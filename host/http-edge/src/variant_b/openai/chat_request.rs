@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_calls, check_length};
 use super::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
-use super::{content, functions};
+use super::{content, functions, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -37,6 +37,7 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
     let (preferred, other) = (preferred?, other?);
     let temperature = parameters::read(&fields, &TEMPERATURE)?;
     let functions = functions::read(&fields, Some("function"))?;
+    let rules = rules::of_chat(&fields)?;
     let RunInput { input, history } = conversation.finish("messages")?;
     Ok(ChatRequest {
         input,
@@ -45,6 +46,7 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
             temperature,
             functions,
             history,
+            rules,
             ..Options::default()
         },
         stream: parameters::read(&fields, &STREAM)?.unwrap_or_default(),

@@ -59,9 +59,15 @@ struct ChatMessage<'a> {
     /// Calls of the client's functions, which it carries out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ChatToolCall<'a>>,
-    /// Always null.
-    #[schema(value_type = Option<String>, example = json!(null))]
-    refusal: (),
+    /// Why there is no answer of the format that was asked for.
+    #[schema(example = json!(null))]
+    refusal: Option<&'a str>,
+}
+
+/// What the client is told in place of an output that has not the format that it asked for.
+pub(super) fn refusal(result: &AgentResult) -> Option<&str> {
+    let error = result.output_error.as_deref();
+    error.filter(|_| result.stop_reason == StopReason::InvalidOutput)
 }
 
 /// A call of a function of the client.
@@ -152,7 +158,7 @@ impl From<Usage> for ChatUsage {
 /// Why a completion ends, as OpenAI has words for it. A run that a limit ended is one that was cut off.
 pub(super) fn finish_reason(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::Completed | StopReason::EmptyReply => "stop",
+        StopReason::Completed | StopReason::EmptyReply | StopReason::InvalidOutput => "stop",
         StopReason::ContentFilter => "content_filter",
         StopReason::ToolCalls => "tool_calls",
         StopReason::MaxTokens
@@ -170,8 +176,10 @@ pub(super) fn id_of(head: &Head) -> String {
 impl<'a> ChatCompletion<'a> {
     pub(super) fn of(head: &Head, result: &'a AgentResult) -> Self {
         let tool_calls = tool_calls(result);
-        let content = Some(result.output.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty());
-        let message = ChatMessage { role: "assistant", content, tool_calls, refusal: () };
+        let refusal = refusal(result);
+        let content = Some(result.output.as_str())
+            .filter(|text| refusal.is_none() && (tool_calls.is_empty() || !text.is_empty()));
+        let message = ChatMessage { role: "assistant", content, tool_calls, refusal };
         let finish_reason = finish_reason(result.stop_reason);
         Self {
             id: id_of(head),

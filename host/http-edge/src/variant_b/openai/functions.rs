@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::words::{AgentResult, ClientFunction, MOST_CLIENT_FUNCTIONS, Message, StopReason, ToolCall};
+use agent_core::words::{
+    AgentResult, ClientFunction, MOST_CLIENT_FUNCTIONS, Message, Options, RequiredCall, StopReason, ToolCall,
+};
 use serde_json::{Value, json};
 
 use super::super::auth::Caller;
@@ -80,18 +82,26 @@ pub(super) fn repeated(fields: &Fields) -> Value {
     fields.get("tools").and_then(Value::as_array).into_iter().flatten().map(repeat).collect()
 }
 
-/// Refuses functions that have the name of a tool which the caller's runs have.
-pub(super) async fn check(
-    variant: &VariantB,
-    caller: &Caller,
-    functions: &[ClientFunction],
-) -> Result<(), Error> {
-    if functions.is_empty() {
+/// Refuses functions that have the name of a tool which the caller's runs have, and a tool that has to be
+/// called and is neither.
+pub(super) async fn check(variant: &VariantB, caller: &Caller, options: &Options) -> Result<(), Error> {
+    let Options { functions, rules, .. } = options;
+    let required = match &rules.first_call {
+        Some(RequiredCall::Tool(name)) => Some(name.as_str()),
+        Some(RequiredCall::Any) | None => None,
+    };
+    if functions.is_empty() && required.is_none() {
         return Ok(());
     }
     variant.tool_calls.prepared().await?;
     let tools = variant.toolbox.current_for(&caller.principal());
-    Ok(check_names(functions, |name| tools.catalog().get(name).is_some())?)
+    let is_tool = |name: &str| tools.catalog().get(name).is_some();
+    check_names(functions, is_tool)?;
+    let is_known = |name: &str| is_tool(name) || functions.iter().any(|function| function.name == name);
+    match required.filter(|name| !is_known(name)) {
+        Some(_) => Err(Problem::invalid("tool_choice", "there is no tool of this name.").into()),
+        None => Ok(()),
+    }
 }
 
 fn check_names(functions: &[ClientFunction], is_tool: impl Fn(&str) -> bool) -> Result<(), Problem> {

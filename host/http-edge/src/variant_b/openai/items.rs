@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
+use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::functions::arguments_text;
@@ -30,6 +30,8 @@ pub(super) struct Items {
     id: String,
     /// Names of the functions that the client carries out.
     functions: BTreeSet<String>,
+    /// Whether the output is the only thing said, as the JSON that the client wants.
+    is_formatted: bool,
     items: Vec<Value>,
     events: Vec<Event>,
     /// The words of the reply that is being written.
@@ -44,8 +46,8 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub(super) fn new(id: &str, functions: BTreeSet<String>) -> Self {
-        Self { id: id.to_owned(), functions, ..Self::default() }
+    pub(super) fn new(id: &str, functions: BTreeSet<String>, is_formatted: bool) -> Self {
+        Self { id: id.to_owned(), functions, is_formatted, ..Self::default() }
     }
 
     /// All of them.
@@ -78,6 +80,16 @@ impl Items {
                 Message::System { .. } | Message::User { .. } => {}
             }
         }
+        self.say_output(result);
+    }
+
+    /// Says the output of a run that says nothing else. One that is not what the client wants is not said.
+    fn say_output(&mut self, result: &AgentResult) {
+        let is_said = self.is_formatted && result.stop_reason != StopReason::InvalidOutput;
+        if is_said && !result.output.is_empty() {
+            self.write(&result.output);
+            self.close_message("completed");
+        }
     }
 
     /// More words of the reply.
@@ -93,8 +105,10 @@ impl Items {
 
     /// The reply is over.
     pub(super) fn replied(&mut self, content: &str, calls: &[ToolCall]) {
-        let say = self.reply.finish(content);
-        self.say(say);
+        if !self.is_formatted {
+            let say = self.reply.finish(content);
+            self.say(say);
+        }
         self.close_message("completed");
         self.reply.clear();
         self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
@@ -131,6 +145,7 @@ impl Items {
             let answer = answers.iter().rev().nth(number).copied();
             self.returned(index, answer.unwrap_or("The call was not answered."), false);
         }
+        self.say_output(result);
     }
 
     /// The run failed: nothing that is open comes to an end.
@@ -274,7 +289,7 @@ fn set(item: &mut Value, name: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{StopReason, ToolReceipt, Usage};
+    use agent_core::words::{ToolReceipt, Usage};
 
     use super::*;
 
@@ -286,6 +301,8 @@ mod tests {
         AgentResult {
             id: "run_1".into(),
             output: String::new(),
+            output_value: None,
+            output_error: None,
             stop_reason: StopReason::Completed,
             messages,
             usage: Usage::default(),
@@ -361,10 +378,10 @@ mod tests {
     #[test]
     fn a_run_that_is_watched_has_the_items_of_one_that_is_not() {
         let whole = whole_run();
-        let mut taken = Items::new("1", BTreeSet::new());
+        let mut taken = Items::new("1", BTreeSet::new(), false);
         taken.take(&whole);
         assert_eq!(brief(taken.all()), WHOLE);
-        let mut watched = Items::new("1", BTreeSet::new());
+        let mut watched = Items::new("1", BTreeSet::new(), false);
         watched.delta("Let me ");
         watched.delta("see.");
         watched.replied("Let me see.", &[call("add"), call("nope")]);
@@ -395,7 +412,7 @@ mod tests {
 
     #[test]
     fn what_is_open_at_the_end_is_closed() {
-        let mut items = Items::new("1", BTreeSet::new());
+        let mut items = Items::new("1", BTreeSet::new(), false);
         items.replied("", &[call("add"), call("add")]);
         items.returned(0, "3", true);
         let messages =
@@ -404,7 +421,7 @@ mod tests {
         assert_eq!(brief(items.all()), ["mcp_call completed 3", "mcp_call failed not run: cancelled"]);
         check_order(&items.events());
 
-        let mut items = Items::new("1", BTreeSet::new());
+        let mut items = Items::new("1", BTreeSet::new(), false);
         items.delta("It");
         items.break_off();
         assert_eq!(brief(items.all()), ["message incomplete It"]);
@@ -417,7 +434,7 @@ mod tests {
         let messages = vec![said("", calls.clone()), answer("not run")];
         let ended =
             AgentResult { stop_reason: StopReason::ToolCalls, ..result(messages, &[ToolOutcome::NotRun]) };
-        let items = || Items::new("1", BTreeSet::from(["look".to_owned()]));
+        let items = || Items::new("1", BTreeSet::from(["look".to_owned()]), false);
         let (mut taken, mut watched) = (items(), items());
         taken.take(&ended);
         watched.replied("", &calls);

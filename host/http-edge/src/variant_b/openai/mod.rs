@@ -4,7 +4,7 @@
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`,
 //!   `responses_request`: a request read, put together by `conversation` out of `content` and `images`, with
-//!   the client's `functions`.
+//!   the client's `functions`; `rules`: what the replies have to keep to.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
@@ -36,6 +36,7 @@ mod response_schema;
 mod responses;
 mod responses_kept;
 mod responses_request;
+mod rules;
 mod sent_text;
 mod stream;
 mod waiting;

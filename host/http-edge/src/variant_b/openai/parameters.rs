@@ -35,28 +35,23 @@ const fn value(name: &'static str, harmless: fn(&Value) -> bool, why: &'static s
 
 const OWN_TOOLS: &str =
     "The agent has its own tools; beside them it can be given `tools` of the type 'function'.";
-const FREE_CHOICE: &str = "Which tools are called is for the agent to choose: 'auto' or 'none'.";
+const OLD_CHOICE: &str = "Send `tools` and `tool_choice`.";
 const NO_PROBABILITIES: &str = "The agent does not say how likely its words were.";
-const SIDE_BY_SIDE: &str = "The agent makes all calls of one reply at once: leave it out, or send true.";
 const LEAVES_OUT: &str =
     "The oldest turns are dropped when the token budget has no room for them: leave it out, or send 'auto'.";
-const NO_FORMAT: &str = "The agent answers in plain text.";
+const NO_SOUND: &str = "The agent answers in text.";
 
 /// Parameters of chat completions that are refused.
 pub(super) const OF_CHATS: &[Refused] = &[
     value("n", |n| n.as_f64() == Some(1.0), "The agent gives one answer to each request."),
-    parameter("stop", is_empty, "The agent stops by itself."),
     parameter("audio", |_| false, "The agent does not speak."),
-    value("modalities", |list| is_list_of(list, "text"), NO_FORMAT),
-    value("response_format", is_plain_text, NO_FORMAT),
-    value("tool_choice", is_no_choice, FREE_CHOICE),
+    value("modalities", |list| is_list_of(list, "text"), NO_SOUND),
     parameter("functions", is_empty, OWN_TOOLS),
-    value("function_call", is_no_choice, FREE_CHOICE),
+    value("function_call", is_no_choice, OLD_CHOICE),
     parameter("logprobs", |wanted| *wanted == false, NO_PROBABILITIES),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     parameter("logit_bias", is_empty, "The agent may use any word."),
     parameter("web_search_options", |_| false, OWN_TOOLS),
-    value("parallel_tool_calls", |wanted| *wanted == true, SIDE_BY_SIDE),
 ];
 
 /// Refused parameters of responses.
@@ -64,10 +59,7 @@ pub(super) const OF_RESPONSES: &[Refused] = &[
     value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
-    value("tool_choice", is_no_choice, FREE_CHOICE),
-    value("text", |text| text.get("format").is_none_or(is_plain_text), NO_FORMAT),
     value("truncation", |how| *how == "auto", LEAVES_OUT),
-    value("parallel_tool_calls", |wanted| *wanted == true, SIDE_BY_SIDE),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
 ];
@@ -165,10 +157,6 @@ fn is_no_choice(choice: &Value) -> bool {
     *choice == "auto" || *choice == "none"
 }
 
-fn is_plain_text(format: &Value) -> bool {
-    format.is_null() || format.get("type").is_some_and(|kind| *kind == "text")
-}
-
 fn is_list_of(list: &Value, word: &str) -> bool {
     list.as_array().is_some_and(|list| list.iter().all(|one| *one == word))
 }
@@ -213,21 +201,14 @@ mod tests {
         let tool = json!([{"type": "function"}]);
         for (list, name, value, code) in [
             (OF_CHATS, "n", json!(2), "unsupported_value"),
-            (OF_CHATS, "stop", json!("a"), "unsupported_parameter"),
             (OF_CHATS, "audio", json!({}), "unsupported_parameter"),
             (OF_CHATS, "modalities", json!(["text", "audio"]), "unsupported_value"),
-            (OF_CHATS, "response_format", json!({"type": "json_object"}), "unsupported_value"),
-            (OF_CHATS, "tool_choice", json!("required"), "unsupported_value"),
             (OF_CHATS, "functions", tool, "unsupported_parameter"),
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
-            (OF_CHATS, "parallel_tool_calls", json!(false), "unsupported_value"),
-            (OF_RESPONSES, "parallel_tool_calls", json!(false), "unsupported_value"),
             (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
             (OF_RESPONSES, "background", json!(true), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
-            (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),
-            (OF_RESPONSES, "text", json!({"format": {"type": "json_schema"}}), "unsupported_value"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),
         ] {
             let mut body = Fields::new();

@@ -26,6 +26,8 @@ pub(super) struct Frame {
     temperature: f64,
     /// Names of the functions that the client carries out.
     functions: BTreeSet<String>,
+    /// Whether the client wants JSON for an answer.
+    is_formatted: bool,
     echo: Echo,
 }
 
@@ -57,7 +59,11 @@ impl End {
             "total_tokens": result.usage.total(),
         });
         let completed_at = (status == "completed").then(now);
-        Self { status, incomplete, error: Value::Null, usage, completed_at }
+        let error = match &result.output_error {
+            Some(error) if status == "failed" => json!({ "code": "server_error", "message": error }),
+            _ => Value::Null,
+        };
+        Self { status, incomplete, error, usage, completed_at }
     }
 
     fn failed(error: &Value) -> Self {
@@ -78,6 +84,7 @@ fn status_of(reason: StopReason) -> (&'static str, Option<&'static str>) {
         StopReason::MaxTokens | StopReason::TokenBudget | StopReason::MaxIterations => {
             ("incomplete", Some("max_output_tokens"))
         }
+        StopReason::InvalidOutput => ("failed", None),
         StopReason::ContentFilter => ("incomplete", Some("content_filter")),
         StopReason::Cancelled => ("cancelled", None),
     }
@@ -91,6 +98,7 @@ impl Frame {
             max_output_tokens: options.max_tokens,
             temperature: options.temperature.unwrap_or_default(),
             functions: options.functions.iter().map(|function| function.name.clone()).collect(),
+            is_formatted: options.rules.output.is_some(),
             echo,
         }
     }
@@ -121,7 +129,7 @@ impl Frame {
 
     /// The output, of which there is nothing yet.
     fn items(&self) -> Items {
-        Items::new(&self.id, self.functions.clone())
+        Items::new(&self.id, self.functions.clone(), self.is_formatted)
     }
 
     fn object(&self, output: &[Value], end: &End) -> Value {
@@ -134,6 +142,7 @@ impl Frame {
         let echoed = json!({
             "instructions": self.echo.instructions, "metadata": self.echo.metadata,
             "tools": self.echo.tools, "tool_choice": self.echo.tool_choice,
+            "text": { "format": self.echo.format }, "parallel_tool_calls": self.echo.parallel_tool_calls,
             "max_output_tokens": self.max_output_tokens, "temperature": self.temperature,
             "store": self.echo.place.store, "previous_response_id": self.echo.place.previous,
             "conversation": self.echo.place.conversation.as_ref().map(|id| json!({ "id": id })),
@@ -151,8 +160,7 @@ impl Frame {
 fn same_for_all() -> Value {
     json!({
         "background": false, "truncation": "auto",
-        "parallel_tool_calls": true, "max_tool_calls": null,
-        "text": { "format": { "type": "text" } }, "reasoning": { "effort": null, "summary": null },
+        "max_tool_calls": null, "reasoning": { "effort": null, "summary": null },
         "top_p": 1.0, "top_logprobs": 0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
         "service_tier": "default", "safety_identifier": null, "prompt_cache_key": null, "user": null,
     })
@@ -261,6 +269,7 @@ impl WriteRun for ResponseEvents {
     fn ended(&mut self, out: &mut String, _answer: &RunAnswer) {
         let kind = match self.end.status {
             "completed" => "response.completed",
+            "failed" => "response.failed",
             // The API has no event for a response that was cancelled.
             _ => "response.incomplete",
         };

@@ -17,7 +17,7 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    documented, functions, parameters, references, request_schema, response_schema, responses_request,
+    documented, functions, parameters, references, request_schema, response_schema, responses_request, rules,
     stream, waiting,
 };
 use crate::answer;
@@ -58,7 +58,8 @@ pub(super) async fn create(
         turns.truncate(own);
     }
     let request = responses_request::read(fields, &place, &turns)?;
-    functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    functions::check(&edge.variant, &asking.caller, &request.options).await?;
+    rules::check(&request.options.rules, "text.format.schema").await?;
     let ask = asking.ask(request.input, request.options);
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();

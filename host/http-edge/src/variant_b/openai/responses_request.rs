@@ -1,14 +1,14 @@
 //! The body of `POST /v1/responses`, in which `references` has put kept items in the place of references to
 //! them.
 
-use agent_core::words::{Options, ToolCall, Turn};
+use agent_core::words::{Options, ReplyRules, ToolCall, Turn};
 use serde_json::Value;
 
 use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::{content, functions};
+use super::{content, functions, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub(super) struct Echo {
     pub(super) metadata: Value,
     pub(super) tools: Value,
     pub(super) tool_choice: Value,
+    pub(super) format: Value,
+    pub(super) parallel_tool_calls: bool,
     pub(super) place: Place,
 }
 
@@ -58,16 +60,18 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     let temperature = parameters::read(&fields, &TEMPERATURE)?;
     let stream = parameters::read(&fields, &STREAM)?.unwrap_or_default();
     let functions = functions::read(&fields, None)?;
+    let rules = rules::of_response(&fields)?;
+    let echo = echo(fields, place, &rules)?;
     let RunInput { input, history } = conversation.finish("input")?;
     Ok(ResponsesRequest {
         input,
-        options: Options { max_tokens, temperature, functions, history, ..Options::default() },
+        options: Options { max_tokens, temperature, functions, history, rules, ..Options::default() },
         stream,
-        echo: echo(fields, place)?,
+        echo,
     })
 }
 
-fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
+fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, Problem> {
     let metadata = match fields.remove("metadata") {
         None => Value::Object(Fields::new()),
         Some(metadata @ Value::Object(_)) => metadata,
@@ -82,6 +86,8 @@ fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
         instructions,
         tools: functions::repeated(&fields),
         tool_choice: fields.remove("tool_choice").unwrap_or_else(|| "auto".into()),
+        format: rules::repeated(rules),
+        parallel_tool_calls: !rules.one_call,
         metadata,
         place: place.clone(),
     })
@@ -185,6 +191,8 @@ mod tests {
             metadata: json!({"a": "b"}),
             tools: json!([]),
             tool_choice: json!("auto"),
+            format: json!({"type": "text"}),
+            parallel_tool_calls: true,
             place: Place { store: true, ..Place::default() },
         };
         assert_eq!(request, ResponsesRequest { input: "hi".into(), options, stream: false, echo });

@@ -29,6 +29,8 @@ pub(super) fn said(run_id: &str, waits: &[Wait]) -> RunAnswer {
         id: run_id.to_owned(),
         messages: vec![Message::Assistant { content: output.clone(), tool_calls: Vec::new() }],
         output,
+        output_value: None,
+        output_error: None,
         stop_reason: StopReason::Completed,
         usage: waits.first().map(|wait| wait.usage).unwrap_or_default(),
         iterations: 1,

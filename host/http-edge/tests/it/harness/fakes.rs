@@ -18,6 +18,8 @@ impl Invoke for Answers {
         let result = AgentResult {
             id: "run_1".into(),
             output: ask.request_id,
+            output_value: None,
+            output_error: None,
             stop_reason: StopReason::Completed,
             messages: vec![Message::User { content: ask.input.into() }],
             usage: Usage::default(),

@@ -18,7 +18,11 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_choice: Option<ToolChoice>,
+    pub(super) tool_choice: Option<ToolChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) stop_sequences: &'a [String],
     /// Beside the turns, none of which has such a role.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) system: Vec<MarkedBlock<'a>>,
@@ -27,11 +31,25 @@ pub(super) struct Request<'a> {
     pub(super) stream: Option<bool>,
 }
 
-/// `{"type": "none"}`.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum ToolChoice {
-    None,
+/// `{"type": "none"}`. `disable_parallel_tool_use` stands in all that allow calls.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ToolChoice<'a> {
+    pub(super) r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) disable_parallel_tool_use: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OutputConfig<'a> {
+    pub(super) format: Format<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Format<'a> {
+    JsonSchema { schema: &'a Value },
 }
 
 #[derive(Debug)]
@@ -73,7 +91,7 @@ pub(super) enum Role {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     Image {
         source: ImageSource<'a>,

@@ -5,7 +5,7 @@ mod stream;
 
 use std::borrow::Cow;
 
-use agent_core::ports::ModelRequest;
+use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
 use agent_core::words::{
     ContentPart, Finish, Image, ImageSource, Message, ModelReply, ToolCall, Usage, UserContent,
@@ -20,7 +20,7 @@ use super::provider_profile::ProviderProfile;
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, portable_id, portable_name};
-use super::{Prompt, Protocol, UnreadableReply};
+use super::{Prompt, Protocol, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
 use json::{Block, MarkedBlock, MarkedTurn, ReplyBlock, Role, Turn};
@@ -70,7 +70,7 @@ impl Protocol for Anthropic {
     }
 
     fn initial_profile(&self, _endpoint: &Url) -> ProviderProfile {
-        ProviderProfile { prompt_cache: true, ..ProviderProfile::OTHER }
+        ProviderProfile { prompt_cache: true, format_beside_tools: true, ..ProviderProfile::OTHER }
     }
 
     fn render_tool(
@@ -110,9 +110,14 @@ impl Protocol for Anthropic {
 }
 
 fn request(prompt: Prompt<'_>) -> json::Request<'_> {
-    let tool_choice = prompt.forbids_calls().then_some(json::ToolChoice::None);
+    let tool_choice = tool_choice(&prompt);
+    // There is no mode for JSON without a schema.
+    let schema = prompt.native_format().and_then(|format| format.schema.as_ref());
     let Prompt { model, request, tools, profile, stream } = prompt;
-    let mut system = marked(instructions(request.messages));
+    let mut instructions = instructions(request.messages);
+    let told = request.rules.output.as_ref().filter(|_| schema.is_none()).map(output_format::instruction);
+    instructions.extend(told.map(|text| Block::Text { text: text.into() }));
+    let mut system = marked(instructions);
     let turns = turns(request.messages).into_iter();
     let mut messages: Vec<_> =
         turns.map(|Turn { role, content }| MarkedTurn { role, content: marked(content) }).collect();
@@ -130,10 +135,30 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         temperature: profile.temperature.then_some(request.temperature.min(HOTTEST)),
         tools,
         tool_choice,
+        output_config: schema
+            .map(|schema| json::OutputConfig { format: json::Format::JsonSchema { schema } }),
+        stop_sequences: if profile.stop { &request.rules.stop } else { &[] },
         system,
         messages,
         stream: stream.then_some(true),
     }
+}
+
+fn tool_choice<'a>(prompt: &Prompt<'a>) -> Option<json::ToolChoice<'a>> {
+    prompt.tools?;
+    let one_call = prompt.request.rules.one_call && prompt.profile.one_call;
+    let choice = |r#type, name: Option<&'a str>| json::ToolChoice {
+        r#type,
+        name: name.map(Into::into),
+        disable_parallel_tool_use: one_call && r#type != "none",
+    };
+    Some(match prompt.request.tool_choice {
+        ToolChoice::Auto if one_call => choice("auto", None),
+        ToolChoice::Auto => return None,
+        ToolChoice::None => choice("none", None),
+        ToolChoice::Required => choice("any", None),
+        ToolChoice::Tool(name) => choice("tool", Some(name)),
+    })
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
@@ -202,7 +227,7 @@ fn instructions(messages: &[Message]) -> Vec<Block<'_>> {
         Message::System { content } => not_blank(content),
         Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
-    texts.map(|text| Block::Text { text }).collect()
+    texts.map(text_block).collect()
 }
 
 /// The conversation as turns whose roles alternate: consecutive messages of one role, above all the answers
@@ -213,7 +238,7 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
         let Some((role, blocks)) = blocks(message) else { continue };
         if turns.is_empty() && role == Role::Assistant && !blocks.is_empty() {
             // The first turn has to be the user's.
-            turns.push(Turn { role: Role::User, content: vec![Block::Text { text: NO_TEXT }] });
+            turns.push(Turn { role: Role::User, content: vec![text_block(NO_TEXT)] });
         }
         match turns.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
@@ -231,7 +256,7 @@ fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
         Message::System { .. } => return None,
         Message::User { content } => (Role::User, of_user(content)),
         Message::Assistant { content, tool_calls } => {
-            let text = not_blank(content).map(|text| Block::Text { text });
+            let text = not_blank(content).map(text_block);
             let uses = tool_calls.iter().map(|call| Block::ToolUse {
                 id: sent_id(&call.id),
                 name: portable_name(&call.name),
@@ -250,7 +275,7 @@ fn blocks(message: &Message) -> Option<(Role, Vec<Block<'_>>)> {
 /// At least one block.
 fn of_user(content: &UserContent) -> Vec<Block<'_>> {
     match content {
-        UserContent::Text(text) => vec![Block::Text { text: not_blank(text).unwrap_or(NO_TEXT) }],
+        UserContent::Text(text) => vec![text_block(not_blank(text).unwrap_or(NO_TEXT))],
         UserContent::Parts(parts) => parts.iter().filter_map(of_part).collect(),
     }
 }
@@ -258,9 +283,13 @@ fn of_user(content: &UserContent) -> Vec<Block<'_>> {
 /// Nothing for words that are none.
 fn of_part(part: &ContentPart) -> Option<Block<'_>> {
     match part {
-        ContentPart::Text { text } => not_blank(text).map(|text| Block::Text { text }),
+        ContentPart::Text { text } => not_blank(text).map(text_block),
         ContentPart::Image(image) => Some(Block::Image { source: source(image) }),
     }
+}
+
+fn text_block(text: &str) -> Block<'_> {
+    Block::Text { text: text.into() }
 }
 
 /// How closely to look is nothing that Anthropic can be told.

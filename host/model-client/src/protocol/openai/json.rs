@@ -17,7 +17,13 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_choice: Option<&'static str>,
+    pub(super) tool_choice: Option<ToolChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) stop: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,6 +38,33 @@ pub(super) struct Request<'a> {
     pub(super) prompt_cache_key: Option<String>,
 }
 
+/// A word, or the function that has to be called.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ToolChoice<'a> {
+    Word(&'static str),
+    Function { r#type: &'static str, function: Named<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Named<'a> {
+    pub(super) name: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct JsonSchema<'a> {
+    pub(super) name: &'a str,
+    pub(super) schema: &'a Value,
+    pub(super) strict: bool,
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
@@ -41,7 +74,7 @@ pub(super) struct StreamOptions {
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum Message<'a> {
     System {
-        content: &'a str,
+        content: Cow<'a, str>,
     },
     User {
         content: UserContent<'a>,

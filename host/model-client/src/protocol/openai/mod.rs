@@ -5,10 +5,10 @@ mod stream;
 
 use std::borrow::Cow;
 
-use agent_core::ports::ModelRequest;
+use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
 use agent_core::words::{
-    ContentPart, Finish, ImageDetail, Message, ModelReply, ToolCall, Usage, UserContent,
+    ContentPart, Finish, ImageDetail, Message, ModelReply, OutputFormat, ToolCall, Usage, UserContent,
 };
 use http::header::{AUTHORIZATION, HeaderMap};
 use json_schema::MemoryBudget;
@@ -21,7 +21,7 @@ use super::provider_profile::ProviderProfile;
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, LONGEST_ID, portable_id, portable_name};
-use super::{Prompt, Protocol, UnreadableReply};
+use super::{Prompt, Protocol, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
 
@@ -95,14 +95,17 @@ fn is_own_address(endpoint: &Url) -> bool {
 }
 
 fn request(prompt: Prompt<'_>) -> json::Request<'_> {
-    let tool_choice = prompt.forbids_calls().then_some("none");
+    let (tool_choice, format) = (tool_choice(&prompt), prompt.native_format());
     let Prompt { model, request, tools, profile, stream } = prompt;
     let max_tokens = Some(profile.tokens(request.max_tokens));
     json::Request {
         model,
-        messages: request.messages.iter().map(|one| message(one, profile)).collect(),
+        messages: messages(request, profile, format.is_some_and(|format| format.schema.is_some())),
         tools,
         tool_choice,
+        parallel_tool_calls: (request.rules.one_call && profile.one_call && tools.is_some()).then_some(false),
+        response_format: format.map(response_format),
+        stop: if profile.stop { &request.rules.stop } else { &[] },
         max_tokens: max_tokens.filter(|_| !profile.completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| profile.completion_tokens),
         temperature: profile.temperature.then_some(request.temperature),
@@ -111,6 +114,44 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         stream_options: stream.then_some(json::StreamOptions { include_usage: true }),
         prompt_cache_key: profile.prompt_cache.then(|| cache_key(request)),
     }
+}
+
+fn tool_choice<'a>(prompt: &Prompt<'a>) -> Option<json::ToolChoice<'a>> {
+    prompt.tools?;
+    Some(match prompt.request.tool_choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json::ToolChoice::Word("none"),
+        ToolChoice::Required => json::ToolChoice::Word("required"),
+        ToolChoice::Tool(name) => {
+            json::ToolChoice::Function { r#type: "function", function: json::Named { name: name.into() } }
+        }
+    })
+}
+
+fn response_format(format: &OutputFormat) -> json::ResponseFormat<'_> {
+    match &format.schema {
+        None => json::ResponseFormat::JsonObject,
+        Some(schema) => {
+            let (name, strict) = (format.name.as_str(), output_format::is_strict(schema));
+            json::ResponseFormat::JsonSchema { json_schema: json::JsonSchema { name, schema, strict } }
+        }
+    }
+}
+
+/// The conversation. What the model has to be told about the format stands behind all other instructions; the
+/// mode for any JSON object wants to see the word as well.
+fn messages<'a>(
+    request: &ModelRequest<'a>,
+    profile: ProviderProfile,
+    knows_schema: bool,
+) -> Vec<json::Message<'a>> {
+    let mut messages: Vec<_> = request.messages.iter().map(|one| message(one, profile)).collect();
+    if let Some(format) = request.rules.output.as_ref().filter(|_| !knows_schema) {
+        let said = request.messages.iter().position(|one| !matches!(one, Message::System { .. }));
+        let content = output_format::instruction(format).into();
+        messages.insert(said.unwrap_or(messages.len()), json::Message::System { content });
+    }
+    messages
 }
 
 /// Equal for requests that begin alike: with the same instructions and the same tools.
@@ -194,7 +235,7 @@ fn finish(reason: &str) -> Finish {
 
 fn message(message: &Message, profile: ProviderProfile) -> json::Message<'_> {
     match message {
-        Message::System { content } => json::Message::System { content },
+        Message::System { content } => json::Message::System { content: content.into() },
         Message::User { content } => json::Message::User { content: user_content(content) },
         Message::Assistant { content, tool_calls } => json::Message::Assistant {
             content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),

@@ -57,6 +57,10 @@ pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, gra
         part(b"functions");
         part(&serde_json::to_vec(&options.functions).unwrap_or_default());
     }
+    if !options.rules.are_none() {
+        part(b"rules");
+        part(&serde_json::to_vec(&options.rules).unwrap_or_default());
+    }
     let digest = hash.finalize();
     let mut key = String::with_capacity(NAMESPACE.len() + 2 * digest.len());
     key.push_str(NAMESPACE);
@@ -71,7 +75,9 @@ pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, gra
 mod tests {
     use std::collections::HashSet;
 
-    use agent_core::words::{ClientFunction, ContentPart, Image, ImageDetail, Message, UserContent};
+    use agent_core::words::{
+        ClientFunction, ContentPart, Image, ImageDetail, Message, ReplyRules, UserContent,
+    };
 
     use super::*;
 
@@ -92,6 +98,8 @@ mod tests {
             parameters: serde_json::json!({}),
         };
         let with_function = Options { functions: vec![function], ..Options::default() };
+        let rules = ReplyRules { one_call: true, ..ReplyRules::default() };
+        let with_rules = Options { rules, ..Options::default() };
         let after = |history: &[Message]| Options { history: history.to_vec(), ..Options::default() };
         let questions = [
             ("q", none, "m", "t", ""),
@@ -114,6 +122,7 @@ mod tests {
             ("q", &after(&[user("a"), said("b")]), "m", "t", "g"),
             ("q", &after(&[said("b"), user("a")]), "m", "t", ""),
             ("q", &with_function, "m", "t", ""),
+            ("q", &with_rules, "m", "t", ""),
             ("", &after(&[user("a\n[image image/png, 3 bytes]")]), "m", "t", ""),
             ("", &after(&[shows("AAAA", None)]), "m", "t", ""),
             ("", &after(&[shows("AAAB", None)]), "m", "t", ""),

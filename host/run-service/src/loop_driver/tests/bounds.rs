@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::ports::ToolChoice;
 use agent_core::words::{StopReason, ToolOutcome};
 
 use super::*;
@@ -60,8 +59,8 @@ async fn the_last_call_is_made_without_a_choice_of_tools() {
     let (tools, journal) = (Counting::new(), TestJournal::default());
     let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!((result.stop_reason, result.output.as_str()), (StopReason::MaxIterations, "that is it"));
-    let mut expected = vec![ToolChoice::Auto; 9];
-    expected.push(ToolChoice::None);
+    let mut expected = vec!["Auto".to_owned(); 9];
+    expected.push("None".to_owned());
     assert_eq!(model.choices(), expected);
     // Whoever takes the run up from its journal comes to the same end.
     let resumed = driver(&model, &tools, &journal).resume(journal.events()).await.unwrap();

@@ -110,7 +110,12 @@ fn a_script() -> [Event; 9] {
         Event::NestedStarted { index: 1, number: 1, name: "pay".into() },
         nested(1, "pay", ToolOutcome::TimedOut, Some("Error: the tool did not finish")),
         returned(1, "[1,2]", ToolReceipt { nested: 2, ..receipt("script", ToolOutcome::Ok) }),
-        Event::ModelReplied { reply: says("nothing"), input_tokens: Some(9), last_by: Some(Limit::Tokens) },
+        Event::ModelReplied {
+            reply: says("nothing"),
+            input_tokens: Some(9),
+            last_by: Some(Limit::Tokens),
+            output_fault: None,
+        },
     ]
 }
 
