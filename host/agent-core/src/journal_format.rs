@@ -101,9 +101,10 @@ pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::task;
+    use crate::testing::{says, task};
     use crate::words::{
-        ContentPart, Image, ImageDetail, Message, Options, Principal, ToolOutcome, ToolReceipt, UserContent,
+        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolOutcome, ToolReceipt,
+        UserContent,
     };
 
     #[test]
@@ -158,6 +159,25 @@ mod tests {
         {
             let (event, text) = (started(content), around(written, version));
             assert_eq!(encode(&event).unwrap(), text);
+            assert_eq!(decode("run_1", 0, &text).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn a_run_whose_replies_keep_to_something_is_left_alone_by_programs_that_would_not_see_to_it() {
+        let rules = ReplyRules { one_call: true, ..ReplyRules::default() };
+        let options = Options { rules, ..Options::default() };
+        let started = Event::Started { task: Task { options, ..task("hi") }, tools: "t".into() };
+        let fault = Some("The reply is not JSON.".to_owned());
+        let replied = Event::ModelReplied {
+            reply: says("3"),
+            input_tokens: Some(1),
+            last_by: None,
+            output_fault: fault,
+        };
+        for event in [started, replied] {
+            let text = encode(&event).unwrap();
+            assert!(text.ends_with(r#""v":6}"#), "{text}");
             assert_eq!(decode("run_1", 0, &text).unwrap(), event);
         }
     }

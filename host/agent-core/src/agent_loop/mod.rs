@@ -74,9 +74,14 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// What happened when the model replied to it, and what is wrong with the reply as the output that was
-    /// wanted ([`Run::format_of`]).
-    pub fn replied(&self, reply: ModelReply, output_fault: Option<String>) -> Event {
+    /// What happened when the model replied to it.
+    pub fn replied(&self, reply: ModelReply) -> Event {
+        self.checked(reply, None)
+    }
+
+    /// [`Self::replied`] with what is wrong with the reply, held against the output that is wanted
+    /// ([`Run::format_of`]).
+    pub fn checked(&self, reply: ModelReply, output_fault: Option<String>) -> Event {
         let (input_tokens, last_by) = (Some(self.input_tokens), self.last_by);
         Event::ModelReplied { reply, input_tokens, last_by, output_fault }
     }

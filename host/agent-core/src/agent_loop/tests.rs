@@ -3,6 +3,7 @@
 mod answers;
 mod endings;
 mod journals;
+mod outputs;
 mod waits;
 
 use proptest::prelude::*;

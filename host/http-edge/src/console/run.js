@@ -151,7 +151,10 @@ const HEADINGS = {
   started: (entry) => ["Began, with ", h("code", {}, entry.model)],
   model_replied: (entry) => {
     const { usage } = entry;
-    const cost = usage ? `${number(usage.inputTokens)} tokens read, ${number(usage.outputTokens)} written` : "tokens not counted";
+    const part = (count, what) => (count ? ` (${number(count)} ${what})` : "");
+    const cost = usage
+      ? `${number(usage.inputTokens)} tokens read${part(usage.cachedTokens, "from the provider's cache")}, ${number(usage.outputTokens)} written${part(usage.reasoningTokens, "of them thoughts")}`
+      : "tokens not counted";
     return [entry.finish === "tool_calls" ? "Model asks for tools" : "Model replied", h("span", { class: "cost" }, cost)];
   },
   tools_started: (entry, state) => [`Begins ${entry.indexes.map((index) => called(state, index)).join(", ")}, not to be made twice`],

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Model, ModelError, ModelRequest};
-use agent_core::words::{Catalog, Finish, ToolSpec, Usage};
+use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
+use agent_core::words::{Catalog, Finish, OutputFormat, ReplyRules, ToolSpec, Usage};
 use serde_json::{Value, json};
 
 use crate::call::{anthropic, ask, both, model, openai, request, retrying};
@@ -213,4 +213,47 @@ async fn a_call_that_stands_in_the_text_is_made_unless_none_is_wanted() {
         let last = model.complete(ModelRequest { tool_choice: ToolChoice::None, ..request() }).await.unwrap();
         assert_eq!((last.content.as_str(), last.tool_calls), (said, vec![]));
     }
+}
+
+#[tokio::test]
+async fn a_provider_that_knows_no_formats_is_told_in_words_from_then_on() {
+    let output = Some(OutputFormat { name: "sum".into(), schema: Some(json!({"type": "object"})) });
+    let rules = ReplyRules { output, ..ReplyRules::default() };
+    for (protocol, parameter, words) in [
+        (openai(), "response_format", "response_format is not supported by this model"),
+        (anthropic(), "output_config", "output_config: Extra inputs are not permitted"),
+    ] {
+        let reply = Answer::reply(protocol, "```json\n{\"sum\": 3}\n```");
+        let script = [Answer::error(400, words), reply.clone(), reply];
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for _ in 0..2 {
+            let request = ModelRequest { rules: &rules, tool_choice: ToolChoice::None, ..request() };
+            assert_eq!(model.complete(request).await.unwrap().content, r#"{"sum": 3}"#);
+        }
+        let asked: Vec<_> =
+            provider.requests().iter().map(|request| request.body[parameter].is_object()).collect();
+        assert_eq!(asked, [true, false, false]);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_a_provider_refuses_is_put_in_words_for_its_caller_alone() {
+    let rules = |name: &str| {
+        let output = Some(OutputFormat { name: name.into(), schema: Some(json!({"type": "object"})) });
+        ReplyRules { output, ..ReplyRules::default() }
+    };
+    let words = "Invalid schema for response_format 'odd': 'oneOf' is not permitted.";
+    let reply = Answer::reply(openai(), "{}");
+    let script = [Answer::error(400, words), reply.clone(), reply];
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
+    for name in ["odd", "plain"] {
+        let rules = rules(name);
+        let request = ModelRequest { rules: &rules, tool_choice: ToolChoice::None, ..request() };
+        assert_eq!(model.complete(request).await.unwrap().content, "{}");
+    }
+    let asked: Vec<_> =
+        provider.requests().iter().map(|request| request.body["response_format"].is_object()).collect();
+    assert_eq!(asked, [true, false, true]);
 }

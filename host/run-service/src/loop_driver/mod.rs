@@ -185,7 +185,7 @@ impl Driver<'_> {
             Some(format) => output_check::fault(format, &reply.content).await,
             None => None,
         };
-        Ok(call.replied(reply, fault))
+        Ok(call.checked(reply, fault))
     }
 }
 

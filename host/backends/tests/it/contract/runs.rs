@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    ClientFunction, Event, FailureKind, Grants, Message, Options, Principal, ReceiptDetail, RunLimits,
-    RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    ClientFunction, Event, FailureKind, Grants, Message, Options, OutputFormat, Principal, ReceiptDetail,
+    ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome,
+    ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -363,6 +364,12 @@ fn history(text: &str) -> Vec<Event> {
                 description: text.into(),
                 parameters: json!({}),
             }],
+            rules: ReplyRules {
+                output: Some(OutputFormat { name: text.into(), schema: Some(json!({ "const": text })) }),
+                stop: vec![text.into()],
+                first_call: Some(RequiredCall::Tool(text.into())),
+                one_call: true,
+            },
         },
         limits: RunLimits::default(),
         model: "test/scripted".into(),

@@ -99,12 +99,19 @@ struct TokenCounts {
     /// Tokens read that the provider had kept from earlier calls.
     #[schema(example = 128)]
     cached_tokens: u64,
+    /// Tokens read that the provider keeps for later calls, as far as it says.
+    #[schema(example = 0)]
+    kept_tokens: u64,
+    /// Tokens written that are thoughts, as far as the provider counts them apart.
+    #[schema(example = 0)]
+    reasoning_tokens: u64,
 }
 
 impl From<Usage> for TokenCounts {
     fn from(usage: Usage) -> Self {
-        let Usage { input_tokens, output_tokens, cached_tokens, .. } = usage;
-        Self { input_tokens, output_tokens, total_tokens: usage.total(), cached_tokens }
+        let Usage { input_tokens, output_tokens, cached_tokens, kept_tokens, reasoning_tokens } = usage;
+        let total_tokens = usage.total();
+        Self { input_tokens, output_tokens, total_tokens, cached_tokens, kept_tokens, reasoning_tokens }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::bodies::CONVERSATION_ID;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
-use super::{images, models};
+use super::{images, models, rules};
 use crate::request::Field;
 
 /// The names of the bodies.
@@ -25,10 +25,13 @@ pub(super) fn chat() -> Value {
                 "description": "The conversation. The newest message is what the agent answers; what the token budget has \
                                 no room for is left out, the oldest turns first.",
             },
+            "response_format": rules::format_schema(Some("json_schema")),
+            "stop": rules::stop_schema(),
+            "tool_choice": rules::choice_schema(),
         },
     });
     let [preferred, other] = OF_COMPLETIONS;
-    add(&mut schema, [preferred, other, TEMPERATURE, STREAM]);
+    add(&mut schema, [preferred, other, TEMPERATURE, STREAM, rules::PARALLEL]);
     schema
 }
 
@@ -49,6 +52,11 @@ pub(super) fn response() -> Value {
             "metadata": {
                 "type": ["object", "null"], "description": "Repeated by the response.", "examples": [{ "order": "4711" }],
             },
+            "text": {
+                "type": ["object", "null"], "description": "The form of the answer.",
+                "properties": { "format": rules::format_schema(None) }, "examples": [{ "format": { "type": "text" } }],
+            },
+            "tool_choice": rules::choice_schema(),
             "conversation": {
                 "anyOf": [
                     CONVERSATION_ID.schema(), { "type": "null" },
@@ -59,7 +67,7 @@ pub(super) fn response() -> Value {
             },
         },
     });
-    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS]);
+    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS, rules::PARALLEL]);
     schema
 }
 

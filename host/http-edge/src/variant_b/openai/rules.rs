@@ -16,7 +16,9 @@ const LONGEST_STOP: usize = 256;
 /// Longest name of a schema, in bytes, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
 
-const PARALLEL: Field = switch("parallel_tool_calls");
+/// Whether a reply may call several tools at once.
+pub(super) const PARALLEL: Field =
+    switch("parallel_tool_calls").about("Whether a reply may call several tools.").example(|| json!(true));
 
 /// What a chat completion's replies have to keep to.
 pub(super) fn of_chat(fields: &Fields) -> Result<ReplyRules, Problem> {
@@ -127,6 +129,51 @@ pub(super) fn repeated(rules: &ReplyRules) -> Value {
             "type": "json_schema", "name": name, "schema": schema, "description": null, "strict": true,
         }),
     }
+}
+
+/// The schema of a format, for the document; `within` is where it has its name and its schema.
+pub(super) fn format_schema(within: Option<&str>) -> Value {
+    let name = json!({ "type": "string", "description": "What the schema is called.", "examples": ["sum"] });
+    let schema = json!({
+        "type": "object", "description": "The JSON Schema of the answer.", "examples": [{ "type": "object" }],
+    });
+    let described = json!({ "name": name, "schema": schema });
+    let properties = match within {
+        Some(within) => json!({ within: {
+            "type": "object", "description": "The schema, with a name.", "required": ["name", "schema"],
+            "properties": described,
+        } }),
+        None => described,
+    };
+    let mut format = json!({
+        "type": ["object", "null"], "required": ["type"], "examples": [{ "type": "json_object" }],
+        "description": "The form of the answer: any text, any JSON object, or JSON of a schema.",
+        "properties": { "type": {
+            "type": "string", "enum": ["text", "json_object", "json_schema"], "description": "Which form.",
+            "examples": ["json_schema"],
+        } },
+    });
+    if let (Some(own), Value::Object(more)) = (format["properties"].as_object_mut(), properties) {
+        own.extend(more);
+    }
+    format
+}
+
+/// The schema of `tool_choice`, for the document.
+pub(super) fn choice_schema() -> Value {
+    json!({
+        "anyOf": [{ "type": "string", "enum": ["auto", "none", "required"] }, { "type": "object" }, { "type": "null" }],
+        "description": "Whether the first reply has to call a tool, and which.", "examples": ["auto"],
+    })
+}
+
+/// The schema of `stop`, for the document.
+pub(super) fn stop_schema() -> Value {
+    let text = json!({ "type": "string", "minLength": 1, "maxLength": LONGEST_STOP });
+    json!({
+        "anyOf": [text, { "type": "array", "maxItems": MOST_STOPS, "items": text }, { "type": "null" }],
+        "description": "Texts at which a reply ends.", "examples": ["END"],
+    })
 }
 
 #[cfg(test)]

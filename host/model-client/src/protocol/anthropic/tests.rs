@@ -1,6 +1,6 @@
 //! Tables of conversations and replies.
 
-use agent_core::words::ImageDetail;
+use agent_core::words::{ImageDetail, OutputFormat, ReplyRules};
 
 use super::*;
 use crate::scripted;
@@ -303,4 +303,33 @@ fn what_later_calls_begin_with_is_kept_and_is_the_same_from_call_to_call() {
     let bare = |messages: &[Message]| sent(messages, Some(&tools), false);
     let (first, second) = (bare(&conversation[..2]), bare(&conversation));
     assert_eq!((&first["system"], &first["messages"][0]), (&second["system"], &second["messages"][0]));
+}
+
+#[test]
+fn what_replies_have_to_keep_to_is_asked_for_as_the_server_can() {
+    let schema = json!({"type": "object"});
+    let format = |schema| Some(OutputFormat { name: "sum".into(), schema });
+    let rules =
+        |output| ReplyRules { output, stop: vec!["END".into()], one_call: true, ..ReplyRules::default() };
+    let tools = to_raw_value(&json!([])).unwrap();
+    let native = Anthropic.initial_profile(&Url::parse("https://api.anthropic.com").unwrap());
+    let rendered = |rules: &ReplyRules, tool_choice: ToolChoice<'_>, profile| {
+        let request = ModelRequest { rules, tool_choice, ..scripted::request() };
+        let prompt = Prompt { model: "m", request: &request, tools: Some(&tools), profile, stream: false };
+        serde_json::to_value(super::request(prompt)).unwrap()
+    };
+    let wanted = rules(format(Some(schema.clone())));
+    let own = rendered(&wanted, ToolChoice::Tool("add"), native);
+    assert_eq!(own["output_config"], json!({"format": {"type": "json_schema", "schema": schema}}));
+    let choice = json!({"type": "tool", "name": "add", "disable_parallel_tool_use": true});
+    assert_eq!((&own["tool_choice"], &own["stop_sequences"]), (&choice, &json!(["END"])));
+    assert_eq!(own["system"], json!(null));
+    for (rules, profile) in
+        [(rules(format(None)), native), (wanted, ProviderProfile { output_format: false, ..native })]
+    {
+        let told = rendered(&rules, ToolChoice::Auto, profile);
+        assert_eq!(told["output_config"], json!(null));
+        assert!(told["system"][0]["text"].as_str().unwrap().starts_with("Your final answer has to be"));
+        assert_eq!(told["tool_choice"]["type"], "auto");
+    }
 }

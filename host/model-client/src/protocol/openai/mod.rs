@@ -138,8 +138,8 @@ fn response_format(format: &OutputFormat) -> json::ResponseFormat<'_> {
     }
 }
 
-/// The conversation. What the model has to be told about the format stands behind all other instructions; the
-/// mode for any JSON object wants to see the word as well.
+/// The conversation. What the model has to be told about the format is the end of the instructions; the mode
+/// for any JSON object wants to see the word as well.
 fn messages<'a>(
     request: &ModelRequest<'a>,
     profile: ProviderProfile,
@@ -147,9 +147,12 @@ fn messages<'a>(
 ) -> Vec<json::Message<'a>> {
     let mut messages: Vec<_> = request.messages.iter().map(|one| message(one, profile)).collect();
     if let Some(format) = request.rules.output.as_ref().filter(|_| !knows_schema) {
-        let said = request.messages.iter().position(|one| !matches!(one, Message::System { .. }));
-        let content = output_format::instruction(format).into();
-        messages.insert(said.unwrap_or(messages.len()), json::Message::System { content });
+        let told = output_format::instruction(format);
+        // Templates of some models take one message of the system's.
+        match messages.iter_mut().rfind(|one| matches!(one, json::Message::System { .. })) {
+            Some(json::Message::System { content }) => content.to_mut().push_str(&format!("\n\n{told}")),
+            _ => messages.insert(0, json::Message::System { content: told.into() }),
+        }
     }
     messages
 }

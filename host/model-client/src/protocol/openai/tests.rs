@@ -1,6 +1,6 @@
 //! Tables of conversations and replies.
 
-use agent_core::words::Image;
+use agent_core::words::{Image, ReplyRules};
 use serde_json::json;
 
 use super::*;
@@ -315,4 +315,44 @@ fn requests_that_begin_alike_have_one_cache_key() {
     assert_eq!(kind, key("be kind", ProviderProfile::OPENAI));
     assert_ne!(kind, key("be brief", ProviderProfile::OPENAI));
     assert_eq!(key("be kind", ProviderProfile::OTHER), Value::Null, "others may not know the parameter");
+}
+
+#[test]
+fn what_replies_have_to_keep_to_is_asked_for_as_the_server_can() {
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let output = Some(OutputFormat { name: "sum".into(), schema: Some(schema.clone()) });
+    let rules = ReplyRules { output, stop: vec!["END".into()], one_call: true, ..ReplyRules::default() };
+    let messages = [Message::System { content: "be kind".into() }, Message::User { content: "1+2?".into() }];
+    let tools = to_raw_value(&json!([])).unwrap();
+    let rendered = |tools: Option<&RawValue>, tool_choice: ToolChoice<'_>, profile| {
+        let request = ModelRequest { messages: &messages, rules: &rules, tool_choice, ..scripted::request() };
+        let prompt = Prompt { model: "m", request: &request, tools, profile, stream: false };
+        serde_json::to_value(super::request(prompt)).unwrap()
+    };
+    let native =
+        json!({"type": "json_schema", "json_schema": {"name": "sum", "schema": schema, "strict": true}});
+    let own = rendered(Some(&tools), ToolChoice::Tool("add"), ProviderProfile::OPENAI);
+    assert_eq!(own["response_format"], native);
+    assert_eq!(own["tool_choice"], json!({"type": "function", "function": {"name": "add"}}));
+    assert_eq!((&own["stop"], &own["parallel_tool_calls"]), (&json!(["END"]), &json!(false)));
+    assert_eq!(own["messages"].as_array().unwrap().len(), 2);
+    // A grammar would keep the model from calling tools.
+    let other = rendered(Some(&tools), ToolChoice::Required, ProviderProfile::OTHER);
+    assert_eq!((&other["response_format"], &other["tool_choice"]), (&json!(null), &json!("required")));
+    let roles: Vec<_> = other["messages"].as_array().unwrap().iter().map(|one| one["role"].clone()).collect();
+    assert_eq!(roles, ["system", "user"]);
+    let told = other["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        told.starts_with("be kind\n\nYour final answer") && told.contains(r#""additionalProperties":false"#)
+    );
+    for free in [None, Some(&*tools)] {
+        let asked = rendered(free, ToolChoice::None, ProviderProfile::OTHER);
+        assert_eq!(asked["response_format"], native);
+    }
+    let poor =
+        ProviderProfile { output_format: false, one_call: false, stop: false, ..ProviderProfile::OPENAI };
+    let poor = rendered(Some(&tools), ToolChoice::Auto, poor);
+    for absent in ["response_format", "tool_choice", "stop", "parallel_tool_calls"] {
+        assert_eq!(poor[absent], json!(null), "{absent}");
+    }
 }

@@ -76,7 +76,8 @@ impl Violations {
 
     /// Every call is answered, by a message of its own, before anybody says anything else.
     fn openai_messages(&mut self, messages: &[Value]) {
-        self.unless(messages.first().is_some_and(|first| first["role"] == "user"), "begins with the user");
+        let said = messages.iter().find(|message| message["role"] != "system");
+        self.unless(said.is_some_and(|first| first["role"] == "user"), "begins with the user");
         let (mut open, mut seen) = (HashSet::new(), HashSet::new());
         for message in messages {
             if message["role"] == "tool" {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::words::{StopReason, ToolOutcome};
+use agent_core::words::{Message, Options, OutputFormat, ReplyRules, RequiredCall, StopReason, ToolOutcome};
 
 use super::*;
 
@@ -65,6 +65,31 @@ async fn the_last_call_is_made_without_a_choice_of_tools() {
     // Whoever takes the run up from its journal comes to the same end.
     let resumed = driver(&model, &tools, &journal).resume(journal.events()).await.unwrap();
     assert_eq!(resumed, result);
+}
+
+#[tokio::test]
+async fn the_first_call_is_the_one_that_is_wanted_and_the_output_what_its_schema_allows() {
+    let rules = |first_call| ReplyRules { first_call: Some(first_call), ..ReplyRules::default() };
+    for (first_call, first) in [
+        (RequiredCall::Any, "Required"),
+        (RequiredCall::Tool("wait".into()), r#"Tool("wait")"#),
+        (RequiredCall::Tool("gone".into()), "Auto"),
+    ] {
+        let output = Some(OutputFormat { name: "sum".into(), schema: Some(json!({"required": ["sum"]})) });
+        let options = Options { rules: ReplyRules { output, ..rules(first_call) }, ..Options::default() };
+        let script = [asks_for(&[("1", "wait", json!({}))]), says("{}"), says(r#"{"sum": 3}"#)];
+        let (model, tools, journal) =
+            (ScriptedModel::new(script.map(Ok)), Counting::new(), TestJournal::default());
+        let result = driver(&model, &tools, &journal).start(Task { options, ..task() }).await.unwrap();
+        assert_eq!(model.choices(), [first, "Auto", "Auto"]);
+        assert_eq!(
+            (result.stop_reason, result.output_value),
+            (StopReason::Completed, Some(json!({"sum": 3})))
+        );
+        let told = model.asked()[2].last().unwrap().clone();
+        let Message::User { content } = told else { panic!("{told:?}") };
+        assert!(content.text().contains("does not match the schema"), "{content:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

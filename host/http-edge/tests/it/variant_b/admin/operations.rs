@@ -126,7 +126,8 @@ async fn runs_of_everybody_are_listed_page_by_page() {
             "runId": "run_1", "requestId": "order-1", "userId": "u1", "startedAt": "1970-01-01T00:01:40.000Z",
             "finishedAt": "1970-01-01T00:01:41.000Z", "outcome": "ended", "stopReason": "completed",
             "model": "test/scripted", "modelCalls": 2,
-            "usage": { "inputTokens": 20, "outputTokens": 10, "totalTokens": 30, "cachedTokens": 0 },
+            "usage": { "inputTokens": 20, "outputTokens": 10, "totalTokens": 30, "cachedTokens": 0, "keptTokens": 0,
+                "reasoningTokens": 0 },
         })
     );
     let first = fakes.administer("GET", "/admin/runs?limit=1", "").await.json();
