@@ -30,7 +30,7 @@ pub fn router(edge: Edge) -> Router {
     let Edge { a, b, metrics, readiness, observe, idempotency, origins, hosts, settings } = edge;
     let began = Instant::now();
     let (scrape, mut described) =
-        Routes::new().get("/metrics", metrics::show_metrics, metrics::describe()).split();
+        Routes::new().get("/metrics", metrics::show_metrics, metrics::describe).split();
     let (documentation, of_documentation) = docs::routes().split();
     let mut routes = scrape.with_state(metrics).merge(documentation);
     described.extend(of_documentation);
@@ -70,7 +70,7 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_api.drain(..).map(|route| route.below(prefix)));
     }
     described.extend(openapi::routes());
-    let (index, of_index) = Routes::new().get("/", index::show_index, index::describe()).split();
+    let (index, of_index) = Routes::new().get("/", index::show_index, index::describe).split();
     described.extend(of_index);
     let described = Arc::from(described);
     let routes = routes

@@ -96,9 +96,9 @@ mod tests {
         for schema in [json!({"type": "nothing"}), json!({"pattern": "("}), json!([])] {
             assert!(check_schema(&format(Some(schema.clone()))).await.is_err(), "{schema}");
         }
-        let forms: Vec<_> = (0..1_000).map(|n| json!({ "const": n })).collect();
+        let forms: Vec<_> = (0..900).map(|n| json!({ "const": n })).collect();
         let costly = json!({"items": {"anyOf": forms}});
-        let output = Value::from(vec![999; 60_000]).to_string();
+        let output = Value::from(vec![899; 60_000]).to_string();
         let fault = fault(&format(Some(costly)), &output).await.unwrap();
         assert!(fault.contains("too large"), "{fault}");
     }

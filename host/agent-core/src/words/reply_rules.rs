@@ -26,7 +26,6 @@ pub static NO_RULES: ReplyRules =
     ReplyRules { output: None, stop: Vec::new(), first_call: None, one_call: false };
 
 impl ReplyRules {
-    /// Whether they allow everything.
     pub fn are_none(&self) -> bool {
         *self == NO_RULES
     }

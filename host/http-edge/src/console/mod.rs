@@ -60,11 +60,7 @@ static LOADED: LazyLock<BTreeMap<&str, StaticText>> = LazyLock::new(|| {
 });
 
 pub(crate) fn routes() -> Routes<()> {
-    Routes::new().get("/console", show_page, describe_page()).get(
-        "/console/{file}",
-        show_file,
-        describe_file(),
-    )
+    Routes::new().get("/console", show_page, describe_page).get("/console/{file}", show_file, describe_file)
 }
 
 fn describe_page() -> Operation {

@@ -37,10 +37,10 @@ const NOT_FOUND: &str = "Not found";
 
 pub(crate) fn routes() -> Routes<()> {
     Routes::new()
-        .get("/docs", show_index, describe_index())
-        .get("/docs/{page}", show_at_the_top, describe_at_the_top())
-        .get("/docs/{folder}/{page}", show_in_a_folder, describe_in_a_folder())
-        .get("/llms.txt", show_list, describe_list())
+        .get("/docs", show_index, describe_index)
+        .get("/docs/{page}", show_at_the_top, describe_at_the_top)
+        .get("/docs/{folder}/{page}", show_in_a_folder, describe_in_a_folder)
+        .get("/llms.txt", show_list, describe_list)
 }
 
 fn describe_index() -> Operation {

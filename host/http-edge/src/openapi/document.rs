@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::operation::tags;
+use super::operation::{Operation, tags};
 use super::routes::Described;
 use super::schemas::Schemas;
 
-/// The document as JSON. Request bodies have at most so many bytes.
-pub(super) fn document(described: &[Described], max_body_bytes: usize) -> Value {
+/// The document as JSON. `more` is what is said of every route. Request bodies have at most so many bytes.
+pub(super) fn document(
+    described: &[Described],
+    max_body_bytes: usize,
+    more: fn(Operation) -> Operation,
+) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     let mut schemas = Schemas::default();
-    for Described { method, path, operation } in described {
+    for route in described {
+        let operation = more(route.operation());
         paths
-            .entry(as_in_documents(path))
+            .entry(as_in_documents(&route.path))
             .or_default()
-            .insert((*method).to_owned(), with_request_id(operation.to_json()));
+            .insert(route.method.to_owned(), with_request_id(operation.to_json()));
         schemas.extend(operation.schemas());
     }
     json!({

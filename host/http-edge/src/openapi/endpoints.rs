@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::document::{TAGS, as_in_documents};
+use super::operation::Operation;
 use super::routes::Described;
 use super::serve::made_by;
 use crate::index::{Endpoint, Endpoints};
@@ -12,14 +13,15 @@ use crate::index::{Endpoint, Endpoints};
 pub(crate) fn endpoints(described: Arc<[Described]>) -> Endpoints {
     made_by(move || {
         let is_listed = |path: &str| path.ends_with("/{file}") || path.starts_with("/docs/{");
-        let mut shown: Vec<_> =
-            described.iter().filter(|route| route.path != "/" && !is_listed(&route.path)).collect();
-        shown.sort_by_key(|route| TAGS.iter().position(|(tag, _)| *tag == route.operation.tag()));
-        shown.into_iter().map(line).collect()
+        let shown = described.iter().filter(|route| route.path != "/" && !is_listed(&route.path));
+        let mut lines: Vec<_> = shown.map(|route| line(route, &route.operation())).collect();
+        lines.sort_by_key(|(place, _)| *place);
+        lines.into_iter().map(|(_, line)| line).collect()
     })
 }
 
-fn line(Described { method, path, operation }: &Described) -> Endpoint {
+/// A route's line, and the place of its group.
+fn line(route: &Described, operation: &Operation) -> (Option<usize>, Endpoint) {
     let parameters: Vec<_> = operation.required_parameters().map(|name| format!("{name}=")).collect();
     let query = if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
     let body = operation.body_sketch().map(|sketch| format!(": {sketch}")).unwrap_or_default();
@@ -28,9 +30,10 @@ fn line(Described { method, path, operation }: &Described) -> Endpoint {
         Some([]) => "; with a bearer token",
         Some(_) => "; for administrators",
     };
-    Endpoint {
-        method: method.to_uppercase(),
-        path: as_in_documents(path) + &query,
+    let endpoint = Endpoint {
+        method: route.method.to_uppercase(),
+        path: as_in_documents(&route.path) + &query,
         what: format!("{}{body}{who}", operation.summary()),
-    }
+    };
+    (TAGS.iter().position(|(tag, _)| *tag == operation.tag()), endpoint)
 }

@@ -1,4 +1,7 @@
 //! A router and the description of each of its routes, in one table.
+//!
+//! A description is a function, called when the document is made: the operations of all routes are some 6 MiB
+//! of JSON values, which a service that nobody asks for it would hold for good.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -13,12 +16,11 @@ pub(crate) struct Routes<S> {
 }
 
 /// What is said of one method of one path.
-#[derive(Debug, Clone)]
 pub(crate) struct Described {
     /// In lower case, as the document has it.
     pub(super) method: &'static str,
     pub(super) path: String,
-    pub(super) operation: Operation,
+    describe: Box<dyn Fn() -> Operation + Send + Sync>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
@@ -31,36 +33,36 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self,
         path: &str,
         handler: impl Handler<T, S>,
-        operation: Operation,
+        describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
-        self.method("get", path, routing::get(handler), operation)
+        self.method("get", path, routing::get(handler), describe)
     }
 
     pub(crate) fn post<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
-        operation: Operation,
+        describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
-        self.method("post", path, routing::post(handler), operation)
+        self.method("post", path, routing::post(handler), describe)
     }
 
     pub(crate) fn put<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
-        operation: Operation,
+        describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
-        self.method("put", path, routing::put(handler), operation)
+        self.method("put", path, routing::put(handler), describe)
     }
 
     pub(crate) fn delete<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
-        operation: Operation,
+        describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
-        self.method("delete", path, routing::delete(handler), operation)
+        self.method("delete", path, routing::delete(handler), describe)
     }
 
     /// A handler that is made for its route, and takes that method only.
@@ -69,9 +71,9 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         method: &'static str,
         path: &str,
         handler: MethodRouter<S>,
-        operation: Operation,
+        describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
-        self.described.push(Described { method, path: path.to_owned(), operation });
+        self.described.push(Described { method, path: path.to_owned(), describe: Box::new(describe) });
         Self { router: self.router.route(path, handler), described: self.described }
     }
 
@@ -94,8 +96,13 @@ impl Described {
     }
 
     /// The route with more said of its operation.
-    pub(crate) fn map(mut self, more: impl FnOnce(Operation) -> Operation) -> Self {
-        self.operation = more(self.operation);
-        self
+    pub(crate) fn map(self, more: impl Fn(Operation) -> Operation + Send + Sync + 'static) -> Self {
+        let describe = self.describe;
+        Self { describe: Box::new(move || more(describe())), ..self }
+    }
+
+    /// What is said of it, made anew with each call.
+    pub(super) fn operation(&self) -> Operation {
+        (self.describe)()
     }
 }

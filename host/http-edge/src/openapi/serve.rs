@@ -27,8 +27,8 @@ const PAGE: &str = include_str!("page.html");
 
 /// What is said of the routes of the document and of the page.
 pub(crate) fn routes() -> Vec<Described> {
-    let routes = Routes::<()>::new().get("/openapi.json", || async {}, describe_document());
-    routes.get("/docs/api", || async {}, describe_page()).split().1
+    let routes = Routes::<()>::new().get("/openapi.json", || async {}, describe_document);
+    routes.get("/docs/api", || async {}, describe_page).split().1
 }
 
 /// The routes of the document of these routes, and of the page. `more` is what is said of every route.
@@ -39,9 +39,8 @@ pub(crate) fn serve(
     more: fn(Operation) -> Operation,
 ) -> Router {
     let document = made_by(move || {
-        let described: Vec<_> = described.iter().cloned().map(|route| route.map(more)).collect();
         // A document is always JSON.
-        let document = serde_json::to_vec(&document(&described, max_body_bytes)).unwrap_or_default();
+        let document = serde_json::to_vec(&document(&described, max_body_bytes, more)).unwrap_or_default();
         StaticText::new(answer::JSON, document.into(), None)
     });
     let page = made_by(|| {

@@ -33,14 +33,14 @@ pub(crate) fn routes(state: &RouteState<VariantA>) -> Routes<Arc<RouteState<Vari
     let (keys, settings) = (state.idempotency.clone(), state.settings);
     let once = layer_fn(move |inner| Idempotent::new(inner, keys.clone(), settings, MANNER));
     Routes::new()
-        .method("post", "/agent/invoke", post(invoke::invoke_agent).layer(once.clone()), invoke::describe())
-        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_stream())
+        .method("post", "/agent/invoke", post(invoke::invoke_agent).layer(once.clone()), invoke::describe)
+        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_stream)
         .method(
             "post",
             "/agent/runs/{run_id}/cancel",
             post(events::cancel_run).layer(once),
-            events::describe_cancel(),
+            events::describe_cancel,
         )
-        .get("/health/live", live::report_liveness, live::describe())
-        .get("/health/ready", ready::report_readiness, ready::describe())
+        .get("/health/live", live::report_liveness, live::describe)
+        .get("/health/ready", ready::report_readiness, ready::describe)
 }

@@ -55,7 +55,7 @@ pub(super) fn describe(route: Described) -> Described {
 /// Describes a route behind [`authenticate_with`].
 pub(super) fn describe_with(route: Described, refusal: TokenRefusal) -> Described {
     let is_post = route.is_post();
-    route.map(|operation| {
+    route.map(move |operation| {
         let operation = if is_post { operation.once(documented::keys()) } else { operation };
         describe_operation(operation, refusal)
     })

@@ -61,16 +61,16 @@ pub use webhooks::webhook_message;
 
 /// The routes beside the API.
 pub(crate) fn routes() -> Routes<Shared> {
-    Routes::new().get("/health", health::report_health, health::describe()).get(
+    Routes::new().get("/health", health::report_health, health::describe).get(
         "/ready",
         ready::report_readiness,
-        ready::describe(),
+        ready::describe,
     )
 }
 
 /// Everything under `/api/`, to be nested there.
 pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
-    let (asked, mut described) = Routes::new().post("/agent", agent::invoke_agent, agent::describe()).split();
+    let (asked, mut described) = Routes::new().post("/agent", agent::invoke_agent, agent::describe).split();
     let (others, of_others) = other_routes(state.variant.cluster.is_some()).split();
     described.extend(of_others);
     // Both fallbacks come after the authentication, so that they answer whoever asks.
@@ -85,31 +85,31 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
 
 fn other_routes(has_cluster: bool) -> Routes<Shared> {
     Routes::new()
-        .post("/agent/async", submit::submit_job, submit::describe())
-        .get("/agent/jobs", jobs::list_jobs, jobs::describe_list())
-        .get("/agent/jobs/{job_id}", jobs::read_job, jobs::describe_job())
-        .post("/agent/jobs/{job_id}/cancel", jobs::cancel_job, jobs::describe_cancel())
-        .get("/agent/jobs/{job_id}/webhook", webhooks::read_webhook, webhooks::describe_read())
-        .post("/agent/jobs/{job_id}/webhook/replay", webhooks::replay_webhook, webhooks::describe_replay())
-        .get("/agent/jobs/{job_id}/events", events::follow_job, events::describe_job())
-        .get("/agent/waits", waits::list_waits, waits::describe_list())
-        .get("/agent/waits/{wait_id}", waits::read_wait, waits::describe_one())
-        .post("/agent/waits/{wait_id}/decision", waits::decide_wait, waits::describe_decide())
-        .post("/agent/events/{name}", waits::deliver_event, waits::describe_event())
-        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run())
-        .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel())
-        .get("/agent/conversations", conversations::list_conversations, conversations::describe_list())
+        .post("/agent/async", submit::submit_job, submit::describe)
+        .get("/agent/jobs", jobs::list_jobs, jobs::describe_list)
+        .get("/agent/jobs/{job_id}", jobs::read_job, jobs::describe_job)
+        .post("/agent/jobs/{job_id}/cancel", jobs::cancel_job, jobs::describe_cancel)
+        .get("/agent/jobs/{job_id}/webhook", webhooks::read_webhook, webhooks::describe_read)
+        .post("/agent/jobs/{job_id}/webhook/replay", webhooks::replay_webhook, webhooks::describe_replay)
+        .get("/agent/jobs/{job_id}/events", events::follow_job, events::describe_job)
+        .get("/agent/waits", waits::list_waits, waits::describe_list)
+        .get("/agent/waits/{wait_id}", waits::read_wait, waits::describe_one)
+        .post("/agent/waits/{wait_id}/decision", waits::decide_wait, waits::describe_decide)
+        .post("/agent/events/{name}", waits::deliver_event, waits::describe_event)
+        .get("/agent/runs/{run_id}/events", events::follow_run, events::describe_run)
+        .post("/agent/runs/{run_id}/cancel", events::cancel_run, events::describe_cancel)
+        .get("/agent/conversations", conversations::list_conversations, conversations::describe_list)
         .get(
             "/agent/conversations/{conversation_id}",
             conversations::read_conversation,
-            conversations::describe_one(),
+            conversations::describe_one,
         )
         .delete(
             "/agent/conversations/{conversation_id}",
             conversations::delete_conversation,
-            conversations::describe_delete(),
+            conversations::describe_delete,
         )
-        .delete("/agent/cache", cache::invalidate, cache::describe())
-        .post("/serverless", serverless::handle_event, serverless::describe())
-        .post("/gateway", gateway::route_by_priority, gateway::describe(has_cluster))
+        .delete("/agent/cache", cache::invalidate, cache::describe)
+        .post("/serverless", serverless::handle_event, serverless::describe)
+        .post("/gateway", gateway::route_by_priority, move || gateway::describe(has_cluster))
 }

@@ -230,7 +230,7 @@ fn seal(file: &File) -> io::Result<()> {
 
 fn digest_of(file: &File, bytes: u64) -> io::Result<[u8; DIGEST_BYTES as usize]> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
+    let mut buffer = vec![0; 32 << 10];
     let mut at = 0;
     while at < bytes {
         let most = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());

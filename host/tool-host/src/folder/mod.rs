@@ -241,10 +241,14 @@ fn list(folder: &Path) -> io::Result<Listing> {
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(LoadError::Unreadable)?;
-    if !file.metadata().map_err(LoadError::Unreadable)?.is_file() {
+    let metadata = file.metadata().map_err(LoadError::Unreadable)?;
+    if !metadata.is_file() {
         return Err(LoadError::NotAFile);
     }
-    let mut bytes = Vec::new();
+    // As long as the file is now: a vector that grows as it is read ends up to twice as large. The byte more
+    // lets the read that finds the end need no more room.
+    let room = usize::try_from(metadata.len().min(most) + 1).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(room);
     file.take(most + 1).read_to_end(&mut bytes).map_err(LoadError::Unreadable)?;
     if bytes.len() as u64 > most {
         return Err(LoadError::TooLarge { most });

@@ -93,6 +93,11 @@ impl FileLoads {
         self.component(digest).filter(|_| !self.is_outdated)
     }
 
+    /// The versions that may serve, unless what they were granted has changed since they were loaded.
+    pub(super) fn all_current(&self) -> Vec<Arc<Component>> {
+        if self.is_outdated { vec![] } else { self.components.clone() }
+    }
+
     /// Takes in what became of the version that is to serve.
     pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> FileChange {
         self.newest.end(result.as_ref().err(), now);

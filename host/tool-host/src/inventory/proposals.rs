@@ -12,7 +12,8 @@ use tool_versions::record::{Change, says_nothing_new};
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
-use super::file_loads::{Part, Proposed};
+use super::file_loads::{FileLoads, Part, Proposed};
+use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::{Content, Folder, component_name};
 use crate::load::{self, Source};
@@ -59,6 +60,7 @@ impl Inventory {
             runtime: self.runtime.clone(),
             rollout: agreement.rollout.clone(),
             folder: self.folder.clone(),
+            loaded: self.file_loads.get(file).map(FileLoads::all_current).unwrap_or_default(),
             there_since: agreement.there_since(file, &looks),
             is_first: agreement
                 .proposals
@@ -86,7 +88,11 @@ impl Inventory {
             Some(Proposed::Written(component)) => {
                 self.in_folder.insert(file.to_owned(), component.digest.clone());
                 // The component may serve right away, and then it is not to be loaded twice.
-                self.file_loads.entry(file.to_owned()).or_default().add(component);
+                let loads = self.file_loads.entry(file.to_owned()).or_default();
+                let is_it = |other: Arc<Component>| other.signature == component.signature;
+                if !loads.current(&component.digest).is_some_and(is_it) {
+                    loads.add(component);
+                }
                 self.poll_records(true);
             }
             Some(Proposed::Known(digest)) => {
@@ -154,6 +160,8 @@ struct Proposer {
     runtime: Arc<Runtime>,
     rollout: Arc<Rollout>,
     folder: Folder,
+    /// What is loaded of the file.
+    loaded: Vec<Arc<Component>>,
     /// Since when the file has been there, if it was at the start.
     there_since: Option<Millis>,
     /// Whether it was there before there were any records.
@@ -182,6 +190,25 @@ impl Proposer {
         checked.map_err(|error| LoadError::NotWrittenDown(error.to_string()))
     }
 
+    /// The component of what was read of a file. One that the folder has loaded already is taken: with
+    /// another one beside it, its code would be mapped and its memories prepared twice for as long as both
+    /// are held.
+    async fn loaded(
+        &self,
+        name: &str,
+        source: &Source,
+        content: Content,
+    ) -> Result<(Arc<Component>, Content), LoadError> {
+        let is_it = |component: &&Arc<Component>| {
+            component.digest == content.digest && component.signature == content.signature
+        };
+        if let Some(component) = self.loaded.iter().find(is_it) {
+            return Ok((component.clone(), content));
+        }
+        let (component, content) = load::load(self.runtime.clone(), name, source, content).await?;
+        Ok((Arc::new(component), content))
+    }
+
     async fn propose(self, file: &str) -> Result<Proposed, LoadError> {
         let name = component_name(file).ok_or(LoadError::BadFileName)?;
         let source = Source::File(self.folder.clone(), file.to_owned());
@@ -194,7 +221,7 @@ impl Proposer {
         }
         let known = found.map(|found| self.known_before(found.record)).unwrap_or_default();
         self.check_room(name, &content).await?;
-        let (component, content) = load::load(self.runtime.clone(), name, &source, content).await?;
+        let (component, content) = self.loaded(name, &source, content).await?;
         let is_in_policy = self.runtime.grants.names(component.identity());
         let proposal = Proposal {
             component: &component,
@@ -206,7 +233,7 @@ impl Proposer {
             is_in_policy,
         };
         match self.rollout.propose(proposal).await {
-            Ok(_) => Ok(Proposed::Written(Arc::new(component))),
+            Ok(_) => Ok(Proposed::Written(component)),
             Err(AdminError::Unavailable(text)) => Err(LoadError::NotWrittenDown(text)),
             Err(error) => Err(LoadError::NotProposed(error.to_string())),
         }

@@ -21,6 +21,7 @@ use crate::openapi::{Operation, tags};
 use crate::request::{Issues, read};
 
 /// What is done with a component, without the bytes of one.
+#[derive(Clone, Copy)]
 pub(super) struct Verb {
     /// The last part of its path.
     pub(super) name: &'static str,

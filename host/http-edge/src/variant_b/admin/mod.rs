@@ -81,29 +81,29 @@ pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Descr
 
 fn service_routes() -> Routes<variant_b::Shared> {
     Routes::new()
-        .get("/runs", runs::list, runs::describe_list())
-        .get("/runs/{run_id}", runs::timeline, runs::describe_timeline())
-        .get("/runs/{run_id}/events", runs::follow, runs::describe_events())
-        .post("/runs/{run_id}/cancel", runs::cancel, runs::describe_cancel())
-        .get("/queue", jobs::depth, jobs::describe_depth())
-        .get("/jobs", jobs::list, jobs::describe_list())
-        .get("/jobs/{job_id}", jobs::read, jobs::describe_job())
-        .post("/jobs/{job_id}/cancel", jobs::cancel, jobs::describe_cancel())
-        .post("/jobs/{job_id}/retry", jobs::retry, jobs::describe_retry())
-        .get("/status", status::read, status::describe())
+        .get("/runs", runs::list, runs::describe_list)
+        .get("/runs/{run_id}", runs::timeline, runs::describe_timeline)
+        .get("/runs/{run_id}/events", runs::follow, runs::describe_events)
+        .post("/runs/{run_id}/cancel", runs::cancel, runs::describe_cancel)
+        .get("/queue", jobs::depth, jobs::describe_depth)
+        .get("/jobs", jobs::list, jobs::describe_list)
+        .get("/jobs/{job_id}", jobs::read, jobs::describe_job)
+        .post("/jobs/{job_id}/cancel", jobs::cancel, jobs::describe_cancel)
+        .post("/jobs/{job_id}/retry", jobs::retry, jobs::describe_retry)
+        .get("/status", status::read, status::describe)
 }
 
 fn tool_routes() -> Routes<state::Shared> {
     let routes = Routes::new()
-        .get("/tools", show::list, show::describe_list())
-        .get("/tools/{name}", show::component, show::describe_component())
-        .put("/tools/{name}", upload::propose_version, upload::describe())
-        .delete("/tools/{name}", actions::remove_component, actions::describe_removal())
-        .get("/tools/{name}/versions", show::versions, show::describe_versions())
-        .get("/tools/{name}/diff", show::diff, show::describe_diff())
-        .get("/tools/{name}/audit", show::audit, show::describe_audit());
+        .get("/tools", show::list, show::describe_list)
+        .get("/tools/{name}", show::component, show::describe_component)
+        .put("/tools/{name}", upload::propose_version, upload::describe)
+        .delete("/tools/{name}", actions::remove_component, actions::describe_removal)
+        .get("/tools/{name}/versions", show::versions, show::describe_versions)
+        .get("/tools/{name}/diff", show::diff, show::describe_diff)
+        .get("/tools/{name}/audit", show::audit, show::describe_audit);
     VERBS.into_iter().fold(routes, |routes, verb| {
-        let (path, described) = (format!("/tools/{{name}}/{}", verb.name), verb.describe());
-        routes.method("post", &path, verb.handler(), described)
+        let path = format!("/tools/{{name}}/{}", verb.name);
+        routes.method("post", &path, verb.handler(), move || verb.describe())
     })
 }

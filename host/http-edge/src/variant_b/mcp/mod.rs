@@ -32,8 +32,8 @@ use state::Mcp;
 /// `/mcp`, to be merged with what is beside it.
 pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (routes, described) = Routes::new()
-        .post("/mcp", messages::send_message, documented::messages())
-        .get("/mcp", changes::follow_changes, documented::changes())
+        .post("/mcp", messages::send_message, documented::messages)
+        .get("/mcp", changes::follow_changes, documented::changes)
         .split();
     let routes = api_stack::authenticate_with(routes, state, TokenRefusal::Unauthorized, error::render)
         .method_not_allowed_fallback(fallback::answer_wrong_method);

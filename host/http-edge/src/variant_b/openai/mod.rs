@@ -9,6 +9,7 @@
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
+//! - `ui_chat`: chats of the Vercel AI SDK, read by `ui_request` and written by `ui_chunks`.
 //! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and
 //!   the form of errors, are in `error/openai_problem.rs`.
 //!
@@ -39,6 +40,9 @@ mod responses_request;
 mod rules;
 mod sent_text;
 mod stream;
+mod ui_chat;
+mod ui_chunks;
+mod ui_request;
 mod waiting;
 
 use axum::Router;
@@ -56,14 +60,15 @@ use documented::in_form;
 /// Everything under `/v1/`, to be nested there.
 pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (asked, mut described) = Routes::new()
-        .post("/chat/completions", chat::create, chat::describe())
-        .post("/responses", responses::create, responses::describe())
+        .post("/chat/completions", chat::create, chat::describe)
+        .post("/responses", responses::create, responses::describe)
+        .post("/chat", ui_chat::create, ui_chat::describe)
         .split();
     let (listed, of_listed) = Routes::new()
-        .get("/models", models::list, models::describe_list())
-        .get("/models/{model}", models::read, models::describe_one())
-        .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read())
-        .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete())
+        .get("/models", models::list, models::describe_list)
+        .get("/models/{model}", models::read, models::describe_one)
+        .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read)
+        .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete)
         .split();
     described.extend(of_listed);
     // The two fallbacks come after the authentication, so that they answer whoever asks.
@@ -78,7 +83,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
 /// What is said of every route in it: what `api_stack` says of its own, with errors in another form.
 fn describe(route: Described) -> Described {
     let is_post = route.is_post();
-    route.map(|operation: Operation| {
+    route.map(move |operation: Operation| {
         let keys = super::documented::keys().map(in_form);
         let operation = if is_post { operation.once(keys) } else { operation };
         operation

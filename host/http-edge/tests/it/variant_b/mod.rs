@@ -20,6 +20,7 @@ mod openai;
 mod openai_formats;
 mod openai_images;
 mod openai_kept;
+mod openai_ui;
 mod order;
 mod serverless;
 mod streams;

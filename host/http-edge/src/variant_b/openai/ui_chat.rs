@@ -1,0 +1,48 @@
+//! `POST /v1/chat`: a chat of the Vercel AI SDK (`useChat` with `DefaultChatTransport`), answered with its UI
+//! message stream.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderName, HeaderValue};
+
+use super::super::asking::Asking;
+use super::super::bodies::read_json;
+use super::super::error::Error;
+use super::super::state::Shared;
+use super::head::Head;
+use super::ui_chunks::UiChunks;
+use super::{documented, parameters, stream, ui_request};
+use crate::body::Payload;
+use crate::openapi::{Operation, tags};
+
+/// By which clients tell such a stream from others, and its version.
+const PROTOCOL: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
+
+pub(super) fn describe() -> Operation {
+    let summary = "Run the agent for a chat of the Vercel AI SDK";
+    documented::asking(Operation::new("streamChat", tags::OPENAI, summary))
+        .about(
+            "`useChat` with `DefaultChatTransport` sends the whole chat, and reads the answer as a UI message stream. The \
+             agent's tools are parts of the type `dynamic-tool`.",
+        )
+        .request_id()
+        .json_body("UiChatRequest", ui_request::schema(), true)
+        .streams("Chunks of the UI message stream, version 1, and `[DONE]`")
+}
+
+/// The handler may be dropped at any await when the client goes away; the run stops with it.
+pub(super) async fn create(
+    State(edge): State<Shared>,
+    asking: Asking,
+    payload: Payload,
+) -> Result<Response, Error> {
+    let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
+    let request = ui_request::read(&fields)?;
+    let ask = asking.ask(request.input, request.options);
+    let chunks = UiChunks::new(&Head::new(&ask.run_id));
+    let mut response = stream::begin(&edge, &asking.headers, ask, None, chunks).await?;
+    let (name, version) = PROTOCOL;
+    response.headers_mut().insert(name, version);
+    Ok(response)
+}
