@@ -5,6 +5,7 @@
 //! not as they expect, and what a client sees of the whole service.
 
 mod open_responses;
+mod ui_chat;
 
 use std::fs;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::error::Problem;
 use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
-use super::parameters::{self, Fields};
+use super::parameters::Fields;
 
 /// What a tool is called that the client's code does not know by name.
 const ANY_TOOL: &str = "dynamic-tool";
@@ -182,6 +182,7 @@ pub(super) fn schema() -> Value {
 mod tests {
     use agent_core::words::{Message, ToolCall};
 
+    use super::super::parameters;
     use super::*;
 
     fn read_all(messages: Value) -> Result<UiRequest, (Value, Value)> {

@@ -1,0 +1,26 @@
+//! The chat of the Vercel AI SDK, as `useChat` has it.
+
+use acceptance::{Model, Service, Token, asks_for, says};
+use serde_json::json;
+
+use super::report;
+
+#[tokio::test]
+async fn a_page_with_the_sdks_chat_reads_what_it_is_answered() {
+    let model = Model::openai().await;
+    let service = Service::variant_b().model(&model).tools(["calculator"]).start().await;
+    model.plays(asks_for("calculate", json!({ "expression": "6 * 7" }))).plays(says("It is 42."));
+    model.plays(says("You are welcome."));
+    let report = report("ai_sdk_chat.mjs", &service, &service.user(Token::of("ada"))).await;
+    let call = json!([
+        "dynamic-tool", "calculate", "output-available", { "expression": "6 * 7" }, { "exact": true, "value": "42" },
+    ]);
+    assert_eq!(report["first"], json!(["ready", [call, ["text", "It is 42."]], true]), "{report:#}");
+    assert_eq!(report["second"], json!([4, [["text", "You are welcome."]]]));
+    // The second message comes with the call and its answer.
+    let calls = model.calls();
+    let roles: Vec<_> =
+        calls[2].body["messages"].as_array().unwrap().iter().map(|it| it["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
+    service.stop().await;
+}
