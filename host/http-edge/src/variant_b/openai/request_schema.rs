@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::bodies::CONVERSATION_ID;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
-use super::{images, models};
+use super::{compaction, images, models};
 use crate::request::Field;
 
 /// The names of the bodies.
@@ -38,10 +38,7 @@ pub(super) fn response() -> Value {
         "type": "object", "required": ["model", "input"], "description": "What the agent is asked.",
         "properties": {
             "model": model(),
-            "input": {
-                "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item() }],
-                "description": "A text, or the whole conversation.", "examples": ["What is 6 * 7?"],
-            },
+            "input": input("A text, or the whole conversation."),
             "instructions": {
                 "type": ["string", "null"], "description": "What the model is told after what the deployment tells it.",
                 "examples": ["Be brief."],
@@ -61,6 +58,30 @@ pub(super) fn response() -> Value {
     });
     add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS]);
     schema
+}
+
+/// The body of `POST /v1/responses/compact`.
+pub(super) fn compact() -> Value {
+    let mut schema = json!({
+        "type": "object", "required": ["model"], "description": "What is put in fewer words.",
+        "properties": {
+            "model": model(),
+            "input": input("A text, or the whole conversation. It may be absent beside `previous_response_id`."),
+            "instructions": {
+                "type": ["string", "null"], "description": "What the model is told beside, such as what matters.",
+                "examples": ["Names matter."],
+            },
+        },
+    });
+    add(&mut schema, [PREVIOUS]);
+    schema
+}
+
+fn input(description: &str) -> Value {
+    json!({
+        "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item() }],
+        "description": description, "examples": ["What is 6 * 7?"],
+    })
 }
 
 /// What has to be there depends on who says it.
@@ -110,7 +131,7 @@ fn chat_message() -> Value {
 }
 
 /// What has to be there depends on what it is.
-fn item() -> Value {
+pub(super) fn item() -> Value {
     let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
     let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
@@ -143,6 +164,7 @@ fn item() -> Value {
             "type": "object", "required": ["type"], "description": "What a model thought. It is passed over.",
             "properties": { "type": kind("reasoning") },
         },
+        compaction::schema(),
     ] })
 }
 

@@ -8,7 +8,7 @@ use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::{content, functions};
+use super::{compaction, content, functions};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -38,21 +38,7 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     let mut conversation = Conversation::after(before);
     let instructions = content::text_if_any(fields.get("instructions"), "instructions")?;
     conversation.system(instructions);
-    match fields.get("input") {
-        None => return Err(Problem::missing("input")),
-        Some(Value::String(text)) => conversation.user(text.as_str().into()),
-        // Also beside instructions, which ask nothing.
-        Some(Value::Array(items)) if items.is_empty() => {
-            return Err(Problem::invalid("input", "it must have at least one item."));
-        }
-        Some(Value::Array(items)) => {
-            check_length(items.len(), "input")?;
-            for (index, item) in items.iter().enumerate() {
-                read_item(item, &format!("input[{index}]"), &mut conversation)?;
-            }
-        }
-        Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
-    }
+    read_input(&fields, &mut conversation)?;
     parameters::check(&fields, parameters::OF_RESPONSES)?;
     let max_tokens = parameters::read(&fields, &OF_OUTPUT)?;
     let temperature = parameters::read(&fields, &TEMPERATURE)?;
@@ -65,6 +51,26 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
         stream,
         echo: echo(fields, place)?,
     })
+}
+
+/// Reads `input`, a text or a list of items.
+pub(super) fn read_input(fields: &Fields, conversation: &mut Conversation) -> Result<(), Problem> {
+    match fields.get("input") {
+        None => return Err(Problem::missing("input")),
+        Some(Value::String(text)) => conversation.user(text.as_str().into()),
+        // Also beside instructions, which ask nothing.
+        Some(Value::Array(items)) if items.is_empty() => {
+            return Err(Problem::invalid("input", "it must have at least one item."));
+        }
+        Some(Value::Array(items)) => {
+            check_length(items.len(), "input")?;
+            for (index, item) in items.iter().enumerate() {
+                read_item(item, &format!("input[{index}]"), conversation)?;
+            }
+        }
+        Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
+    }
+    Ok(())
 }
 
 fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
@@ -87,7 +93,7 @@ fn echo(mut fields: Fields, place: &Place) -> Result<Echo, Problem> {
     })
 }
 
-fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
+pub(super) fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
     let Value::Object(fields) = item else { return Err(Problem::wrong_type(param, "an object")) };
     let kind = match fields.get("type") {
         None | Some(Value::Null) => "message",
@@ -116,6 +122,7 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
             let answer = text("output").or(error).or(text("error"));
             conversation.answer(id, answer.unwrap_or_default().to_owned());
         }
+        "compaction" => conversation.user(compaction::read(fields, param)?.into()),
         // What another model thought says nothing to this one.
         "reasoning" => {}
         _ => {
