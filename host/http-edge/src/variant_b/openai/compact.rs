@@ -42,6 +42,7 @@ pub(super) fn describe() -> Operation {
         )
         .request_id()
         .json_body(REQUEST, request_schema::compact(), true)
+        .defines(request_schema::items())
         .defines([(COMPACTED, compacted())])
         .answers_named(COMPACTED, "The user's messages, and the summary as an item")
         .refuses([Problem::unknown_previous_response("resp_1"), Problem::unfinished_summary("max_tokens")])

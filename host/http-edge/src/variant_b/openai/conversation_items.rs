@@ -16,7 +16,7 @@ use super::super::state::Shared;
 use super::conversations::{ID, find, hold, of_one, read_id, refused, show};
 use super::item_pages::{ItemListing, list as list_object};
 use super::turn_items::{of_turns, without};
-use super::{added_items, documented, item_schema, parameters};
+use super::{added_items, documented, item_schema, parameters, request_schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
@@ -52,6 +52,7 @@ pub(super) fn describe_create() -> Operation {
     .path(ID)
     .request_id()
     .json_body(item_schema::ADD, item_schema::add(), true)
+    .defines(request_schema::items())
     .answers_named(item_schema::LIST, "The items as they are kept")
     .refuses([Problem::unknown_conversation("conv_1"), Problem::missing("items")])
     .refuses(of_variant::bodies().map(documented::in_form))

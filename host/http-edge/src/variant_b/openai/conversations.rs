@@ -25,7 +25,7 @@ use super::super::conversations::{busy, unavailable};
 use super::super::documented as of_variant;
 use super::super::error::{Error, Problem};
 use super::super::state::Shared;
-use super::{added_items, documented, item_schema, metadata, parameters};
+use super::{added_items, documented, item_schema, metadata, parameters, request_schema};
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
@@ -41,6 +41,7 @@ pub(super) fn describe_create() -> Operation {
         .about("Its id can be the `conversation` of responses, and `conversationId` under `/api/agent`.")
         .request_id()
         .json_body(item_schema::CREATE, item_schema::create(), false)
+        .defines(request_schema::items())
         .answers::<Shown>(StatusCode::OK, "The conversation")
         .refuses([Problem::invalid("items", "it may have at most 20.")])
         .refuses(of_variant::bodies().map(documented::in_form))

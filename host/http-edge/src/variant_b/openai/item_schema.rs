@@ -101,7 +101,7 @@ pub(super) fn add() -> Value {
 
 fn items(kind: &Value) -> Value {
     json!({
-        "type": kind, "items": request_schema::item(), "maxItems": MOST_ITEMS,
+        "type": kind, "items": request_schema::item_reference(), "maxItems": MOST_ITEMS,
         "description": "What was said. A conversation keeps no instructions.",
         "examples": [[{ "role": "user", "content": "I am Ada." }]],
     })

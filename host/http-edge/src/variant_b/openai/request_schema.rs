@@ -14,6 +14,19 @@ use crate::request::Field;
 pub(super) const CHAT: &str = "OpenAiChatRequest";
 pub(super) const RESPONSE: &str = "OpenAiResponseRequest";
 
+/// An item that a client sends.
+const ITEM: &str = "OpenAiInputItem";
+
+/// What the bodies with items refer to.
+pub(super) fn items() -> [(&'static str, Value); 1] {
+    [(ITEM, item())]
+}
+
+/// A reference to an item that a client sends.
+pub(super) fn item_reference() -> Value {
+    json!({ "$ref": format!("#/components/schemas/{ITEM}") })
+}
+
 /// The body of `POST /v1/chat/completions`.
 pub(super) fn chat() -> Value {
     let mut schema = json!({
@@ -79,7 +92,7 @@ pub(super) fn compact() -> Value {
 
 fn input(description: &str) -> Value {
     json!({
-        "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item() }],
+        "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item_reference() }],
         "description": description, "examples": ["What is 6 * 7?"],
     })
 }
@@ -131,7 +144,7 @@ fn chat_message() -> Value {
 }
 
 /// What has to be there depends on what it is.
-pub(super) fn item() -> Value {
+fn item() -> Value {
     let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
     let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));

@@ -31,6 +31,9 @@ fn saying(text: &str) -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
     let fakes = Fakes::configured(invoke, |edge| {
         b(edge).conversations = conversations;
         edge.idempotency = idempotency_over(&keys);
+        // Far more requests than a user may make within a minute.
+        edge.settings.rates.user.requests = 1_000;
+        edge.settings.rates.address.requests = 1_000;
     });
     (fakes, agent, store)
 }
