@@ -66,6 +66,34 @@ const output = { type: "function_call_output", call_id: called.call_id, output: 
 const answered = await client.responses.create({ model, input: [{ role: "user", content: "six" }, called, output] });
 report.function_call = [called.type, called.name, called.arguments, answered.output_text];
 
+// A conversation that the service keeps, item by item, and one in fewer words.
+const said = [{ type: "message", role: "user", content: "I am Ada." }];
+const reply = { type: "message", role: "assistant", content: "Hi, Ada." };
+const kept = await client.conversations.create({ metadata: { order: "4711" }, items: said });
+await client.conversations.items.create(kept.id, { items: [reply] });
+const who = await client.responses.create({ model, input: "who?", conversation: kept.id });
+const items = [];
+for await (const item of client.conversations.items.list(kept.id, { order: "asc", limit: 2 })) items.push(item);
+const read = await client.conversations.items.retrieve(items[1].id, { conversation_id: kept.id });
+const left = await client.conversations.items.delete(items[0].id, { conversation_id: kept.id });
+const renamed = await client.conversations.update(kept.id, { metadata: { order: "4712" } });
+report.conversation = [
+  who.output_text,
+  items.map((item) => item.content[0].text),
+  read.content[0].text,
+  left.metadata,
+  (await client.conversations.retrieve(kept.id)).metadata.order === renamed.metadata.order,
+  (await client.conversations.items.list(kept.id)).data.length,
+  (await client.conversations.delete(kept.id)).deleted,
+];
+report.input_items = [];
+for await (const item of client.responses.inputItems.list(who.id, { order: "asc" })) {
+  report.input_items.push(item.content[0].text);
+}
+const short = await client.responses.compact({ model, input: [...said, reply] });
+const more = await client.responses.create({ model, input: [...short.output, { role: "user", content: "and?" }] });
+report.compact = [short.output.map((item) => item.type), more.output_text];
+
 // An image, in both forms.
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

@@ -68,6 +68,30 @@ output = {"type": "function_call_output", "call_id": called.call_id, "output": "
 answered = client.responses.create(model=MODEL, input=[{"role": "user", "content": "six"}, called, output])
 report["function_call"] = [called.type, called.name, called.arguments, answered.output_text]
 
+# A conversation that the service keeps, item by item, and one in fewer words.
+said = [{"type": "message", "role": "user", "content": "I am Ada."}]
+kept = client.conversations.create(metadata={"order": "4711"}, items=said)
+client.conversations.items.create(kept.id, items=[{"type": "message", "role": "assistant", "content": "Hi, Ada."}])
+told = client.responses.create(model=MODEL, input="who?", conversation=kept.id)
+items = list(client.conversations.items.list(kept.id, order="asc", limit=2))
+read = client.conversations.items.retrieve(items[1].id, conversation_id=kept.id)
+left = client.conversations.items.delete(items[0].id, conversation_id=kept.id)
+renamed = client.conversations.update(kept.id, metadata={"order": "4712"})
+report["conversation"] = [
+    told.output_text,
+    [item.content[0].text for item in items],
+    read.content[0].text,
+    left.metadata,
+    client.conversations.retrieve(kept.id) == renamed,
+    len(client.conversations.items.list(kept.id).data),
+    client.conversations.delete(kept.id).deleted,
+]
+asked = client.responses.input_items.list(told.id, order="asc")
+report["input_items"] = [item.content[0].text for item in asked]
+short = client.responses.compact(model=MODEL, input=[*said, {"role": "assistant", "content": "Hi, Ada."}])
+goes_on = client.responses.create(model=MODEL, input=[*short.output, {"role": "user", "content": "and?"}])
+report["compact"] = [[item.type for item in short.output], goes_on.output_text]
+
 # An image, in both forms.
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 picture = {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}}

@@ -45,17 +45,18 @@ fn plays(model: &Model) {
     model.plays(says("bye"));
 }
 
-/// What the SDKs' programs ask beyond that: they offer a function, which is called twice, and show an image
-/// twice.
+/// What the SDKs' programs ask beyond that: they offer a function, which is called twice, are part of a
+/// conversation, have one put in fewer words and go on with it, and show an image twice.
 fn calls_functions_and_sees(model: &Model) {
     for said in ["a cat it is", "a dog it is"] {
         model.asks_for("look", json!({})).says(said);
     }
+    model.says("Ada").says("Ada said hi.").says("yes");
     model.says("a dot").says("the same dot");
 }
 
 /// How often the model is asked by each of those.
-const CALLS: usize = 12;
+const CALLS: usize = 15;
 
 fn expected() -> Value {
     let message = [
@@ -77,6 +78,9 @@ fn expected() -> Value {
         "events": [types, "bye", ["message"]],
         "function": ["tool_calls", "look", "a cat it is"],
         "function_call": ["function_call", "look", "{}", "a dog it is"],
+        "conversation": ["Ada", ["I am Ada.", "Hi, Ada.", "who?", "Ada"], "Hi, Ada.", { "order": "4711" }, true, 3, true],
+        "input_items": ["I am Ada.", "Hi, Ada.", "who?"],
+        "compact": [["message", "compaction"], "yes"],
         "image": ["a dot", "the same dot"],
         "unknown_model": ["NotFoundError", 404, "model_not_found", "model"],
         "unsupported": ["BadRequestError", 400, "unsupported_value", "n"],
@@ -87,6 +91,8 @@ fn expected() -> Value {
 #[tokio::test]
 async fn the_official_sdks_read_what_they_are_answered() {
     let model = Model::openai().await;
+    // A summary is written without them.
+    model.expects_any_tools();
     let folder = tempfile::tempdir().unwrap();
     let instructions = folder.path().join("instructions.md");
     fs::write(&instructions, "You are Ada.").unwrap();
@@ -113,6 +119,18 @@ async fn the_official_sdks_read_what_they_are_answered() {
         // What the tool returned in the response before is part of the conversation.
         let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
         assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");
+        // The conversation is the one that was begun before, and the summary is what the model wrote.
+        let [told, _summary, goes_on, ..] = &calls[CALLS * round + 10..] else { panic!("{program}") };
+        let contents = |request: &Request| -> Vec<String> {
+            let messages = request.body["messages"].as_array().unwrap().iter();
+            messages
+                .skip(1)
+                .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
+                .collect()
+        };
+        assert_eq!(contents(told), ["I am Ada.", "Hi, Ada.", "who?"], "{program}");
+        let summary = "Summary of what was said and done before:\nAda said hi.";
+        assert_eq!(contents(goes_on), ["I am Ada.", summary, "and?"], "{program}");
         // Both forms are one image to the model.
         let shown = |call: &Request| call.body["messages"].as_array().unwrap().last().cloned();
         let [chat, response] = &calls[CALLS * (round + 1) - 2..] else {

@@ -1,5 +1,6 @@
 //! Kept conversations: what was said in earlier runs of a user, put in front of the next one.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -85,19 +86,28 @@ impl<'a> ConversationKey<'a> {
     }
 }
 
-/// One run's part of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One run's part of a conversation, or what a client added to it without a run. One without messages keeps a
+/// conversation in which nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     /// Names the turn within its conversation, so that it is appended once: the run, or the idempotency key
     /// under which the request is carried out, perhaps in several runs.
     pub id: String,
+    /// Empty when no run made it.
     pub run_id: String,
     /// When it ended, in milliseconds since 1970.
     pub at: u64,
     /// What its caller said, and the transcript of the run. No instructions: those are said anew with every
     /// run.
     pub messages: Vec<Message>,
+    /// How many of the messages are what its caller said; the others are the run's own. Absent in what
+    /// earlier releases have kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<usize>,
+    /// What a client attached to the conversation. The newest turn has it, all others have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// A conversation as it is kept.

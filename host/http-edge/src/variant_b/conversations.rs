@@ -196,7 +196,7 @@ struct ConversationBody<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ConversationTurn)]
 struct TurnBody<'a> {
-    /// The run.
+    /// The run; empty of what a client of OpenAI added without one.
     #[schema(example = "run_019b1c2d")]
     run_id: &'a str,
     /// When it ended.

@@ -207,7 +207,7 @@ async fn real_answers_are_what_the_document_says() {
     told("GET", "/api/agent/jobs", &fakes.ask("GET", "/api/agent/jobs", "").await);
     told("GET", "/api/agent/jobs/{jobId}", &fakes.get("/api/agent/jobs/nope").await);
     told("DELETE", "/api/agent/cache", &fakes.ask("DELETE", "/api/agent/cache", "").await);
-    let turns = [Turn { id: "t".into(), run_id: "run_1".into(), at: 1, messages: vec![] }];
+    let turns = [Turn { id: "t".into(), run_id: "run_1".into(), at: 1, ..Turn::default() }];
     let key = ConversationKey::conversation("u3", "trip");
     fakes.conversations.claim(key, "o", ClaimTerms::default()).await.unwrap();
     fakes.conversations.settle(key, "o", &turns).await.unwrap();

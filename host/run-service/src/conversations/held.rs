@@ -148,6 +148,13 @@ impl Held {
         Ok(())
     }
 
+    /// Writes these turns in place of all that are there, and ends the claim in the same step.
+    pub async fn replace(mut self, turns: &[Turn]) -> Result<(), ConversationRefusal> {
+        let settled = self.lease.claim().settle(turns).await?;
+        self.lease.ended();
+        if settled { Ok(()) } else { Err(ConversationRefusal::Changed) }
+    }
+
     /// Gives the claim back as it was.
     pub async fn release(self) {
         self.lease.release().await;

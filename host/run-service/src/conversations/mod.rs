@@ -27,7 +27,7 @@ use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST
 
 pub use held::Held;
 pub use refusal::ConversationRefusal;
-pub use turns::{appended, in_front, is_kept, said};
+pub use turns::{MOST_TURN_BYTES, appended, in_front, is_kept, said, turn_bytes};
 
 use self::held::Claim;
 

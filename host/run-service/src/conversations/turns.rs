@@ -21,22 +21,35 @@ pub fn is_kept(reason: StopReason) -> bool {
     }
 }
 
-/// The messages of a turn: what its caller said, without instructions, and the transcript of its run.
-pub fn said(by_caller: &[Message], transcript: &[Message]) -> Vec<Message> {
+/// Most bytes of one turn, as JSON. Of a larger one only the beginnings of two messages are kept.
+pub const MOST_TURN_BYTES: usize = MOST_CONVERSATION_BYTES / 2;
+
+/// The turn of a run, which its caller has yet to name: what its caller said, without instructions, and the
+/// transcript, which begins with the question.
+pub fn said(by_caller: &[Message], transcript: &[Message]) -> Turn {
     let is_said = |message: &&Message| !matches!(message, Message::System { .. });
-    by_caller.iter().chain(transcript).filter(is_said).cloned().collect()
+    let question = transcript.iter().take_while(|message| matches!(message, Message::User { .. })).count();
+    let asked = by_caller.iter().filter(is_said).count() + question;
+    let messages = by_caller.iter().chain(transcript).filter(is_said).cloned().collect();
+    Turn { messages, asked: Some(asked), ..Turn::default() }
 }
 
 /// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest
 /// turns; and of a turn that is too large by itself its images, then everything but the beginning of its
-/// first message and of its last reply. Where an image was, its name stays.
+/// first message and of its last reply. Where an image was, its name stays. The metadata go to the new turn,
+/// and turns in which nothing is said have done their work.
 pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
-    const MOST: usize = MOST_CONVERSATION_BYTES / 2;
-    let turn = if bytes(&turn) > MOST { without_images(turn) } else { turn };
-    let turn = if bytes(&turn) > MOST { shortened(turn) } else { turn };
+    let turn = if turn_bytes(&turn) > MOST_TURN_BYTES { without_images(turn) } else { turn };
+    let mut turn = if turn_bytes(&turn) > MOST_TURN_BYTES { shortened(turn) } else { turn };
+    if turn.metadata.is_empty()
+        && let Some(last) = turns.last_mut()
+    {
+        turn.metadata = std::mem::take(&mut last.metadata);
+    }
+    turns.retain(|turn| !turn.messages.is_empty());
     turns.push(turn);
     leave_out_images(&mut turns);
-    let sizes: Vec<usize> = turns.iter().map(bytes).collect();
+    let sizes: Vec<usize> = turns.iter().map(turn_bytes).collect();
     let mut total: usize = sizes.iter().sum();
     let mut left_out = 0;
     while turns.len() - left_out > 1
@@ -57,15 +70,15 @@ fn leave_out_images(turns: &mut [Turn]) {
     if !turns.iter().any(has_images) {
         return;
     }
-    let mut total: usize = turns.iter().map(bytes).sum();
+    let mut total: usize = turns.iter().map(turn_bytes).sum();
     let Some((_newest, older)) = turns.split_last_mut() else { return };
     for turn in older.iter_mut().filter(|turn| has_images(turn)) {
         if total <= MOST_CONVERSATION_BYTES {
             return;
         }
-        let before = bytes(turn);
+        let before = turn_bytes(turn);
         *turn = without_images(turn.clone());
-        total -= before.saturating_sub(bytes(turn));
+        total -= before.saturating_sub(turn_bytes(turn));
     }
 }
 
@@ -87,7 +100,8 @@ fn begins_with_answer(turn: Option<&Turn>) -> bool {
     matches!(turn.and_then(|turn| turn.messages.first()), Some(Message::Tool { .. }))
 }
 
-fn bytes(turn: &Turn) -> usize {
+/// Bytes of a turn, as JSON.
+pub fn turn_bytes(turn: &Turn) -> usize {
     // Messages can always be written.
     serde_json::to_vec(turn).map_or(0, |json| json.len())
 }
@@ -109,6 +123,7 @@ fn shortened(mut turn: Turn) -> Turn {
         }
         _ => None,
     };
+    turn.asked = Some(usize::from(asked.is_some()));
     turn.messages = asked.into_iter().chain(reply).collect();
     turn
 }
@@ -160,6 +175,8 @@ fn unanswered((tool_call_id, name): (String, String)) -> Message {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use agent_core::testing::check_conversation;
     use agent_core::words::{ContentPart, Image, ToolCall, UserContent};
     use serde_json::json;
@@ -184,7 +201,7 @@ mod tests {
     }
 
     fn turn(id: &str, messages: Vec<Message>) -> Turn {
-        Turn { id: id.into(), run_id: format!("run_{id}"), at: 1, messages }
+        Turn { id: id.into(), run_id: format!("run_{id}"), at: 1, messages, ..Turn::default() }
     }
 
     fn ids(turns: &[Turn]) -> Vec<&str> {
@@ -213,7 +230,7 @@ mod tests {
         turns = appended(turns, turn("d", transcript));
         let newest = turns.last().unwrap();
         assert_eq!((newest.id.as_str(), newest.messages.len()), ("d", 2));
-        assert!(turns.iter().map(bytes).sum::<usize>() <= MOST_CONVERSATION_BYTES);
+        assert!(turns.iter().map(turn_bytes).sum::<usize>() <= MOST_CONVERSATION_BYTES);
     }
 
     #[test]
@@ -271,6 +288,21 @@ mod tests {
     #[test]
     fn a_turn_has_no_instructions() {
         let told = Message::System { content: "be kind".into() };
-        assert_eq!(said(&[told, answers("1")], &[reply("a")]), [answers("1"), reply("a")]);
+        let turn = said(&[told.clone(), answers("1")], &[reply("a")]);
+        assert_eq!((turn.messages, turn.asked), (vec![answers("1"), reply("a")], Some(1)));
+        let turn = said(&[told, user("a"), reply("b")], &[user("c"), reply("d")]);
+        assert_eq!((turn.messages.len(), turn.asked), (4, Some(3)));
+    }
+
+    #[test]
+    fn the_newest_turn_has_the_metadata_and_one_that_says_nothing_goes() {
+        let metadata = BTreeMap::from([("order".to_owned(), "4711".to_owned())]);
+        let begun = Turn { metadata: metadata.clone(), ..turn("begun", vec![]) };
+        let mut turns = appended(vec![], begun);
+        assert_eq!((ids(&turns), &turns[0].metadata), (vec!["begun"], &metadata));
+        turns = appended(turns, turn("a", vec![user("q"), reply("a")]));
+        turns = appended(turns, turn("b", vec![user("q"), reply("a")]));
+        assert_eq!(ids(&turns), ["a", "b"]);
+        assert_eq!([&turns[0].metadata, &turns[1].metadata], [&BTreeMap::new(), &metadata]);
     }
 }

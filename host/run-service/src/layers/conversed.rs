@@ -64,9 +64,9 @@ impl<I: Invoke> Conversed<I> {
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
             Ok(answer) if is_kept(answer.result.stop_reason) => {
-                let messages = said(&own, &answer.result.messages);
-                let appending =
-                    held.append(Turn { id: turn_id, run_id, at: since_1970(SystemTime::now()), messages });
+                let at = since_1970(SystemTime::now());
+                let turn = Turn { id: turn_id, run_id, at, ..said(&own, &answer.result.messages) };
+                let appending = held.append(turn);
                 match in_time(appending, until).await {
                     Ok(()) => {}
                     // The job's next attempt appends what the journal has by then, and pays for nothing

@@ -1,6 +1,7 @@
 //! What every store of conversations promises: `ConversationStore`.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,15 @@ fn turn(id: &str, text: &str) -> Turn {
         Message::User { content: text.into() },
         Message::Assistant { content: "yes".into(), tool_calls: vec![] },
     ];
-    Turn { id: id.into(), run_id: format!("run_{id}"), at: 1_700_000_000_123, messages }
+    let metadata = BTreeMap::from([(text.to_owned(), text.to_owned())]);
+    Turn {
+        id: id.into(),
+        run_id: format!("run_{id}"),
+        at: 1_700_000_000_123,
+        messages,
+        asked: Some(1),
+        metadata,
+    }
 }
 
 async fn claim(

@@ -97,6 +97,19 @@ impl Problem {
         Self { status, message, param: Some("response_id".to_owned()), code }
     }
 
+    pub(in crate::variant_b) fn unknown_conversation(id: &str) -> Self {
+        let message = format!("Conversation with id '{}' not found.", quoted(id));
+        let (status, code) = (StatusCode::NOT_FOUND, "conversation_not_found");
+        Self { status, message, param: Some("conversation_id".to_owned()), code }
+    }
+
+    /// The conversation has no such item.
+    pub(in crate::variant_b) fn unknown_conversation_item(id: &str) -> Self {
+        let message = format!("Item with id '{}' not found in the conversation.", quoted(id));
+        let (status, code) = (StatusCode::NOT_FOUND, "item_not_found");
+        Self { status, message, param: Some("item_id".to_owned()), code }
+    }
+
     /// There is no such item, or it is somebody else's.
     pub(in crate::variant_b) fn unknown_item(id: &str) -> Self {
         let message = format!(
@@ -113,6 +126,16 @@ impl Problem {
         Self::bad("invalid_value", "input", format!("Duplicate item found with id '{}'. {why}", quoted(id)))
     }
 
+    /// A limit ended a summary, or the model wrote none.
+    pub(in crate::variant_b) fn unfinished_summary(reason: &str) -> Self {
+        let message = format!(
+            "The model did not finish the summary ({reason}): send less, or have the deployment raise \
+             TOKEN_BUDGET_PER_REQUEST."
+        );
+        let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "summary_not_finished");
+        Self { status, message, param: None, code }
+    }
+
     /// The model's provider refuses functions of the client.
     pub(in crate::variant_b) fn refused_functions(names: &[String]) -> Self {
         let shown = names.iter().take(MOST_NAMED).map(|name| format!("'{}'", quoted(name)));
@@ -125,7 +148,7 @@ impl Problem {
     }
 
     pub(in crate::variant_b) fn unknown_path() -> Self {
-        let message = "There is no such path: /v1/models, /v1/chat/completions and /v1/responses are served.";
+        let message = "There is no such path: /v1/models, /v1/chat/completions, /v1/responses and /v1/conversations are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
     }
 

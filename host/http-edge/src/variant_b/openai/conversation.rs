@@ -134,6 +134,15 @@ impl Conversation {
         Ok(RunInput { input, history: self.messages })
     }
 
+    /// What was said, whether or not all calls are answered: what is kept of it is mended when a run goes on
+    /// from it.
+    pub(super) fn into_messages(self, param: &str) -> Result<Vec<Message>, Problem> {
+        check_length(self.messages.len(), param)?;
+        check_calls(self.calls, param)?;
+        images::check_count(&self.messages, param)?;
+        Ok(self.messages)
+    }
+
     /// Refuses calls without an answer right after them, and answers without a call.
     fn check_answers(&self, param: &str) -> Result<(), Problem> {
         let mut open = OpenCalls::of(self.open.iter().map(String::as_str));

@@ -30,8 +30,8 @@ impl Keep {
         if !is_kept(result.stop_reason) || shown.len() > MOST_BYTES {
             return false;
         }
-        let messages = said(&self.own, &result.messages);
-        let turn = Turn { id: self.id.clone(), run_id: result.id.clone(), at: now_ms(), messages };
+        let (id, run_id) = (self.id.clone(), result.id.clone());
+        let turn = Turn { id, run_id, at: now_ms(), ..said(&self.own, &result.messages) };
         let turns = appended(self.turns.clone(), turn);
         let kept = self.conversations.keep_response(&self.user_id, &self.id, &turns, &shown).await;
         if let Err(error) = &kept {
@@ -41,7 +41,8 @@ impl Keep {
     }
 }
 
-fn now_ms() -> u64 {
+/// The time, in milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,27 +6,39 @@
 //!   `responses_request`: a request read, put together by `conversation` out of `content` and `images`, with
 //!   the client's `functions`; `rules`: what the replies have to keep to.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
-//!   `kept`: keeping it; `responses_kept` reads and forgets one.
+//!   `kept`: keeping it; `responses_kept` reads and forgets one, `input_items` lists what it was made from.
+//! - `conversations`, `conversation_items`: kept conversations, with their `metadata`. `turn_items`: what was
+//!   said in one as items, `item_pages`: pages of them, `added_items`: those that a client adds.
+//! - `compact`: a conversation in fewer words, which `compaction` stands for.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
 //! - `ui_chat`: chats of the Vercel AI SDK, read by `ui_request` and written by `ui_chunks`.
-//! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and
-//!   the form of errors, are in `error/openai_problem.rs`.
+//! - `documented`, `request_schema`, `response_schema`, `item_schema`: for the document. What is wrong with a
+//!   request, and the form of errors, are in `error/openai_problem.rs`.
 //!
 //! host/docs/api/openai.md says what they can rely on.
 
+mod added_items;
 mod chat;
 mod chat_chunks;
 mod chat_request;
+mod compact;
+mod compaction;
 mod completion;
 mod content;
 mod conversation;
+mod conversation_items;
+mod conversations;
 mod documented;
 mod functions;
 mod head;
 mod images;
+mod input_items;
+mod item_pages;
+mod item_schema;
 mod items;
 mod kept;
+mod metadata;
 mod models;
 mod parameters;
 mod place;
@@ -40,6 +52,7 @@ mod responses_request;
 mod rules;
 mod sent_text;
 mod stream;
+mod turn_items;
 mod ui_chat;
 mod ui_chunks;
 mod ui_request;
@@ -62,6 +75,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (asked, mut described) = Routes::new()
         .post("/chat/completions", chat::create, chat::describe)
         .post("/responses", responses::create, responses::describe)
+        .post("/responses/compact", compact::create, compact::describe)
         .post("/chat", ui_chat::create, ui_chat::describe)
         .split();
     let (listed, of_listed) = Routes::new()
@@ -69,15 +83,35 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
         .get("/models/{model}", models::read, models::describe_one)
         .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read)
         .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete)
+        .get("/responses/{response_id}/input_items", input_items::list, input_items::describe)
         .split();
+    let (of_conversations, of_conversations_described) = conversation_routes().split();
     described.extend(of_listed);
+    described.extend(of_conversations_described);
     // The two fallbacks come after the authentication, so that they answer whoever asks.
     let routes = api_stack::authenticate_beside(asked, state, error::render_openai)
-        .merge(api_stack::authenticate(listed, state, error::render_openai))
+        .merge(api_stack::authenticate(listed.merge(of_conversations), state, error::render_openai))
         .fallback(answer_unknown_path)
         .method_not_allowed_fallback(answer_wrong_method);
     let router = api_stack::surround(routes, state, rules, error::render_openai);
     (router.with_state(state.clone()), described.into_iter().map(describe).collect())
+}
+
+fn conversation_routes() -> Routes<Shared> {
+    let (one, items, item) = (
+        "/conversations/{conversation_id}",
+        "/conversations/{conversation_id}/items",
+        "/conversations/{conversation_id}/items/{item_id}",
+    );
+    Routes::new()
+        .post("/conversations", conversations::create, conversations::describe_create)
+        .get(one, conversations::read, conversations::describe_read)
+        .post(one, conversations::update, conversations::describe_update)
+        .delete(one, conversations::delete, conversations::describe_delete)
+        .get(items, conversation_items::list, conversation_items::describe_list)
+        .post(items, conversation_items::create, conversation_items::describe_create)
+        .get(item, conversation_items::read, conversation_items::describe_read)
+        .delete(item, conversation_items::delete, conversation_items::describe_delete)
 }
 
 /// What is said of every route in it: what `api_stack` says of its own, with errors in another form.

@@ -7,12 +7,25 @@ use serde_json::{Value, json};
 use super::super::bodies::CONVERSATION_ID;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
-use super::{images, models, rules};
+use super::{compaction, images, models, rules};
 use crate::request::Field;
 
 /// The names of the bodies.
 pub(super) const CHAT: &str = "OpenAiChatRequest";
 pub(super) const RESPONSE: &str = "OpenAiResponseRequest";
+
+/// An item that a client sends.
+const ITEM: &str = "OpenAiInputItem";
+
+/// What the bodies with items refer to.
+pub(super) fn items() -> [(&'static str, Value); 1] {
+    [(ITEM, item())]
+}
+
+/// A reference to an item that a client sends.
+pub(super) fn item_reference() -> Value {
+    json!({ "$ref": format!("#/components/schemas/{ITEM}") })
+}
 
 /// The body of `POST /v1/chat/completions`.
 pub(super) fn chat() -> Value {
@@ -41,10 +54,7 @@ pub(super) fn response() -> Value {
         "type": "object", "required": ["model", "input"], "description": "What the agent is asked.",
         "properties": {
             "model": model(),
-            "input": {
-                "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item() }],
-                "description": "A text, or the whole conversation.", "examples": ["What is 6 * 7?"],
-            },
+            "input": input("A text, or the whole conversation."),
             "instructions": {
                 "type": ["string", "null"], "description": "What the model is told after what the deployment tells it.",
                 "examples": ["Be brief."],
@@ -69,6 +79,30 @@ pub(super) fn response() -> Value {
     });
     add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS, rules::PARALLEL]);
     schema
+}
+
+/// The body of `POST /v1/responses/compact`.
+pub(super) fn compact() -> Value {
+    let mut schema = json!({
+        "type": "object", "required": ["model"], "description": "What is put in fewer words.",
+        "properties": {
+            "model": model(),
+            "input": input("A text, or the whole conversation. It may be absent beside `previous_response_id`."),
+            "instructions": {
+                "type": ["string", "null"], "description": "What the model is told beside, such as what matters.",
+                "examples": ["Names matter."],
+            },
+        },
+    });
+    add(&mut schema, [PREVIOUS]);
+    schema
+}
+
+fn input(description: &str) -> Value {
+    json!({
+        "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": item_reference() }],
+        "description": description, "examples": ["What is 6 * 7?"],
+    })
 }
 
 /// What has to be there depends on who says it.
@@ -151,6 +185,7 @@ fn item() -> Value {
             "type": "object", "required": ["type"], "description": "What a model thought. It is passed over.",
             "properties": { "type": kind("reasoning") },
         },
+        compaction::schema(),
     ] })
 }
 

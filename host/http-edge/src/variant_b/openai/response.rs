@@ -51,19 +51,12 @@ impl End {
 
     fn of(result: &AgentResult) -> Self {
         let (status, incomplete) = status_of(result.stop_reason);
-        let usage = json!({
-            "input_tokens": result.usage.input_tokens, "input_tokens_details": {
-                "cached_tokens": result.usage.cached_tokens, "cache_write_tokens": result.usage.kept_tokens,
-            },
-            "output_tokens": result.usage.output_tokens, "output_tokens_details": { "reasoning_tokens": result.usage.reasoning_tokens },
-            "total_tokens": result.usage.total(),
-        });
         let completed_at = (status == "completed").then(now);
         let error = match &result.output_error {
             Some(error) if status == "failed" => json!({ "code": "server_error", "message": error }),
             _ => Value::Null,
         };
-        Self { status, incomplete, error, usage, completed_at }
+        Self { status, incomplete, error, usage: usage(result), completed_at }
     }
 
     fn failed(error: &Value) -> Self {
@@ -73,6 +66,18 @@ impl End {
         });
         Self { status: "failed", error, ..Self::NOT_YET }
     }
+}
+
+/// The tokens of a whole run.
+pub(super) fn usage(result: &AgentResult) -> Value {
+    let usage = result.usage;
+    json!({
+        "input_tokens": usage.input_tokens, "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.kept_tokens,
+        },
+        "output_tokens": usage.output_tokens, "output_tokens_details": { "reasoning_tokens": usage.reasoning_tokens },
+        "total_tokens": usage.total(),
+    })
 }
 
 /// A run that a limit ended is incomplete. The API has two reasons for that, of which tokens are the nearer

@@ -8,7 +8,7 @@ use super::models;
 
 pub(super) const RESPONSE: &str = "OpenAiResponse";
 /// An item of its output.
-const ITEM: &str = "OpenAiResponseItem";
+pub(super) const ITEM: &str = "OpenAiResponseItem";
 /// What a message says.
 const TEXT: &str = "OpenAiOutputText";
 /// Why a tool of the agent failed.
@@ -109,7 +109,7 @@ fn conversation() -> Value {
     object("A conversation.", fields([("id", of("string", "Names it.", "trip-to-rome"))]))
 }
 
-fn usage() -> Value {
+pub(super) fn usage() -> Value {
     let tokens = |description: &str| of("integer", description, 10);
     let input = fields([
         ("cached_tokens", tokens("What the provider had kept from earlier calls, as far as it says.")),
@@ -271,13 +271,13 @@ fn event() -> Value {
 }
 
 /// The fields of an object, all of which have to be there.
-type Fields = Map<String, Value>;
+pub(super) type Fields = Map<String, Value>;
 
-fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
+pub(super) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
-fn object(description: &str, properties: Fields) -> Value {
+pub(super) fn object(description: &str, properties: Fields) -> Value {
     let required: Vec<_> = properties.keys().cloned().collect();
     let parts = [("required", required.into()), ("properties", properties.into())];
     of_type("object", description, fields(parts))
@@ -300,16 +300,16 @@ fn add(object: &mut Value, fields: Fields) {
     }
 }
 
-fn of(kind: impl Into<Value>, description: &str, example: impl Into<Value>) -> Value {
+pub(super) fn of(kind: impl Into<Value>, description: &str, example: impl Into<Value>) -> Value {
     let (kind, example) = (kind.into(), example.into());
     json!({ "type": kind, "description": description, "examples": [example] })
 }
 
-fn one_of(words: &[&str], description: &str) -> Value {
+pub(super) fn one_of(words: &[&str], description: &str) -> Value {
     json!({ "type": "string", "enum": words, "description": description })
 }
 
-fn list(description: &str, items: Value) -> Value {
+pub(super) fn list(description: &str, items: Value) -> Value {
     of_type("array", description, fields([("items", items)]))
 }
 
@@ -322,7 +322,7 @@ fn if_any(description: &str, schema: Value) -> Value {
     fields([("description", description.into()), ("anyOf", any.into())]).into()
 }
 
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 

@@ -33,6 +33,7 @@ pub(super) fn describe() -> Operation {
         )
         .request_id()
         .json_body(request_schema::RESPONSE, request_schema::response(), true)
+        .defines(request_schema::items())
         .defines(response_schema::all())
         .answers_named(response_schema::RESPONSE, "The response, as OpenAI describes it")
         .streams(

@@ -41,7 +41,8 @@ pub(super) fn describe_delete() -> Operation {
         .refuses(of_variant::stores().map(documented::in_form))
 }
 
-const ID: Field = id("response_id", "The response.", || json!("resp_01a204ec6206715fbb305322b42db99d"));
+pub(super) const ID: Field =
+    id("response_id", "The response.", || json!("resp_01a204ec6206715fbb305322b42db99d"));
 
 /// That a response is gone.
 #[derive(Serialize, ToSchema)]
@@ -83,7 +84,7 @@ pub(super) async fn delete(
     }
 }
 
-fn read_id(id: PathId) -> Result<String, Error> {
+pub(super) fn read_id(id: PathId) -> Result<String, Error> {
     let id = check_id(id).unwrap_or_default();
     if is_conversation_id(&id) { Ok(id) } else { Err(Problem::unknown_response(&id).into()) }
 }

@@ -8,7 +8,7 @@ use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::{content, functions, rules};
+use super::{compaction, content, functions, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -40,21 +40,7 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     let mut conversation = Conversation::after(before);
     let instructions = content::text_if_any(fields.get("instructions"), "instructions")?;
     conversation.system(instructions);
-    match fields.get("input") {
-        None => return Err(Problem::missing("input")),
-        Some(Value::String(text)) => conversation.user(text.as_str().into()),
-        // Also beside instructions, which ask nothing.
-        Some(Value::Array(items)) if items.is_empty() => {
-            return Err(Problem::invalid("input", "it must have at least one item."));
-        }
-        Some(Value::Array(items)) => {
-            check_length(items.len(), "input")?;
-            for (index, item) in items.iter().enumerate() {
-                read_item(item, &format!("input[{index}]"), &mut conversation)?;
-            }
-        }
-        Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
-    }
+    read_input(&fields, &mut conversation)?;
     parameters::check(&fields, parameters::OF_RESPONSES)?;
     let max_tokens = parameters::read(&fields, &OF_OUTPUT)?;
     let temperature = parameters::read(&fields, &TEMPERATURE)?;
@@ -69,6 +55,26 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
         stream,
         echo,
     })
+}
+
+/// Reads `input`, a text or a list of items.
+pub(super) fn read_input(fields: &Fields, conversation: &mut Conversation) -> Result<(), Problem> {
+    match fields.get("input") {
+        None => return Err(Problem::missing("input")),
+        Some(Value::String(text)) => conversation.user(text.as_str().into()),
+        // Also beside instructions, which ask nothing.
+        Some(Value::Array(items)) if items.is_empty() => {
+            return Err(Problem::invalid("input", "it must have at least one item."));
+        }
+        Some(Value::Array(items)) => {
+            check_length(items.len(), "input")?;
+            for (index, item) in items.iter().enumerate() {
+                read_item(item, &format!("input[{index}]"), conversation)?;
+            }
+        }
+        Some(_) => return Err(Problem::wrong_type("input", "a string or a list")),
+    }
+    Ok(())
 }
 
 fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, Problem> {
@@ -93,7 +99,7 @@ fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, P
     })
 }
 
-fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
+pub(super) fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Result<(), Problem> {
     let Value::Object(fields) = item else { return Err(Problem::wrong_type(param, "an object")) };
     let kind = match fields.get("type") {
         None | Some(Value::Null) => "message",
@@ -122,6 +128,7 @@ fn read_item(item: &Value, param: &str, conversation: &mut Conversation) -> Resu
             let answer = text("output").or(error).or(text("error"));
             conversation.answer(id, answer.unwrap_or_default().to_owned());
         }
+        "compaction" => conversation.user(compaction::read(fields, param)?.into()),
         // What another model thought says nothing to this one.
         "reasoning" => {}
         _ => {

@@ -12,7 +12,7 @@ use super::openai::{RESPONSES, events, saying};
 use crate::openapi::unknown_fields;
 
 /// What is wrong with a value that is to have the form of that name, if anything is.
-fn faults(document: &Value, form: &str, value: &Value) -> Vec<String> {
+pub(super) fn faults(document: &Value, form: &str, value: &Value) -> Vec<String> {
     let reference = json!({ "$ref": format!("#/components/schemas/{form}") });
     let mut whole = reference.clone();
     whole["components"] = document["components"].clone();

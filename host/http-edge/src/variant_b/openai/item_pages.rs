@@ -1,0 +1,134 @@
+//! Pages of items: `limit`, `order` and `after`, and OpenAI's list object.
+
+use serde_json::{Value, json};
+
+use super::super::error::Problem;
+use super::super::parameters::LIMIT;
+use super::turn_items::Item;
+use crate::path_id::may_be_id;
+use crate::request::{Field, FromJson, Kind, Object, Pattern, Step, read_query, request};
+
+/// In which order items are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
+impl Order {
+    fn words() -> Vec<&'static str> {
+        vec!["asc", "desc"]
+    }
+}
+
+impl FromJson for Order {
+    fn from_json(value: Option<Value>) -> Option<Self> {
+        match value?.as_str()? {
+            "asc" => Some(Self::OldestFirst),
+            "desc" => Some(Self::NewestFirst),
+            _ => None,
+        }
+    }
+}
+
+const AFTER: Pattern =
+    Pattern { is: may_be_id, fault: "Invalid item", keywords: || json!({ "maxLength": 256 }) };
+
+request! {
+    /// Which items a client of OpenAI wants to see.
+    pub(super) struct ItemListing = Object::OPEN;
+
+    /// Most items of the page.
+    limit: usize = LIMIT;
+
+    /// The newest item first (`desc`), or the oldest.
+    order: Order = Field::new("order", Kind::Word { words: Order::words, most_quoted: usize::MAX })
+        .default(|| json!("desc"));
+
+    /// The last item of the page before.
+    after: Option<String> = Field::text("after").like(&AFTER)
+        .example(|| json!("msg_01a204ec6206715fbb305322b42db99d"));
+}
+
+impl ItemListing {
+    /// Reads the listing that a query string asks for.
+    pub(super) fn read(query: Option<&str>) -> Result<Self, Problem> {
+        read_query(query).map_err(|issues| {
+            let issue = issues.first();
+            let name = match issue.path().first() {
+                Some(Step::Name(name)) => *name,
+                Some(Step::Index(_)) | None => "query",
+            };
+            let why = match name {
+                "limit" => "it must be a whole number from 1 to 100.",
+                "order" => "it must be 'asc' or 'desc'.",
+                _ => "it must be the id of an item.",
+            };
+            Problem::invalid(name, why)
+        })
+    }
+
+    /// The page of these items, of which the oldest is the first.
+    pub(super) fn page(self, mut items: Vec<Item>) -> Result<Value, Problem> {
+        if self.order == Order::NewestFirst {
+            items.reverse();
+        }
+        let begin = match &self.after {
+            None => 0,
+            Some(after) => {
+                let place = items.iter().position(|item| item.id == *after);
+                place.ok_or_else(|| Problem::invalid("after", "there is no item of that id."))? + 1
+            }
+        };
+        let rest = items.split_off(begin);
+        let has_more = rest.len() > self.limit;
+        Ok(list(rest.into_iter().take(self.limit), has_more))
+    }
+}
+
+/// The list object. Ids of an empty one are empty: readers that are strict want texts.
+pub(super) fn list(items: impl Iterator<Item = Item>, has_more: bool) -> Value {
+    let (ids, data): (Vec<_>, Vec<_>) = items.map(|item| (item.id, item.shown)).unzip();
+    json!({
+        "object": "list", "data": data, "has_more": has_more,
+        "first_id": ids.first().map_or("", String::as_str), "last_id": ids.last().map_or("", String::as_str),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{Message, Turn};
+
+    use super::super::turn_items::of_turns;
+    use super::*;
+
+    #[test]
+    fn pages_go_on_behind_an_item_in_either_order() {
+        let messages = ["a", "b", "c"].map(|text| Message::User { content: text.into() }).to_vec();
+        let items = of_turns(&[Turn { messages, ..Turn::default() }]);
+        let ids: Vec<_> = items.iter().map(|item| item.id.clone()).collect();
+        let page = |query: &str| ItemListing::read(Some(query)).unwrap().page(items.clone());
+        let brief = |query: &str| {
+            let page = page(query).unwrap();
+            let of = |item: &Value| item["content"][0]["text"].as_str().unwrap().to_owned();
+            let data = page["data"].as_array().unwrap();
+            assert_eq!(page["first_id"], data.first().map_or(json!(""), |item| item["id"].clone()));
+            assert_eq!(page["last_id"], data.last().map_or(json!(""), |item| item["id"].clone()));
+            (data.iter().map(of).collect::<String>(), page["has_more"] == true)
+        };
+        for (query, expected) in [
+            ("", ("cba", false)),
+            ("order=asc", ("abc", false)),
+            ("limit=2", ("cb", true)),
+            ("limit=3&order=asc", ("abc", false)),
+            (&*format!("limit=1&after={}", ids[2]), ("b", true)),
+            (&*format!("order=asc&after={}", ids[2]), ("", false)),
+        ] {
+            assert_eq!(brief(query), (expected.0.to_owned(), expected.1), "{query}");
+        }
+        assert_eq!(page("after=msg_1").unwrap_err().body()["error"]["param"], "after");
+        for (query, param) in [("limit=0", "limit"), ("limit=101", "limit"), ("order=up", "order")] {
+            assert_eq!(ItemListing::read(Some(query)).unwrap_err().body()["error"]["param"], param);
+        }
+    }
+}
