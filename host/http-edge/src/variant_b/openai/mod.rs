@@ -7,6 +7,8 @@
 //!   the client's `functions`.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
+//! - `paused`: a run that waits, as a response with `approvals`; `go_on`: what follows from their answers.
+//!   `waiting`: the sentence where there are none.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
 //! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and
@@ -14,6 +16,7 @@
 //!
 //! host/docs/api/openai.md says what they can rely on.
 
+mod approvals;
 mod chat;
 mod chat_chunks;
 mod chat_request;
@@ -22,12 +25,14 @@ mod content;
 mod conversation;
 mod documented;
 mod functions;
+mod go_on;
 mod head;
 mod images;
 mod items;
 mod kept;
 mod models;
 mod parameters;
+mod paused;
 mod place;
 mod references;
 mod request_schema;
