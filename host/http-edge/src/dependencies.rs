@@ -104,6 +104,8 @@ pub struct VariantB {
     /// Shows and changes which tools serve, for administrators; without it nothing under `/admin/tools` is
     /// served.
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
+    /// How long a request waits at most for a run that a job goes on with.
+    pub run_timeout: Duration,
     /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
     pub openai: bool,
     /// Whether the stores have the tables that are needed: a database that was down when the service started

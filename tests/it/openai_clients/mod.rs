@@ -4,6 +4,7 @@
 //! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is
 //! not as they expect, and what a client sees of the whole service.
 
+mod approvals;
 mod open_responses;
 mod ui_chat;
 

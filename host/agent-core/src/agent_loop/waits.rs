@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::open_wait::{Approved, Decided, OpenWait};
-use super::{Run, UnexpectedEvent, Waiting, refusal};
-use crate::words::{Catalog, Decision, Event, ToolCall, Verdict, Wait};
+use super::{Run, Step, UnexpectedEvent, Waiting, refusal};
+use crate::words::{AgentResult, Catalog, Decision, Event, StopReason, ToolCall, Verdict, Wait};
 
 impl Run {
     /// The waits that the run has, by call, decided or not.
@@ -27,6 +27,17 @@ impl Run {
     /// How often the call of that index was shown to somebody.
     pub fn times_shown(&self, index: usize) -> u32 {
         self.shown.get(&index).copied().unwrap_or_default()
+    }
+
+    /// What the run has come to while calls of its last reply have no answer, as if it ended there: the model
+    /// is told of these that somebody has to decide first. `None` where no call is open.
+    pub fn so_far(mut self) -> Option<AgentResult> {
+        let Waiting::Tools(calls) = std::mem::replace(&mut self.waiting, Waiting::Over) else { return None };
+        self.leave_unanswered(calls, "somebody has to decide about it first");
+        match self.finish(StopReason::Completed) {
+            Step::Done(result) => Some(*result),
+            Step::AskModel(_) | Step::CallTools(_) | Step::Park(_) => None,
+        }
     }
 
     fn is_undecided(&self, index: usize) -> bool {

@@ -94,12 +94,17 @@ impl TestQueue {
 
     fn push(&self, user_id: &str, data: Result<JobData, String>) -> String {
         let mut jobs = self.jobs.lock();
-        let id = jobs.len() as u64 + 1;
+        let wanted = data.as_ref().ok();
+        let id = wanted.and_then(|data| data.id.clone());
+        let id = id.unwrap_or_else(|| (jobs.len() + 1).to_string());
+        let parked = wanted.and_then(|data| data.goes_on.clone());
+        let left = |until: SystemTime| until.duration_since(SystemTime::now()).unwrap_or_default();
+        let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
         let job = Job {
-            id: id.to_string(),
-            run_id: run_id(id),
+            id: id.clone(),
             user_id: user_id.into(),
-            status: JobStatus::Waiting,
+            status: if parked.is_some() { JobStatus::Parked } else { JobStatus::Waiting },
+            run_id: parked.map_or_else(|| run_id(number(&id)), |parked| parked.run_id),
             result: None,
             error: None,
             attempts_made: 0,
@@ -108,20 +113,21 @@ impl TestQueue {
             finished_at: None,
         };
         jobs.insert(
-            id,
+            number(&id),
             Entry {
                 job,
                 data,
                 lease: Lease::default(),
                 cancel_asked: false,
-                claims: 0,
+                // The run of a parked job was begun before the job was added.
+                claims: u32::from(due.is_some()),
                 lost: 0,
                 trace: trace::current(),
-                due: None,
+                due,
             },
         );
         self.changed.notify_waiters();
-        id.to_string()
+        id
     }
 
     async fn check(&self) -> Result<(), QueueError> {
@@ -172,8 +178,10 @@ fn run_id(number: u64) -> String {
     format!("run_job_{number}")
 }
 
+/// The key of a job. Ids that its submitter chose are of hexadecimal digits.
 fn number(job_id: &str) -> u64 {
-    job_id.parse().unwrap_or_default()
+    let chosen = || u64::from_str_radix(job_id.get(..16)?, 16).ok();
+    job_id.parse().ok().or_else(chosen).unwrap_or_default()
 }
 
 #[async_trait]
@@ -236,6 +244,9 @@ impl JobQueue for TestQueue {
         let Some(entry) = parked else { return Ok(false) };
         let due = Instant::now() + within;
         entry.due = entry.due.map(|expiry| expiry.min(due));
+        if within.is_zero() {
+            entry.job.status = JobStatus::Waiting;
+        }
         self.changed.notify_waiters();
         Ok(true)
     }

@@ -91,6 +91,7 @@ pub(crate) fn build(
             .until(parts.shutdown.stopping().clone())
             .waiting_for(parts.tools.clone()),
         tool_admin: stores.tool_admin,
+        run_timeout: config.agent.timeout,
         openai: needs.openai,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,

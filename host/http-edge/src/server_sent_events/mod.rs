@@ -123,6 +123,9 @@ pub(crate) trait WriteStream: Send + 'static {
     /// What happened. `run_id` is for the log.
     fn write(&mut self, run_id: &str, followed: &Followed) -> impl Future<Output = ()> + Send;
 
+    /// What was written is sent: nothing that happened is at hand beside it.
+    fn settle(&mut self) {}
+
     /// The stream ends although the run may go on.
     fn cut(&mut self) {}
 
@@ -239,6 +242,9 @@ impl<W: WriteStream> Streaming<W> {
                 self.writer.write(self.following.run_id(), &followed).await;
                 let is_small = self.writer.text().len() < MOST_BYTES;
                 next = if is_small { self.following.next_ready() } else { None };
+                if is_small && next.is_none() {
+                    self.writer.settle();
+                }
             }
             if !self.writer.text().is_empty() {
                 return Some(Bytes::from(std::mem::take(self.writer.text())));

@@ -86,11 +86,18 @@ impl Driver<'_> {
         self.take_note(run, events.swap_remove(last))
     }
 
-    /// Lets the run take note of a reply, and journals it before anything follows from that. The last one
-    /// waits for [`Self::write_last`].
+    /// Lets the run take note of a reply, and journals it before anything follows from that: together with
+    /// what its calls wait for, so that readers learn of both at once and show no call that is not made yet.
+    /// The last one waits for [`Self::write_last`].
     pub(super) async fn note_reply(&self, run: &mut Journaled, reply: Event) -> Result<Step, RunError> {
         let step = self.take_note(run, reply.clone())?;
         run.unwritten.push(reply);
+        if let Step::CallTools(calls) = &step
+            && let waits = self.waits(&run.run, calls)
+            && !waits.is_empty()
+        {
+            return self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await;
+        }
         if !matches!(step, Step::Done(_)) {
             self.write(run).await?;
         }

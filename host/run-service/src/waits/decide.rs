@@ -1,5 +1,6 @@
 //! One decision about one wait.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use agent_core::agent_loop::Run;
@@ -40,6 +41,14 @@ pub struct ProposedDecision {
     /// [`ShownCall::digest`](agent_core::words::ShownCall::digest) of what they were shown.
     pub shown: String,
     pub verdict: Verdict,
+}
+
+/// A wait, and what is to be decided about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Proposal<'a> {
+    /// [`Wait::id`] of what is decided.
+    pub wait: &'a str,
+    pub decision: &'a ProposedDecision,
 }
 
 /// What became of a decision that was taken.
@@ -89,12 +98,13 @@ impl From<JournalError> for NotDecided {
     }
 }
 
-/// A wait as it is found, with the run it is of.
+/// Waits as they are found, with the run they are of.
 struct Found {
     run: Run,
     /// How many events the journal has.
     next: u64,
-    wait: JobWait,
+    /// In the order in which they were asked for.
+    waits: Vec<JobWait>,
     versions: Versions,
 }
 
@@ -103,13 +113,24 @@ impl Waits {
     ///
     /// Not cancellation-safe: dropped, it may have been taken or not.
     pub async fn decide(&self, id: &str, proposed: &ProposedDecision) -> Result<Decided, NotDecided> {
-        let job_id = Wait::job_of(id).ok_or(NotDecided::Unknown)?;
+        let decided = self.decide_all(&[Proposal { wait: id, decision: proposed }]).await?;
+        decided.into_iter().next().ok_or(NotDecided::Unknown)
+    }
+
+    /// Takes decisions about waits of one run, in the order of `proposals`: all of them or none. Written as
+    /// one, they are carried out by one attempt.
+    ///
+    /// Not cancellation-safe: dropped, they may have been taken or not.
+    pub async fn decide_all(&self, proposals: &[Proposal<'_>]) -> Result<Vec<Decided>, NotDecided> {
+        let job_id = job_of_all(proposals)?;
         let until = Instant::now() + LET_GO_WITHIN;
         let mut tries = 0;
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
-            let found = self.find(&job, id).await?;
-            check(&found.wait, proposed)?;
+            let found = self.find(&job, proposals).await?;
+            for (wait, proposal) in found.waits.iter().zip(proposals) {
+                check(wait, proposal.decision)?;
+            }
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
                 // Other calls of the reply are made first, or it was claimed too early.
@@ -120,16 +141,12 @@ impl Waits {
                 _ => return Err(NotDecided::NotWaiting),
             };
             tries += 1;
-            let event = self.event(&found, epoch, proposed).await?;
+            let events = self.events(&found, epoch, proposals).await?;
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 return Err(NotDecided::NotWaiting);
             }
-            match self
-                .journal
-                .append(&job.run_id, Epoch(epoch), found.next, std::slice::from_ref(&event))
-                .await
-            {
-                Ok(()) => return self.decided(&job, found, event).await,
+            match self.journal.append(&job.run_id, Epoch(epoch), found.next, &events).await {
+                Ok(()) => return self.decided(&job, found, events).await,
                 // Somebody else decided something. Whether it was this is what the journal says.
                 Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -138,28 +155,45 @@ impl Waits {
         Err(NotDecided::NotWaiting)
     }
 
-    async fn find(&self, job: &Job, id: &str) -> Result<Found, NotDecided> {
+    async fn find(&self, job: &Job, proposals: &[Proposal<'_>]) -> Result<Found, NotDecided> {
         let events = self.journal.read(&job.run_id, 0).await?;
         let Some(Event::Started { task, .. }) = events.first() else { return Err(NotDecided::Unknown) };
         let (versions, next) = (task.versions.clone(), events.len() as u64);
         let run = Run::waiting(events).map_err(WaitError::from)?;
-        let wait = run.waits().map(|open| JobWait::of(job, &run, open)).find(|wait| wait.id == id);
-        let wait = wait.ok_or(NotDecided::Unknown)?;
-        Ok(Found { run, next, wait, versions })
+        let of = |proposal: &Proposal<'_>| run.waits().find(|open| open.wait.id == proposal.wait);
+        let waits = proposals.iter().map(|proposal| Some(JobWait::of(job, &run, of(proposal)?)));
+        let waits = waits.collect::<Option<Vec<_>>>().ok_or(NotDecided::Unknown)?;
+        Ok(Found { run, next, waits, versions })
     }
 
-    /// What is to be journaled: the decision, or the wait anew when the call would be another one by now.
-    async fn event(
+    /// What is to be journaled: the decisions, or the waits anew whose calls would be others by now.
+    async fn events(
         &self,
         found: &Found,
         epoch: u64,
+        proposals: &[Proposal<'_>],
+    ) -> Result<Vec<Event>, NotDecided> {
+        let (mut decided, mut anew) = (Vec::new(), Vec::new());
+        for (wait, proposal) in found.waits.iter().zip(proposals) {
+            match self.event(found, wait, proposal.decision).await? {
+                Judged::Decided(event) => decided.push(event),
+                Judged::Void(wait) => anew.push(wait),
+            }
+        }
+        Ok(if anew.is_empty() { decided } else { vec![Event::Waiting { waits: anew, epoch }] })
+    }
+
+    async fn event(
+        &self,
+        found: &Found,
+        wait: &JobWait,
         proposed: &ProposedDecision,
-    ) -> Result<Event, NotDecided> {
-        let Wait { id, shown, .. } = &found.wait.open.wait;
+    ) -> Result<Judged, NotDecided> {
+        let Wait { id, shown, index, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
             let (by, at) = (proposed.by.user_id.clone(), since_1970(SystemTime::now()));
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
-            Event::Decided { wait: id.clone(), decision }
+            Judged::Decided(Event::Decided { wait: id.clone(), decision })
         };
         // A call that is not made may be any.
         if matches!(proposed.verdict, Verdict::Reject { .. } | Verdict::Answer { .. }) {
@@ -177,15 +211,13 @@ impl Waits {
         if let Some(terms) = tools.approval(&call, found.run.principal())
             && terms.shown.digest() != proposed.shown
         {
-            let Wait { id, index, .. } = &found.wait.open.wait;
             let call = WaitingCall {
                 id: Wait::first_id(id),
                 times_shown: found.run.times_shown(*index),
                 index: *index,
                 usage: found.run.usage(),
             };
-            let anew = terms.wait(call, since_1970(SystemTime::now()));
-            return Ok(Event::Waiting { waits: vec![anew], epoch });
+            return Ok(Judged::Void(terms.wait(call, since_1970(SystemTime::now()))));
         }
         if let Verdict::Edit { arguments } = &proposed.verdict {
             fits(&*tools, &shown.tool, arguments)?;
@@ -207,25 +239,51 @@ impl Waits {
         Ok(())
     }
 
-    /// Lets the run go on if the wait is decided, and says how it stands.
-    async fn decided(&self, job: &Job, found: Found, event: Event) -> Result<Decided, NotDecided> {
-        let JobWait { open, .. } = found.wait;
-        let (decision, mut run) = (event.clone(), found.run);
-        run.take_note(event).map_err(WaitError::from)?;
-        let wait = run.waits().find(|now| now.wait.index == open.wait.index);
-        let wait = JobWait::of(job, &run, wait.ok_or(NotDecided::NotWaiting)?);
-        let Event::Decided { decision, .. } = decision else {
-            return Err(NotDecided::Void(Box::new(wait)));
-        };
+    /// Lets the run go on if any wait is decided, and says how they stand.
+    async fn decided(&self, job: &Job, found: Found, events: Vec<Event>) -> Result<Vec<Decided>, NotDecided> {
+        let Found { mut run, waits, .. } = found;
+        for event in &events {
+            run.take_note(event.clone()).map_err(WaitError::from)?;
+        }
+        let now = |index: usize| run.waits().find(|open| open.wait.index == index);
+        let now = |index: usize| Some(JobWait::of(job, &run, now(index)?));
+        if let Some(Event::Waiting { waits, .. }) = events.first() {
+            let void = waits.first().and_then(|wait| now(wait.index)).ok_or(NotDecided::NotWaiting)?;
+            return Err(NotDecided::Void(Box::new(void)));
+        }
+        let waits = waits.iter().map(|wait| now(wait.open.wait.index).ok_or(NotDecided::NotWaiting));
+        let waits = waits.collect::<Result<Vec<_>, _>>()?;
         // A call that is decided is made, or told of, whatever else the run waits for.
-        let goes_on = wait.decided().is_some();
-        if goes_on {
+        if waits.iter().any(|wait| wait.decided().is_some()) {
             self.go_on(&job.id).await?;
         }
-        let after = decision.at.saturating_sub(wait.open.wait.began_at);
-        self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
-        Ok(Decided { wait, goes_on })
+        let decided = waits.into_iter().zip(&events).map(|(wait, event)| {
+            if let Event::Decided { decision, .. } = event {
+                let after = decision.at.saturating_sub(wait.open.wait.began_at);
+                self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
+            }
+            Decided { goes_on: wait.decided().is_some(), wait }
+        });
+        Ok(decided.collect())
     }
+}
+
+/// What a proposal comes to.
+enum Judged {
+    Decided(Event),
+    /// The call would be another one by now: this is to be decided instead.
+    Void(Wait),
+}
+
+/// The job that all of these are about, each of them once.
+fn job_of_all<'a>(proposals: &[Proposal<'a>]) -> Result<&'a str, NotDecided> {
+    let mut seen = BTreeSet::new();
+    if !proposals.iter().all(|proposal| seen.insert(proposal.wait)) {
+        return Err(NotDecided::Twice);
+    }
+    let mut jobs = proposals.iter().map(|proposal| Wait::job_of(proposal.wait));
+    let job_id = jobs.next().flatten().ok_or(NotDecided::Unknown)?;
+    if jobs.all(|other| other == Some(job_id)) { Ok(job_id) } else { Err(NotDecided::Unknown) }
 }
 
 /// Whether that can be a decision, by what stands in the journal.

@@ -17,7 +17,7 @@ use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
 use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
 use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal, Wait};
 
-pub use decide::{Decided, NotDecided, ProposedDecision};
+pub use decide::{Decided, NotDecided, Proposal, ProposedDecision};
 pub use events::Delivery;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.

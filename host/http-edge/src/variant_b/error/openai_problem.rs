@@ -121,6 +121,16 @@ impl Problem {
         Self { status, message, param: Some("input".to_owned()), code }
     }
 
+    /// The answer to an approval request was not taken. `param` is where it stands.
+    pub(in crate::variant_b) fn approval_not_taken(
+        status: StatusCode,
+        code: &'static str,
+        param: &str,
+        message: String,
+    ) -> Self {
+        Self { status, message, param: Some(param.to_owned()), code }
+    }
+
     pub(in crate::variant_b) fn duplicate_item(id: &str) -> Self {
         let why = "Remove duplicate items from your input and try again.";
         Self::bad("invalid_value", "input", format!("Duplicate item found with id '{}'. {why}", quoted(id)))

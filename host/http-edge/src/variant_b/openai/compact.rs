@@ -90,7 +90,7 @@ fn compact(head: &Head, users: Vec<Message>, result: &AgentResult) -> Result<Val
     let output: Vec<_> = said.chain([compaction::item(&head.id, &result.output)]).collect();
     Ok(json!({
         "id": format!("resp_{}", head.id), "object": "response.compaction", "created_at": head.created,
-        "output": output, "usage": response::usage(result),
+        "output": output, "usage": response::usage_of(result.usage),
     }))
 }
 

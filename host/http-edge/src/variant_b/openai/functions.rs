@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::auth::Caller;
 use super::super::error::{Error, Problem};
+use super::models;
 use super::parameters::Fields;
 use crate::dependencies::VariantB;
 
@@ -31,7 +32,7 @@ pub(super) fn read(fields: &Fields, within: Option<&str>) -> Result<Vec<ClientFu
     };
     let mut names = BTreeSet::new();
     let mut functions = vec![];
-    for (index, tool) in tools.iter().enumerate() {
+    for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| within.is_some() || !is_agent(tool)) {
         let function = read_one(tool, within, &format!("tools[{index}]"))?;
         if !names.insert(function.name.clone()) {
             return Err(Problem::invalid(format!("tools[{index}]"), "another one has the same name."));
@@ -40,6 +41,16 @@ pub(super) fn read(fields: &Fields, within: Option<&str>) -> Result<Vec<ClientFu
     }
     // What may not be called need not be known.
     Ok(if fields.get("tool_choice").is_some_and(|choice| *choice == "none") { vec![] } else { functions })
+}
+
+/// Whether it names the agent's own tools, as the server that approval requests come from: clients read such
+/// requests of servers only that they have named. Which calls are asked for is the policy's to say.
+fn is_agent(tool: &Value) -> bool {
+    const SAYS_NOTHING_NEW: [&str; 4] = ["type", "server_label", "server_description", "require_approval"];
+    let is_known = |name: &String| SAYS_NOTHING_NEW.contains(&name.as_str());
+    tool.get("type").is_some_and(|kind| *kind == "mcp")
+        && tool.get("server_label").is_some_and(|label| *label == models::AGENT)
+        && tool.as_object().is_some_and(|fields| fields.keys().all(is_known))
 }
 
 fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFunction, Problem> {
@@ -79,7 +90,8 @@ pub(super) fn repeated(fields: &Fields) -> Value {
             "strict": false,
         })
     };
-    fields.get("tools").and_then(Value::as_array).into_iter().flatten().map(repeat).collect()
+    let tools = fields.get("tools").and_then(Value::as_array).into_iter().flatten();
+    tools.filter(|tool| !is_agent(tool)).map(repeat).collect()
 }
 
 /// Refuses functions that have the name of a tool which the caller's runs have, and a tool that has to be
@@ -166,6 +178,23 @@ mod tests {
         assert_eq!(read(&none, None), Ok(vec![]));
         assert!(check_names(std::slice::from_ref(&function), |name| name == "look").is_err());
         assert!(check_names(&[function], |name| name == "calculate").is_ok());
+    }
+
+    #[test]
+    fn the_agent_may_be_named_as_the_server_that_asks_for_approvals() {
+        let agent = json!({"type": "mcp", "server_label": "agent", "require_approval": "always"});
+        let look = json!({"type": "function", "name": "look"});
+        let both = fields(json!([agent, look]));
+        let names: Vec<_> = read(&both, None).unwrap().into_iter().map(|function| function.name).collect();
+        assert_eq!((names, repeated(&both)[0]["name"].as_str()), (vec!["look".to_owned()], Some("look")));
+        assert!(read(&both, Some("function")).is_err());
+        for other in [
+            json!({"type": "mcp", "server_label": "agent", "server_url": "https://example.com"}),
+            json!({"type": "mcp", "server_label": "shop"}),
+            json!({"type": "mcp"}),
+        ] {
+            assert!(read(&fields(json!([other])), None).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -8,10 +8,16 @@
 //!
 //! Functions of the client are `function_call`s, which it carries out.
 //!
+//! A call that waits for an approval is no call yet but an `mcp_approval_request` (`approvals`). Which calls
+//! of a reply wait is known with what comes behind the reply, so its calls are held until then.
+//!
 //! The same steps make the output of a response that is not streamed, whose events nobody reads
 //! ([`Items::take`]).
 
-use std::collections::BTreeSet;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
@@ -43,6 +49,12 @@ pub(super) struct Items {
     open: Vec<Option<usize>>,
     /// Which of the last reply's calls are the agent's, in its order.
     own: Vec<usize>,
+    /// The calls of the last reply of which there is no item yet, by their place in it.
+    held: BTreeMap<usize, ToolCall>,
+    /// Whether calls of the last reply wait for somebody: then each has an item once it is made.
+    waits: bool,
+    /// The approval requests that the client has answered, by the place of their calls.
+    approved: BTreeMap<usize, String>,
 }
 
 impl Items {
@@ -80,6 +92,7 @@ impl Items {
                 Message::System { .. } | Message::User { .. } => {}
             }
         }
+        self.begin_held();
         self.say_output(result);
     }
 
@@ -90,6 +103,15 @@ impl Items {
             self.write(&result.output);
             self.close_message("completed");
         }
+    }
+
+    /// Leaves out of the output what there is of it: another response has shown that, and this one goes on
+    /// behind it, where the client has answered these approval requests.
+    pub(super) fn shown_before(&mut self, approved: BTreeMap<usize, String>) {
+        self.items.clear();
+        self.events.clear();
+        self.open.fill(None);
+        self.approved = approved;
     }
 
     /// More words of the reply.
@@ -105,18 +127,69 @@ impl Items {
 
     /// The reply is over.
     pub(super) fn replied(&mut self, content: &str, calls: &[ToolCall]) {
+        self.settle();
         if !self.is_formatted {
             let say = self.reply.finish(content);
             self.say(say);
         }
         self.close_message("completed");
         self.reply.clear();
+        self.held = calls.iter().cloned().enumerate().collect();
+        self.waits = false;
+        self.approved.clear();
         self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
-        self.open = calls.iter().map(|call| self.begin(call)).collect();
+        self.open = vec![None; calls.len()];
+    }
+
+    /// Calls of the last reply wait for somebody.
+    pub(super) fn waits(&mut self) {
+        self.waits = true;
+    }
+
+    /// Nothing is known of the last reply but itself: its calls are being made, unless some of them wait.
+    pub(super) fn settle(&mut self) {
+        if !self.waits {
+            self.begin_held();
+        }
+    }
+
+    /// A call of the last reply is being made, of that number among its calls.
+    pub(super) fn started(&mut self, index: usize) {
+        self.settle();
+        self.begin_at(index);
+    }
+
+    /// The run waits: the client is asked whether this call may be made.
+    pub(super) fn ask_approval(&mut self, id: &str, name: &str, arguments: &str) {
+        let place = self.items.len();
+        let item = json!({
+            "type": "mcp_approval_request", "id": id, "server_label": models::AGENT, "name": name,
+            "arguments": arguments,
+        });
+        self.events.extend([
+            ("response.output_item.added", json!({ "output_index": place, "item": item })),
+            ("response.output_item.done", json!({ "output_index": place, "item": item })),
+        ]);
+        self.items.push(item);
+    }
+
+    fn begin_held(&mut self) {
+        for index in self.held.keys().copied().collect::<Vec<_>>() {
+            self.begin_at(index);
+        }
+    }
+
+    fn begin_at(&mut self, index: usize) {
+        let Some(call) = self.held.remove(&index) else { return };
+        let place = self.begin(&call, self.approved.get(&index).cloned());
+        if let Some(open) = self.open.get_mut(index) {
+            *open = place;
+        }
     }
 
     /// A call of the last reply was answered, of that number among its calls.
     pub(super) fn returned(&mut self, index: usize, content: &str, succeeded: bool) {
+        self.started(index);
         let Some(place) = self.open.get_mut(index).and_then(Option::take) else { return };
         let Some(item) = self.items.get_mut(place) else { return };
         if succeeded {
@@ -135,6 +208,7 @@ impl Items {
     /// The run is over: what is still open ends as the result has it.
     pub(super) fn end(&mut self, result: &AgentResult) {
         self.close_message("incomplete");
+        self.begin_held();
         let answers = result.messages.iter().rev().map_while(|message| match message {
             Message::Tool { content, .. } => Some(content.as_str()),
             _ => None,
@@ -151,8 +225,11 @@ impl Items {
     /// The run failed: nothing that is open comes to an end.
     pub(super) fn break_off(&mut self) {
         self.close_message("incomplete");
+        self.settle();
         for index in 0..self.open.len() {
-            self.returned(index, "The call was not answered.", false);
+            if !self.held.contains_key(&index) {
+                self.returned(index, "The call was not answered.", false);
+            }
         }
     }
 
@@ -225,12 +302,12 @@ impl Items {
     }
 
     /// Where an answer goes, if there will be one.
-    fn begin(&mut self, call: &ToolCall) -> Option<usize> {
+    fn begin(&mut self, call: &ToolCall, approval: Option<String>) -> Option<usize> {
         if self.is_of_client(Some(call)) {
             self.ask_client(call);
             return None;
         }
-        Some(self.begin_call(call))
+        Some(self.begin_call(call, approval))
     }
 
     /// A call that the client carries out: whole as soon as it is there.
@@ -255,13 +332,13 @@ impl Items {
         self.items.push(item);
     }
 
-    fn begin_call(&mut self, call: &ToolCall) -> usize {
+    fn begin_call(&mut self, call: &ToolCall, approval: Option<String>) -> usize {
         let place = self.items.len();
         let id = format!("mcp_{}_{place}", self.id);
         let arguments = arguments_text(call);
         let mut item = json!({
             "type": "mcp_call", "id": id, "status": "in_progress", "server_label": models::AGENT, "name": call.name,
-            "arguments": "", "output": null, "error": null, "approval_request_id": null,
+            "arguments": "", "output": null, "error": null, "approval_request_id": approval,
         });
         let at = |name: &str, value: Value| json!({ "item_id": id, "output_index": place, name: value });
         let events = [
@@ -284,169 +361,5 @@ impl Items {
 fn set(item: &mut Value, name: &str, value: Value) {
     if let Value::Object(fields) = item {
         fields.insert(name.to_owned(), value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use agent_core::words::{ToolReceipt, Usage};
-
-    use super::*;
-
-    fn call(name: &str) -> ToolCall {
-        ToolCall { id: format!("id_{name}"), name: name.into(), arguments: json!({"a": 1}) }
-    }
-
-    fn result(messages: Vec<Message>, outcomes: &[ToolOutcome]) -> AgentResult {
-        AgentResult {
-            id: "run_1".into(),
-            output: String::new(),
-            output_value: None,
-            output_error: None,
-            stop_reason: StopReason::Completed,
-            messages,
-            usage: Usage::default(),
-            iterations: 1,
-            model: "test/m".into(),
-            tool_calls: outcomes.iter().map(|outcome| ToolReceipt::new("t", *outcome)).collect(),
-        }
-    }
-
-    fn said(content: &str, tool_calls: Vec<ToolCall>) -> Message {
-        Message::Assistant { content: content.into(), tool_calls }
-    }
-
-    fn answer(content: &str) -> Message {
-        Message::Tool { tool_call_id: "id".into(), name: "t".into(), content: content.into() }
-    }
-
-    /// Type, status and words of each item.
-    fn brief(items: &[Value]) -> Vec<String> {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("-").to_owned();
-        let brief = |item: &Value| {
-            let words =
-                item.pointer("/content/0/text").or(item.get("output")).filter(|words| !words.is_null());
-            format!(
-                "{} {} {}",
-                text(item.get("type")),
-                text(item.get("status")),
-                text(words.or(item.pointer("/error/content/0/text")))
-            )
-        };
-        items.iter().map(brief).collect()
-    }
-
-    fn whole_run() -> AgentResult {
-        let calls = vec![call("add"), call("nope")];
-        let messages = vec![
-            Message::User { content: "1+2?".into() },
-            said("Let me see.", calls),
-            answer("3"),
-            answer("There is no tool nope."),
-            said("It is 3.", vec![]),
-        ];
-        result(messages, &[ToolOutcome::Ok, ToolOutcome::UnknownTool])
-    }
-
-    const WHOLE: [&str; 4] = [
-        "message completed Let me see.",
-        "mcp_call completed 3",
-        "mcp_call failed There is no tool nope.",
-        "message completed It is 3.",
-    ];
-
-    /// The events of each item, by its place: begun before anything else, and nothing after it is done.
-    fn check_order(events: &[Event]) {
-        let mut done = vec![];
-        for (kind, fields) in events {
-            let place = fields["output_index"].as_u64().unwrap() as usize;
-            match *kind {
-                "response.output_item.added" => {
-                    assert_eq!(place, done.len(), "items come in their order");
-                    done.push(false);
-                }
-                "response.output_item.done" => {
-                    assert!(!std::mem::replace(&mut done[place], true), "done twice");
-                    assert_ne!(fields["item"]["status"], "in_progress");
-                }
-                _ => assert!(!done[place], "{kind} of item {place} after it is done"),
-            }
-        }
-        assert!(done.iter().all(|is_done| *is_done), "{done:?}");
-    }
-
-    #[test]
-    fn a_run_that_is_watched_has_the_items_of_one_that_is_not() {
-        let whole = whole_run();
-        let mut taken = Items::new("1", BTreeSet::new(), false);
-        taken.take(&whole);
-        assert_eq!(brief(taken.all()), WHOLE);
-        let mut watched = Items::new("1", BTreeSet::new(), false);
-        watched.delta("Let me ");
-        watched.delta("see.");
-        watched.replied("Let me see.", &[call("add"), call("nope")]);
-        // In any order.
-        watched.returned(1, "There is no tool nope.", false);
-        watched.returned(0, "3", true);
-        watched.delta("It is 4");
-        watched.reset();
-        watched.delta("It ");
-        watched.delta("is 4");
-        watched.reset();
-        watched.replied("It is 3.", &[]);
-        watched.end(&whole);
-        let mut expected = WHOLE.to_vec();
-        // What broke off cannot be taken back.
-        expected.insert(3, "message incomplete It is 4");
-        assert_eq!(brief(watched.all()), expected);
-        let events = watched.events();
-        check_order(&events);
-        let deltas: String = events
-            .iter()
-            .filter(|(kind, _)| *kind == "response.output_text.delta")
-            .map(|(_, fields)| fields["delta"].as_str().unwrap())
-            .collect();
-        assert_eq!(deltas, "Let me see.It is 4It is 3.");
-        assert!(watched.events().is_empty());
-    }
-
-    #[test]
-    fn what_is_open_at_the_end_is_closed() {
-        let mut items = Items::new("1", BTreeSet::new(), false);
-        items.replied("", &[call("add"), call("add")]);
-        items.returned(0, "3", true);
-        let messages =
-            vec![said("", vec![call("add"), call("add")]), answer("3"), answer("not run: cancelled")];
-        items.end(&result(messages, &[]));
-        assert_eq!(brief(items.all()), ["mcp_call completed 3", "mcp_call failed not run: cancelled"]);
-        check_order(&items.events());
-
-        let mut items = Items::new("1", BTreeSet::new(), false);
-        items.delta("It");
-        items.break_off();
-        assert_eq!(brief(items.all()), ["message incomplete It"]);
-        check_order(&items.events());
-    }
-
-    #[test]
-    fn functions_of_the_client_are_calls_for_it_to_make() {
-        let calls = vec![call("look"), call("add"), call("look")];
-        let messages = vec![said("", calls.clone()), answer("not run")];
-        let ended =
-            AgentResult { stop_reason: StopReason::ToolCalls, ..result(messages, &[ToolOutcome::NotRun]) };
-        let items = || Items::new("1", BTreeSet::from(["look".to_owned()]), false);
-        let (mut taken, mut watched) = (items(), items());
-        taken.take(&ended);
-        watched.replied("", &calls);
-        watched.end(&ended);
-        for mut items in [taken, watched] {
-            assert_eq!(
-                brief(items.all()),
-                ["function_call completed -", "mcp_call failed not run", "function_call completed -"]
-            );
-            let first = &items.all()[0];
-            assert_eq!((&first["call_id"], &first["arguments"]), (&json!("id_look"), &json!(r#"{"a":1}"#)));
-            check_order(&items.events());
-        }
     }
 }

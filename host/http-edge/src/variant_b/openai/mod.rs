@@ -10,6 +10,8 @@
 //! - `conversations`, `conversation_items`: kept conversations, with their `metadata`. `turn_items`: what was
 //!   said in one as items, `item_pages`: pages of them, `added_items`: those that a client adds.
 //! - `compact`: a conversation in fewer words, which `compaction` stands for.
+//! - `paused`: a run that waits, as a response with `approvals`; `go_on`: what follows from their answers.
+//!   `waiting`: the sentence where there are none.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
 //! - `ui_chat`: chats of the Vercel AI SDK, read by `ui_request` and written by `ui_chunks`.
@@ -19,6 +21,7 @@
 //! host/docs/api/openai.md says what they can rely on.
 
 mod added_items;
+mod approvals;
 mod chat;
 mod chat_chunks;
 mod chat_request;
@@ -31,6 +34,7 @@ mod conversation_items;
 mod conversations;
 mod documented;
 mod functions;
+mod go_on;
 mod head;
 mod images;
 mod input_items;
@@ -41,6 +45,7 @@ mod kept;
 mod metadata;
 mod models;
 mod parameters;
+mod paused;
 mod place;
 mod references;
 mod request_schema;

@@ -14,6 +14,7 @@ use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::Error;
 use super::super::error::Problem;
+use super::approvals;
 use super::conversation::check_length;
 use super::parameters::Fields;
 use crate::dependencies::VariantB;
@@ -30,7 +31,7 @@ const READS: usize = 8;
 type Items = HashMap<String, Option<Value>>;
 
 /// What is read of a kept response.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Shown {
     output: Vec<Value>,
 }
@@ -39,6 +40,11 @@ struct Shown {
 pub(super) async fn resolve(fields: &mut Fields, variant: &VariantB, caller: &Caller) -> Result<(), Error> {
     let Some(Value::Array(input)) = fields.get_mut("input") else { return Ok(()) };
     check_length(input.len(), "input")?;
+    for item in input.iter_mut().filter(|item| is_reference(item)) {
+        if let Some(request) = item.get("id").and_then(Value::as_str).and_then(approvals::referred) {
+            *item = request;
+        }
+    }
     let mut items = read(variant, caller, responses(input)?).await?;
     for item in input.iter_mut().filter(|item| is_reference(item)) {
         let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -78,11 +84,15 @@ async fn read(variant: &VariantB, caller: &Caller, responses: Vec<(String, Strin
         if bytes > MOST_BYTES {
             return Err(Problem::invalid("input", &too_large()).into());
         }
-        let Shown { output } = serde_json::from_str(&shown).unwrap_or_default();
         let by_id = |item: Value| Some((item.get("id")?.as_str()?.to_owned(), Some(item)));
-        items.extend(output.into_iter().filter_map(by_id));
+        items.extend(output_of(&shown).into_iter().filter_map(by_id));
     }
     Ok(items)
+}
+
+/// The items of the output of a response, as it is kept.
+pub(super) fn output_of(shown: &str) -> Vec<Value> {
+    serde_json::from_str(shown).map(|Shown { output }| output).unwrap_or_default()
 }
 
 fn too_large() -> String {

@@ -4,9 +4,9 @@
 //! `truncation` is `auto`, because the oldest turns are left out of a conversation that the token budget has
 //! no room for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome};
+use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome, Usage};
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::head::{Head, now};
 use super::items::Items;
 use super::models;
+use super::paused::Paused;
 use super::responses_request::Echo;
 use super::stream::WriteRun;
 
@@ -49,14 +50,14 @@ impl End {
         completed_at: None,
     };
 
-    fn of(result: &AgentResult) -> Self {
+    fn of(result: &AgentResult, usage: Usage) -> Self {
         let (status, incomplete) = status_of(result.stop_reason);
         let completed_at = (status == "completed").then(now);
         let error = match &result.output_error {
             Some(error) if status == "failed" => json!({ "code": "server_error", "message": error }),
             _ => Value::Null,
         };
-        Self { status, incomplete, error, usage: usage(result), completed_at }
+        Self { status, incomplete, error, usage: usage_of(usage), completed_at }
     }
 
     fn failed(error: &Value) -> Self {
@@ -68,9 +69,8 @@ impl End {
     }
 }
 
-/// The tokens of a whole run.
-pub(super) fn usage(result: &AgentResult) -> Value {
-    let usage = result.usage;
+/// Tokens as a response has them.
+pub(super) fn usage_of(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens, "input_tokens_details": {
             "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.kept_tokens,
@@ -129,7 +129,7 @@ impl Frame {
     pub(super) fn of(&self, result: &AgentResult) -> Value {
         let mut items = self.items();
         items.take(result);
-        self.object(items.all(), &End::of(result))
+        self.object(items.all(), &End::of(result, result.usage))
     }
 
     /// The output, of which there is nothing yet.
@@ -178,6 +178,8 @@ pub(super) struct ResponseEvents {
     sequence: u64,
     /// Whether any reply is over.
     has_replied: bool,
+    /// What the run had used before what is written here.
+    used_before: Usage,
     /// How it ended, once its output is whole.
     end: End,
 }
@@ -185,7 +187,23 @@ pub(super) struct ResponseEvents {
 impl ResponseEvents {
     pub(super) fn new(frame: Frame) -> Self {
         let items = frame.items();
-        Self { frame, items, sequence: 0, has_replied: false, end: End::NOT_YET }
+        let used_before = Usage::default();
+        Self { frame, items, sequence: 0, has_replied: false, used_before, end: End::NOT_YET }
+    }
+
+    /// The rest of a run behind `shown`, what another response has shown of it and used until then.
+    pub(super) fn behind(
+        frame: Frame,
+        shown: &[Event],
+        used_before: Usage,
+        approved: BTreeMap<usize, String>,
+    ) -> Self {
+        let mut rest = Self { used_before, ..Self::new(frame) };
+        let mut nobody_reads_it = String::new();
+        shown.iter().for_each(|event| rest.event(&mut nobody_reads_it, event));
+        rest.items.shown_before(approved);
+        rest.sequence = 0;
+        rest
     }
 
     fn write(&mut self, out: &mut String, kind: &str, mut fields: Value) {
@@ -204,7 +222,8 @@ impl ResponseEvents {
         }
     }
 
-    fn response(&self) -> Value {
+    /// The response as it stands.
+    pub(super) fn response(&self) -> Value {
         self.frame.object(self.items.all(), &self.end)
     }
 
@@ -244,8 +263,11 @@ impl WriteRun for ResponseEvents {
             Event::ToolReturned { index, answer } => {
                 self.items.returned(*index, &answer.content, answer.receipt.outcome == ToolOutcome::Ok);
             }
+            Event::ToolsStarted { indexes } => {
+                indexes.iter().for_each(|index| self.items.started(*index));
+            }
+            Event::Waiting { waits, .. } if !waits.is_empty() => self.items.waits(),
             Event::Started { .. }
-            | Event::ToolsStarted { .. }
             | Event::NestedStarted { .. }
             | Event::NestedReturned { .. }
             | Event::Waiting { .. }
@@ -267,7 +289,25 @@ impl WriteRun for ResponseEvents {
             self.items.take(result);
         }
         self.write_items(out);
-        self.end = End::of(result);
+        self.end = End::of(result, result.usage.since(self.used_before));
+        Some(self.response())
+    }
+
+    fn settle(&mut self, out: &mut String) {
+        self.items.settle();
+        self.write_items(out);
+    }
+
+    fn pause(&mut self, out: &mut String, paused: &Paused) -> Option<Value> {
+        for request in &paused.requests {
+            self.items.ask_approval(&request.id.to_string(), &request.name, &request.arguments);
+        }
+        if let Some(sentence) = &paused.beside {
+            self.items.replied(sentence, &[]);
+        }
+        self.write_items(out);
+        let result = &paused.so_far.result;
+        self.end = End::of(result, result.usage.since(self.used_before));
         Some(self.response())
     }
 

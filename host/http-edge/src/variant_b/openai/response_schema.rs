@@ -42,7 +42,7 @@ fn response() -> Value {
             ("incomplete_details", if_any("Why it is incomplete.", incomplete())),
             ("model", one_of(&[models::AGENT], "The agent.")),
             ("output", list("What the agent said and called.", reference(ITEM))),
-            ("usage", if_any("The tokens of the whole run, once it has ended.", usage())),
+            ("usage", if_any("The tokens of what it shows of the run, once it has ended.", usage())),
         ]),
         fields([
             ("instructions", of(["string", "null"], "Those of the request.", "Be brief.")),
@@ -176,16 +176,22 @@ fn item() -> Value {
     let mcp_call = fields([
         ("status", status(&["in_progress", "completed", "failed"])),
         ("server_label", one_of(&[models::AGENT], "The agent, which calls its tools itself.")),
-        ("name", name),
-        ("arguments", arguments),
+        ("name", name.clone()),
+        ("arguments", arguments.clone()),
         ("output", of(["string", "null"], "What it returned, if it succeeded.", "42")),
         ("error", if_any("Why it failed.", reference(TOOL_ERROR))),
-        ("approval_request_id", of(["string", "null"], "Nobody is asked.", Value::Null)),
+        ("approval_request_id", of(["string", "null"], "The request that the client approved.", Value::Null)),
+    ]);
+    let approval_request = fields([
+        ("server_label", one_of(&[models::AGENT], "The agent, which asks before it calls the tool.")),
+        ("name", name),
+        ("arguments", arguments),
     ]);
     json!({ "description": "An item of a response's output.", "anyOf": [
         named("message", ITEM_ID, message),
         named("function_call", "fc_01a204ec6206715fbb305322b42db99d_0", function_call),
         named("mcp_call", "mcp_01a204ec6206715fbb305322b42db99d_0", mcp_call),
+        named("mcp_approval_request", "mcpr_01a2:1.0_3_9f86d081", approval_request),
     ] })
 }
 

@@ -12,13 +12,14 @@ use super::super::documented as of_variant;
 use super::super::error::Error;
 use super::super::error::Problem;
 use super::super::state::Shared;
+use super::go_on::GoOn;
 use super::head::Head;
 use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    documented, functions, parameters, references, request_schema, response_schema, responses_request, rules,
-    stream, waiting,
+    approvals, documented, functions, go_on, parameters, references, request_schema, response_schema,
+    responses_request, rules, stream, waiting,
 };
 use crate::answer;
 use crate::body::Payload;
@@ -27,9 +28,10 @@ use crate::openapi::{Operation, tags};
 pub(super) fn describe() -> Operation {
     documented::asking(Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do"))
         .about(
-            "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. With `stream` the answer is \
-             OpenAI's stream of typed events. With `previous_response_id` it goes on from a response that was kept, with \
-             `conversation` it is part of a kept conversation.",
+            "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. A call that waits for an \
+             approval is an `mcp_approval_request`, which the next request answers. With `stream` the answer is OpenAI's stream \
+             of typed events. With `previous_response_id` it goes on from a response that was kept, with `conversation` it is \
+             part of a kept conversation.",
         )
         .request_id()
         .json_body(request_schema::RESPONSE, request_schema::response(), true)
@@ -39,7 +41,7 @@ pub(super) fn describe() -> Operation {
         .streams(
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
-        .refuses([Problem::unknown_item("msg_1_0")])
+        .refuses([Problem::unknown_item("msg_1_0"), go_on::already_decided()])
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 
@@ -52,6 +54,10 @@ pub(super) async fn create(
     let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let place = Place::read(&fields)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
+    let answers = approvals::answers(&fields, place.previous.is_some() || place.conversation.is_some())?;
+    if !answers.is_empty() {
+        return GoOn { edge: &edge, asking: &asking, place: &place, answers }.respond(fields).await;
+    }
     let mut turns = place.turns(&edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = asking.turn_id();
@@ -78,10 +84,16 @@ pub(super) async fn create(
     let run_id = ask.run_id.clone();
     let outcome = edge.variant.invoke.invoke(ask).await;
     let waits = matches!(outcome, Err(InvokeError::Waits { .. }));
+    if let Err(InvokeError::Waits { job_id }) = &outcome {
+        let by = asking.caller.principal();
+        if let Some(paused) = go_on::paused_response(&edge, &by, job_id, &frame, keep.as_ref()).await {
+            return Ok(paused);
+        }
+    }
     let answer = waiting::or_said(&edge, &run_id, outcome).await?;
     frame.ended_as(&answer);
     let mut shown = frame.of(&answer.result);
-    // A run that waits has not come to its end: nothing is gone on from.
+    // A run that waits for others has not come to its end: nothing is gone on from.
     if let Some(keep) = &keep
         && (waits || !keep.keep(&answer.result, &shown).await)
     {

@@ -8,7 +8,7 @@ use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::{compaction, content, functions, rules};
+use super::{approvals, compaction, content, functions, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -129,10 +129,12 @@ pub(super) fn read_item(item: &Value, param: &str, conversation: &mut Conversati
             conversation.answer(id, answer.unwrap_or_default().to_owned());
         }
         "compaction" => conversation.user(compaction::read(fields, param)?.into()),
+        // What came of them stands behind them, and answers that end the input are taken before it is read.
+        approvals::REQUEST | approvals::RESPONSE => {}
         // What another model thought says nothing to this one.
         "reasoning" => {}
         _ => {
-            let why = "The agent reads messages, and calls of functions with their outputs.";
+            let why = "The agent reads messages, calls of functions with their outputs, and answers to approval requests.";
             return Err(Problem::unsupported_value(format!("{param}.type"), why));
         }
     }

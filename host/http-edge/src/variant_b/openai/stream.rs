@@ -6,7 +6,7 @@
 //! under way. `Content-Location` says where the service's own clients find it.
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::words::{Event, FailureKind, Wait};
+use agent_core::words::{Event, FailureKind, Principal, Wait};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -20,6 +20,7 @@ use super::super::error::{Error, RATE_LIMITED, UNAVAILABLE};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::kept::Keep;
+use super::paused::{self, Paused};
 use super::waiting;
 use crate::answer;
 use crate::server_sent_events::{self, EventStream, WriteStream};
@@ -43,6 +44,15 @@ pub(super) trait WriteRun: Send + 'static {
 
     /// The run has ended with a result, which was concluded.
     fn ended(&mut self, out: &mut String, answer: &RunAnswer);
+
+    /// Nothing more is known of the run at this moment than what was told.
+    fn settle(&mut self, _out: &mut String) {}
+
+    /// The run waits for something that the client can decide. Returns what the client will have been shown,
+    /// if the protocol has words for that.
+    fn pause(&mut self, _out: &mut String, _paused: &Paused) -> Option<Value> {
+        None
+    }
 
     /// What was to be kept of it cannot be. Told before the end.
     fn not_kept(&mut self) {}
@@ -71,16 +81,22 @@ pub(super) async fn begin(
         writer.ended(&mut text, &answer);
         return Ok(server_sent_events::respond(Body::from(text)));
     };
+    let by = ask.principal.clone();
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
     let reader = server_sent_events::leaving_reader(headers);
     let run = server_sent_events::begin(streams, ask, reader).await?;
     let location = location(run.following.run_id());
-    let production = edge.variant.production;
-    let writer = InProtocol { writer, keep, out: String::new(), production, waits: Vec::new() };
+    let writer = InProtocol::behind(edge, by, keep, writer, 0);
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
 }
 
-async fn keep_end(keep: Option<&Keep>, answer: &RunAnswer, writer: &mut impl WriteRun, out: &mut String) {
+/// Writes the output as whole, and keeps it.
+pub(super) async fn keep_end(
+    keep: Option<&Keep>,
+    answer: &RunAnswer,
+    writer: &mut impl WriteRun,
+    out: &mut String,
+) {
     if let Some(shown) = writer.conclude(out, answer)
         && let Some(keep) = keep
         && !keep.keep(&answer.result, &shown).await
@@ -89,13 +105,48 @@ async fn keep_end(keep: Option<&Keep>, answer: &RunAnswer, writer: &mut impl Wri
     }
 }
 
-struct InProtocol<W> {
+/// Writes a run for a reader of one of the protocols.
+pub(super) struct InProtocol<W> {
+    edge: Shared,
+    /// On whose behalf it is read.
+    by: Principal,
     writer: W,
     keep: Option<Keep>,
     out: String,
-    production: bool,
+    /// How many events the reader has been shown, here or before.
+    seen: usize,
     /// What the run waits for.
     waits: Vec<Wait>,
+}
+
+impl<W: WriteRun> InProtocol<W> {
+    /// Writes what comes behind so many events.
+    pub(super) fn behind(edge: &Shared, by: Principal, keep: Option<Keep>, writer: W, seen: usize) -> Self {
+        Self { edge: edge.clone(), by, writer, keep, out: String::new(), seen, waits: Vec::new() }
+    }
+
+    /// The stream ends while its run waits: with what the client is to decide, or else with a sentence that
+    /// says where.
+    async fn pause(&mut self, run_id: &str) {
+        let (writer, out) = (&mut self.writer, &mut self.out);
+        let events = paused::events_if_any(&self.edge, run_id, Some(self.seen)).await;
+        if let Some(paused) = Paused::of(events, &self.by)
+            && let Some(shown) = writer.pause(out, &paused)
+        {
+            if let Some(keep) = &self.keep
+                && !keep.keep(&paused.so_far.result, &shown).await
+            {
+                writer.not_kept();
+            }
+            return writer.ended(out, &paused.so_far);
+        }
+        let answer = waiting::said(run_id, &self.waits);
+        writer.event(out, &waiting::reply(&answer));
+        // A job goes on with it, and it is no end that another request could go on from.
+        writer.not_kept();
+        let _shown = writer.conclude(out, &answer);
+        writer.ended(out, &answer);
+    }
 }
 
 impl<W: WriteRun> WriteStream for InProtocol<W> {
@@ -106,7 +157,8 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
     async fn write(&mut self, run_id: &str, followed: &Followed) {
         let (writer, out) = (&mut self.writer, &mut self.out);
         match followed {
-            Followed::Stored { event, .. } => {
+            Followed::Stored { event, number } => {
+                self.seen = usize::try_from(*number).unwrap_or(usize::MAX).saturating_add(1);
                 if let Event::Waiting { waits, .. } = &**event
                     && !waits.is_empty()
                 {
@@ -123,20 +175,17 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
                 writer.ended(out, answer);
             }
             Followed::Ended { end, .. } => {
-                let (status, error, log) = failure(end, self.production);
+                let (status, error, log) = failure(end, self.edge.variant.production);
                 server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
             }
-            Followed::Interrupted(Interruption::Waiting) => {
-                let answer = waiting::said(run_id, &self.waits);
-                writer.event(out, &waiting::reply(&answer));
-                // A job goes on with it, and it is no end that another request could go on from.
-                writer.not_kept();
-                let _shown = writer.conclude(out, &answer);
-                writer.ended(out, &answer);
-            }
+            Followed::Interrupted(Interruption::Waiting) => self.pause(run_id).await,
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),
         }
+    }
+
+    fn settle(&mut self) {
+        self.writer.settle(&mut self.out);
     }
 
     fn text(&mut self) -> &mut String {
@@ -145,7 +194,7 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
 }
 
 /// Status and error as the plain answer would have them, and what the log says.
-fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, String) {
+pub(super) fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, String) {
     match end {
         RunEnd::Failed(error) => {
             let log = ErrorChain(error).to_string();
@@ -168,7 +217,8 @@ fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, String) {
     }
 }
 
-fn interruption(why: &Interruption) -> Value {
+/// What a client is told of a reader that was interrupted.
+pub(super) fn interruption(why: &Interruption) -> Value {
     let text = match why {
         Interruption::TooSlow => "This reader was too slow",
         Interruption::Stopping => "The service is stopping",

@@ -1,9 +1,9 @@
-//! A run that waits for somebody, for clients whose protocol has no word for it: it ends in a sentence that
-//! says what it waits for and where that is decided.
+//! A run that waits for somebody, where the protocol has no word for it or the client cannot decide: it ends
+//! in a sentence that says what it waits for and where that is decided.
 
 use std::sync::Arc;
 
-use agent_core::words::{AgentResult, Event, Finish, Message, ModelReply, StopReason, Wait, WaitKind};
+use agent_core::words::{AgentResult, Event, Finish, Message, ModelReply, StopReason, Usage, Wait, WaitKind};
 use run_service::layers::{InvokeError, InvokeResult, RunAnswer};
 use run_service::waits::NotDecided;
 
@@ -24,7 +24,11 @@ pub(super) async fn or_said(edge: &Shared, run_id: &str, outcome: InvokeResult) 
 
 /// The sentence as a result, with what the run has cost so far.
 pub(super) fn said(run_id: &str, waits: &[Wait]) -> RunAnswer {
-    let output = sentence(waits);
+    ending(run_id, sentence(waits), waits.first().map(|wait| wait.usage).unwrap_or_default())
+}
+
+/// A sentence as the end of a run that goes on elsewhere.
+pub(super) fn ending(run_id: &str, output: String, usage: Usage) -> RunAnswer {
     let result = AgentResult {
         id: run_id.to_owned(),
         messages: vec![Message::Assistant { content: output.clone(), tool_calls: Vec::new() }],
@@ -32,7 +36,7 @@ pub(super) fn said(run_id: &str, waits: &[Wait]) -> RunAnswer {
         output_value: None,
         output_error: None,
         stop_reason: StopReason::Completed,
-        usage: waits.first().map(|wait| wait.usage).unwrap_or_default(),
+        usage,
         iterations: 1,
         model: models::AGENT.to_owned(),
         tool_calls: Vec::new(),
@@ -51,7 +55,8 @@ pub(super) fn reply(answer: &RunAnswer) -> Event {
     })
 }
 
-fn sentence(waits: &[Wait]) -> String {
+/// What a run waits for, and where that is decided.
+pub(super) fn sentence(waits: &[Wait]) -> String {
     let [first, ..] = waits else { return "This waits for a decision.".to_owned() };
     let job_id = Wait::job_of(&first.id).unwrap_or_default();
     let what: Vec<_> =

@@ -78,6 +78,7 @@ impl Fakes {
                     Duration::from_secs(30),
                 ),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
+                run_timeout: Duration::from_secs(30),
                 openai: true,
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,

@@ -17,6 +17,7 @@ mod log;
 mod mcp;
 mod open_responses;
 mod openai;
+mod openai_approvals;
 mod openai_conversations;
 mod openai_formats;
 mod openai_images;

@@ -1,0 +1,315 @@
+//! A call that waits, for clients of OpenAI's responses: asked for as an item, answered in the next request,
+//! and gone on with there. A real agent, its jobs and their worker over stores in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use agent_core::ports::{JobQueue, Unobserved};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
+};
+use agent_core::words::{Event, Message, ModelReply, Principal, RunLimits, Verdict};
+use run_service::conversations::Conversations;
+use run_service::jobs::{Jobs, Worker, WorkerContext};
+use run_service::layers::{Admission, Agent, Conversed, Parkable};
+use run_service::live::{LiveJournal, LiveRuns};
+use run_service::streams::{RunStores, RunStreams};
+use run_service::waits::{ProposedDecision, Waits};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::openai::{RESPONSES, events};
+use crate::harness::{Answer, Fakes, b, bearer, request};
+
+/// A service, and the worker of its jobs.
+struct Bench {
+    fakes: Fakes,
+    model: Arc<ScriptedModel>,
+    runs: Arc<TestRuns>,
+    waits: Waits,
+    worker: JoinHandle<()>,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.worker.abort();
+    }
+}
+
+fn tools() -> EchoTools {
+    EchoTools::new(&["look", "pay"]).approved_by("pay", "sha256:policy")
+}
+
+/// A service whose model has these replies.
+fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
+    let (queue, runs, live) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default(), LiveRuns::default());
+    let model = Arc::new(ScriptedModel::new(script.into_iter().map(Ok)));
+    let toolbox = Arc::new(tools());
+    let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
+    let agent = || Agent {
+        model: model.clone(),
+        toolbox: toolbox.clone(),
+        journal: journal.clone(),
+        limits: RunLimits::default(),
+        instructions: None,
+        wait_tools: true,
+    };
+    let conversations = Conversations::new(Arc::<TestConversations>::default(), Arc::new(TokioSpawn));
+    let jobs = Jobs::new(queue.clone());
+    let context = WorkerContext {
+        name: "host-1".into(),
+        admission: Admission::new(10),
+        agent: Arc::new(Conversed::new(agent(), conversations.clone(), Duration::from_secs(30))),
+        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
+        journal: journal.clone(),
+        observer: Arc::new(Unobserved),
+    };
+    let worker = Worker::new(&jobs, context);
+    let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
+    let waits = Waits::new(queue.clone(), runs.clone(), toolbox.clone());
+    let stack = || {
+        let spawn = Arc::new(TokioSpawn);
+        let queue: Arc<dyn JobQueue> = queue.clone();
+        let parkable = Parkable::new(agent(), queue, journal.clone(), runs.clone(), spawn);
+        Conversed::new(parkable, conversations.clone(), Duration::from_secs(30))
+    };
+    let kept = RunStores { journal: journal.clone(), records: Some(runs.clone()), live };
+    let streams = RunStreams::new(Arc::new(stack()), kept, Arc::new(TokioSpawn)).with_jobs(jobs.clone());
+    let fakes = Fakes::configured(stack(), |edge| {
+        b(edge).streams = Some(streams);
+        b(edge).jobs = jobs;
+        b(edge).waits = waits.clone();
+        b(edge).runs = runs.clone();
+        b(edge).queue = queue.clone();
+        b(edge).conversations = conversations.clone();
+    });
+    Bench { fakes, model, runs, waits, worker }
+}
+
+fn pays(euros: &[u32]) -> ModelReply {
+    let ids: Vec<_> = euros.iter().map(|euros| format!("c{euros}")).collect();
+    let calls = ids.iter().zip(euros).map(|(id, euros)| (id.as_str(), "pay", json!({ "euros": euros })));
+    asks_for(&calls.collect::<Vec<_>>())
+}
+
+fn answer(request: &Value, approve: bool) -> Value {
+    json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve})
+}
+
+impl Bench {
+    async fn ask(&self, more: &Value) -> Answer {
+        let mut body = json!({"model": "agent", "input": "pay ada"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.fakes.post(RESPONSES, body.to_string()).await
+    }
+
+    /// The answer of a request that goes on from a response.
+    async fn go_on(&self, from: &Value, input: Value) -> Answer {
+        self.ask(&json!({"previous_response_id": from["id"], "input": input})).await
+    }
+
+    /// What the model was told of its calls in its last call.
+    fn told(&self) -> Vec<String> {
+        let asked = self.model.asked().pop().unwrap();
+        let answers = asked.into_iter().filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content),
+            _ => None,
+        });
+        answers.collect()
+    }
+}
+
+fn kinds(response: &Value) -> Vec<String> {
+    let output = response["output"].as_array().unwrap_or_else(|| panic!("{response:#}"));
+    let brief = |item: &Value| {
+        format!("{} {}", item["type"].as_str().unwrap(), item["status"].as_str().unwrap_or("-"))
+    };
+    output.iter().map(brief).collect()
+}
+
+fn error(answer: &Answer) -> (u16, String) {
+    (answer.status.as_u16(), answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
+    let bench = bench([pays(&[5]), says("paid"), says("again")]);
+    let first = bench.ask(&json!({})).await.json();
+    assert_eq!(
+        (&first["status"], kinds(&first)),
+        (&json!("completed"), vec!["mcp_approval_request -".to_owned()])
+    );
+    let asked = &first["output"][0];
+    assert_eq!((&asked["name"], &asked["arguments"]), (&json!("pay"), &json!(r#"{"euros":5}"#)), "{first:#}");
+    assert_eq!((&first["store"], &first["usage"]["total_tokens"]), (&json!(true), &json!(15)));
+
+    let second = bench.go_on(&first, json!([answer(asked, true)])).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    let called = &second["output"][0];
+    assert_eq!((&called["approval_request_id"], &called["output"]), (&asked["id"], &json!(r#"{"euros":5}"#)));
+    assert_eq!(second["output"][1]["content"][0]["text"], "paid");
+    assert_eq!(second["usage"]["total_tokens"], 15, "that of the first is told there");
+    assert_ne!(second["id"], first["id"]);
+
+    // What was said is known once: the question, the call with its answer, and the words.
+    bench.go_on(&second, json!("thanks")).await;
+    let said = bench.model.asked().pop().unwrap();
+    let said: Vec<_> =
+        said.iter().map(|message| serde_json::to_value(message).unwrap()["role"].clone()).collect();
+    assert_eq!(said, ["user", "assistant", "tool", "assistant", "user"]);
+    // A request is answered once.
+    let again = bench.go_on(&first, json!([answer(asked, false)])).await;
+    assert_eq!(error(&again), (409, "approval_already_decided".to_owned()), "{again}");
+    assert_eq!(again.json()["error"]["param"], "input[0].approval_request_id");
+    assert!(again.body.contains("decided by u1"), "{again}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_told_to_the_model_with_its_reason() {
+    let bench = bench([pays(&[5]), says("then not")]);
+    let first = bench.ask(&json!({})).await.json();
+    let mut rejected = answer(&first["output"][0], false);
+    rejected["reason"] = json!("too dear");
+    let second = bench.go_on(&first, json!([rejected])).await.json();
+    assert_eq!(kinds(&second), ["mcp_call failed", "message completed"], "{second:#}");
+    assert!(second["output"][0]["error"]["content"][0]["text"].as_str().unwrap().contains("too dear"));
+    assert!(bench.told()[0].contains("too dear"), "{:?}", bench.told());
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_have_the_request_as_an_item_and_then_the_rest() {
+    let look = asks_for(&[("a", "look", json!({})), ("b", "pay", json!({"euros": 5}))]);
+    let bench = bench([ModelReply { content: "Let me see.".into(), ..look }, says("paid")]);
+    let first = events(&bench.ask(&json!({"stream": true})).await);
+    let whole = &first.last().unwrap()["response"];
+    assert_eq!(first.last().unwrap()["type"], "response.completed");
+    // A call that waits is shown as none.
+    assert_eq!(kinds(whole), ["message completed", "mcp_call completed", "mcp_approval_request -"]);
+    let asked = &whole["output"][2];
+    let of_request: Vec<_> = first
+        .iter()
+        .filter(|event| event["item"]["type"] == "mcp_approval_request")
+        .map(|event| event["type"].clone())
+        .collect();
+    assert_eq!(of_request, ["response.output_item.added", "response.output_item.done"]);
+
+    let goes_on =
+        json!({"previous_response_id": whole["id"], "input": [answer(asked, true)], "stream": true});
+    let second = events(&bench.ask(&goes_on).await);
+    let numbers: Vec<_> = second.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..second.len() as u64).collect::<Vec<_>>());
+    let rest = &second.last().unwrap()["response"];
+    assert_eq!(kinds(rest), ["mcp_call completed", "message completed"], "{rest:#}");
+    assert_eq!(rest["output"][0]["approval_request_id"], asked["id"]);
+    // Both are kept as they were shown.
+    for shown in [whole, rest] {
+        let path = format!("/v1/responses/{}", shown["id"].as_str().unwrap());
+        assert_eq!(bench.fakes.get(&path).await.json(), *shown);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_calls_are_answered_at_once_or_one_after_the_other() {
+    let bench =
+        bench([pays(&[5, 6]), says("paid"), pays(&[7, 8]), says("paid again"), pays(&[9]), says("x")]);
+    let first = bench.ask(&json!({})).await.json();
+    let [five, six] = [&first["output"][0], &first["output"][1]];
+    // Nothing is decided when one of the answers cannot be taken.
+    let mut other = six.clone();
+    other["id"] = json!(six["id"].as_str().unwrap().replace(":1.1", ":1.7"));
+    let refused = bench.go_on(&first, json!([answer(five, true), answer(&other, true)])).await;
+    assert_eq!(error(&refused), (404, "item_not_found".to_owned()), "{refused}");
+    let second = bench.go_on(&first, json!([answer(five, true), answer(six, false)])).await.json();
+    let mut items = kinds(&second);
+    items.sort();
+    assert_eq!(items, ["mcp_call completed", "mcp_call failed", "message completed"], "{second:#}");
+
+    let first = bench.ask(&json!({"input": "and again"})).await.json();
+    let second = bench.go_on(&first, json!([answer(&first["output"][0], true)])).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "mcp_approval_request -"], "{second:#}");
+    // What is asked in two responses can be answered from either.
+    let last = bench.go_on(&second, json!([answer(&first["output"][1], true)])).await.json();
+    assert_eq!(kinds(&last), ["mcp_call completed", "message completed"], "{last:#}");
+    assert_eq!(bench.told().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sends_the_whole_conversation_goes_on_as_well() {
+    let bench = bench([pays(&[5]), says("paid"), says("welcome")]);
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let first = bench.ask(&json!({"store": false, "input": [user("pay ada")]})).await.json();
+    let asked = &first["output"][0];
+    let mut input = json!([user("pay ada"), asked, answer(asked, true)]);
+    let second = bench.ask(&json!({"store": false, "input": input})).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    input.as_array_mut().unwrap().extend(second["output"].as_array().unwrap().clone());
+    input.as_array_mut().unwrap().push(user("thanks"));
+    let third = bench.ask(&json!({"store": false, "input": input})).await.json();
+    assert_eq!(third["output"][0]["content"][0]["text"], "welcome", "{third:#}");
+    assert_eq!(bench.told(), [r#"{"euros":5}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_vercel_sdk_names_the_request_by_reference() {
+    let bench = bench([pays(&[5]), says("paid"), says("welcome")]);
+    let first = bench.ask(&json!({})).await.json();
+    let asked = &first["output"][0];
+    let reference = json!({"type": "item_reference", "id": asked["id"]});
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let second = bench.ask(&json!({"input": [user("pay ada"), reference, answer(asked, true)]})).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    // The question is part of what is kept.
+    bench.go_on(&second, json!("thanks")).await;
+    let said = bench.model.asked().pop().unwrap();
+    assert_eq!((said.len(), &said[0]), (5, &Message::User { content: "pay ada".into() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_has_the_run_once() {
+    let bench = bench([pays(&[5]), says("paid"), says("welcome")]);
+    let of_trip = |input: Value| json!({"conversation": "trip", "input": input});
+    let first = bench.ask(&of_trip(json!("pay ada"))).await.json();
+    let second = bench.ask(&of_trip(json!([answer(&first["output"][0], true)]))).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    let kept = bench.fakes.get("/api/agent/conversations/trip").await.json();
+    assert_eq!(kept["turns"].as_array().unwrap().len(), 1, "{kept:#}");
+    bench.go_on(&second, json!("thanks")).await;
+    assert_eq!(bench.told().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_sentence() {
+    let bench =
+        bench([pays(&[5]), says("paid"), asks_for(&[("c", "ask_user", json!({"question": "Who?"}))])]);
+    let first = bench.ask(&json!({})).await.json();
+    let asked = &first["output"][0];
+    let body = json!({"model": "agent", "store": false, "input": [answer(asked, true)]});
+    let stranger = bench.fakes.service.send(bearer("u2", request("POST", RESPONSES, body.to_string()))).await;
+    assert_eq!(error(&stranger), (404, "item_not_found".to_owned()), "{stranger}");
+    let beside =
+        bench.go_on(&first, json!([answer(asked, true), {"role": "user", "content": "and bob"}])).await;
+    assert_eq!(error(&beside), (400, "invalid_value".to_owned()), "{beside}");
+    let (mut forged, id) = (asked.clone(), asked["id"].as_str().unwrap());
+    forged["id"] = json!(format!("{}0000", &id[..id.len() - 4]));
+    let void = bench.go_on(&first, json!([answer(&forged, true)])).await;
+    assert_eq!(error(&void), (409, "approval_void".to_owned()), "{void}");
+    let wait = bench.waits.list("u1", 10, None).await.unwrap().waits.remove(0);
+    let events = bench.runs.events(&wait.run_id);
+    assert!(!events.iter().any(|event| matches!(event, Event::Decided { .. })), "{events:?}");
+
+    // By another way meanwhile, and gone on with.
+    let own = Principal::user("u1");
+    let shown = wait.open.wait.shown.digest();
+    let proposed = ProposedDecision { by: own, shown, verdict: Verdict::Approve };
+    bench.waits.decide(&wait.id, &proposed).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let late = bench.go_on(&first, json!([answer(asked, true)])).await;
+    assert_eq!(error(&late), (409, "approval_already_decided".to_owned()), "{late}");
+
+    // Nobody can answer a question so.
+    let question = bench.ask(&json!({"input": "whom?"})).await.json();
+    assert_eq!((kinds(&question), &question["store"]), (vec!["message completed".to_owned()], &json!(false)));
+    assert!(question["output"][0]["content"][0]["text"].as_str().unwrap().contains("Who?"), "{question:#}");
+}
