@@ -107,8 +107,20 @@ pub(super) fn answers(fields: &Fields, is_continued: bool) -> Result<Vec<Approva
 }
 
 fn read(item: &Value, at: String) -> Result<ApprovalAnswer, Problem> {
-    let param = format!("{at}.approval_request_id");
-    let text = item.get("approval_request_id").and_then(Value::as_str);
+    let names = Names { request: "approval_request_id", approve: "approve" };
+    read_named(item, &at, &names)
+}
+
+/// What an answer calls its fields.
+pub(super) struct Names {
+    pub(super) request: &'static str,
+    pub(super) approve: &'static str,
+}
+
+/// An answer whose fields have these names.
+pub(super) fn read_named(item: &Value, at: &str, names: &Names) -> Result<ApprovalAnswer, Problem> {
+    let param = format!("{at}.{}", names.request);
+    let text = item.get(names.request).and_then(Value::as_str);
     let text = text.ok_or_else(|| Problem::missing(&param))?.to_owned();
     let id = ApprovalId::parse(&text).ok_or_else(|| Problem::unknown_item(&text))?;
     let reason = match item.get("reason") {
@@ -122,11 +134,12 @@ fn read(item: &Value, at: String) -> Result<ApprovalAnswer, Problem> {
         }
         Some(_) => return Err(Problem::wrong_type(format!("{at}.reason"), "a string")),
     };
-    let verdict = match item.get("approve") {
+    let at_approve = format!("{at}.{}", names.approve);
+    let verdict = match item.get(names.approve) {
         Some(Value::Bool(true)) => Verdict::Approve,
         Some(Value::Bool(false)) => Verdict::Reject { reason },
-        None => return Err(Problem::missing(&format!("{at}.approve"))),
-        Some(_) => return Err(Problem::wrong_type(format!("{at}.approve"), "a boolean")),
+        None => return Err(Problem::missing(&at_approve)),
+        Some(_) => return Err(Problem::wrong_type(at_approve, "a boolean")),
     };
     Ok(ApprovalAnswer { id, text, param, verdict })
 }

@@ -32,7 +32,7 @@ use super::paused::{self, Paused};
 use super::place::Place;
 use super::references::output_of;
 use super::response::{Frame, ResponseEvents};
-use super::stream::{self, InProtocol, WriteRun as _};
+use super::stream::{self, InProtocol, WriteRun};
 use super::{responses_request, waiting};
 use crate::answer;
 use crate::server_sent_events::{self, EventStream};
@@ -94,6 +94,31 @@ impl GoOn<'_> {
         }
         let whole = Whole { request: &self, job: &job, writer, keep, seen: shown.len() };
         whole.collect(following).await
+    }
+
+    /// Takes the decisions and streams the rest of the run in another protocol. `writer` writes what comes
+    /// behind the events that were shown.
+    pub(super) async fn stream<W: WriteRun>(
+        self,
+        writer: impl FnOnce(&[Event]) -> W,
+    ) -> Result<Response, Error> {
+        let mut ask = self.asking.ask(String::new(), Options::default());
+        if let Some(check) = ask.rate_check.take()
+            && !check.passes().await
+        {
+            return Err(InvokeError::OverLimit.into());
+        }
+        let job = self.job().await?;
+        let Before { shown, .. } = self.before(&job).await?;
+        let permit = permit(self.edge, self.asking.caller.id())?;
+        let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
+        self.decide(&job).await?;
+        let following = streams.follow_job(&job, shown.len() as u64).ok_or_else(not_followed)?;
+        let (by, writer) = (self.asking.caller.principal(), writer(&shown));
+        let writer = InProtocol::behind(self.edge, by, None, writer, shown.len());
+        let location = location(&job.run_id);
+        let stream = EventStream { run: following.into(), writer, location, permit: Some(permit) };
+        Ok(stream.into_response_with(&self.edge.settings))
     }
 
     fn first(&self) -> Result<&ApprovalAnswer, Error> {

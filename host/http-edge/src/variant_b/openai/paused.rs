@@ -24,6 +24,8 @@ pub(super) struct Paused {
 /// A call that the client is to approve.
 pub(super) struct ApprovalRequest {
     pub(super) id: ApprovalId,
+    /// Which call of the last reply it is, counted from 0.
+    pub(super) index: usize,
     pub(super) name: String,
     /// The arguments as JSON, as text.
     pub(super) arguments: String,
@@ -50,7 +52,7 @@ impl Paused {
 impl ApprovalRequest {
     fn of(wait: &Wait, events: usize) -> Self {
         let (name, arguments) = (wait.shown.tool.clone(), wait.shown.arguments.to_string());
-        Self { id: ApprovalId::of(wait, events), name, arguments }
+        Self { id: ApprovalId::of(wait, events), index: wait.index, name, arguments }
     }
 }
 

@@ -9,8 +9,11 @@ use super::super::asking::Asking;
 use super::super::bodies::read_json;
 use super::super::error::Error;
 use super::super::state::Shared;
+use super::go_on::GoOn;
 use super::head::Head;
+use super::place::Place;
 use super::ui_chunks::UiChunks;
+use super::ui_request::UiAnswers;
 use super::{documented, parameters, stream, ui_request};
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
@@ -24,7 +27,8 @@ pub(super) fn describe() -> Operation {
     documented::asking(Operation::new("streamChat", tags::OPENAI, summary))
         .about(
             "`useChat` with `DefaultChatTransport` sends the whole chat, and reads the answer as a UI message stream. The \
-             agent's tools are parts of the type `dynamic-tool`.",
+             agent's tools are parts of the type `dynamic-tool`; a call that waits asks for an approval, which the next request \
+             answers.",
         )
         .request_id()
         .json_body("UiChatRequest", ui_request::schema(), true)
@@ -38,10 +42,16 @@ pub(super) async fn create(
     payload: Payload,
 ) -> Result<Response, Error> {
     let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
-    let request = ui_request::read(&fields)?;
-    let ask = asking.ask(request.input, request.options);
-    let chunks = UiChunks::new(&Head::new(&ask.run_id));
-    let mut response = stream::begin(&edge, &asking.headers, ask, None, chunks).await?;
+    let UiAnswers { message_id, answers } = ui_request::answers(&fields)?;
+    let mut response = if answers.is_empty() {
+        let request = ui_request::read(&fields)?;
+        let ask = asking.ask(request.input, request.options);
+        let chunks = UiChunks::new(&Head::new(&ask.run_id));
+        stream::begin(&edge, &asking.headers, ask, None, chunks).await?
+    } else {
+        let go_on = GoOn { edge: &edge, asking: &asking, place: &Place::default(), answers };
+        go_on.stream(|shown| UiChunks::behind(message_id, shown)).await?
+    };
     let (name, version) = PROTOCOL;
     response.headers_mut().insert(name, version);
     Ok(response)

@@ -3,19 +3,24 @@
 //! A reply of the model with the answers of its tools is a step. Tools are `dynamic-tool`s that the provider
 //! carries out: that is what the SDK calls tools which the client's code neither knows nor calls.
 
-use agent_core::words::{AgentResult, Event, StopReason, ToolCall, ToolOutcome};
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_core::words::{AgentResult, Event, StopReason, ToolCall, ToolOutcome, Verdict};
 use json_schema::MemoryBudget;
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
 
 use super::head::Head;
+use super::paused::Paused;
 use super::sent_text::{Say, SentText};
 use super::stream::WriteRun;
 
 /// Writes the chunks of one message.
 pub(super) struct UiChunks {
     id: String,
+    /// Names the message that is written.
+    message_id: String,
     reply: SentText,
     /// How many texts were begun, and whether the last of them goes on.
     texts: usize,
@@ -23,21 +28,37 @@ pub(super) struct UiChunks {
     is_in_step: bool,
     /// Whether any reply is over.
     has_replied: bool,
-    /// Ids of the last reply's calls, in its order.
+    /// Ids of the last reply's calls, in its order, until they are answered.
     calls: Vec<String>,
+    /// Which of them each wait is about, and which somebody has rejected.
+    waits: BTreeMap<String, usize>,
+    denied: BTreeSet<usize>,
 }
 
 impl UiChunks {
     pub(super) fn new(head: &Head) -> Self {
         Self {
             id: head.id.clone(),
+            message_id: format!("msg_{}", head.id),
             reply: SentText::default(),
             texts: 0,
             is_speaking: false,
             is_in_step: false,
             has_replied: false,
             calls: Vec::new(),
+            waits: BTreeMap::new(),
+            denied: BTreeSet::new(),
         }
+    }
+
+    /// Goes on with a message of that name, in which these events were shown.
+    pub(super) fn behind(message_id: String, shown: &[Event]) -> Self {
+        let head = Head { id: message_id.clone(), created: 0 };
+        let mut chunks = Self { message_id, ..Self::new(&head) };
+        let mut told_already = String::new();
+        shown.iter().for_each(|event| chunks.event(&mut told_already, event));
+        chunks.is_in_step = false;
+        chunks
     }
 
     fn begin_step(&mut self, out: &mut String) {
@@ -96,9 +117,10 @@ impl UiChunks {
     }
 
     fn answer(&mut self, out: &mut String, index: usize, content: &str, succeeded: bool) {
-        let Some(id) = self.calls.get_mut(index).map(std::mem::take).filter(|id| !id.is_empty()) else {
-            return;
-        };
+        let Some(id) = self.take_call(index) else { return };
+        if self.denied.contains(&index) {
+            return write(out, &json!({ "type": "tool-output-denied", "toolCallId": id }));
+        }
         let mut chunk = json!({ "toolCallId": id, "dynamic": true, "providerExecuted": true });
         if succeeded {
             // An answer is JSON mostly, which the client shows as what it is.
@@ -109,6 +131,11 @@ impl UiChunks {
             chunk["errorText"] = content.into();
         }
         write(out, &chunk);
+    }
+
+    /// The id of a call that is not answered yet, once.
+    fn take_call(&mut self, index: usize) -> Option<String> {
+        self.calls.get_mut(index).map(std::mem::take).filter(|id| !id.is_empty())
     }
 
     /// The end of a run whose result this is.
@@ -134,7 +161,7 @@ impl UiChunks {
 
 impl WriteRun for UiChunks {
     fn begin(&mut self, out: &mut String) {
-        write(out, &json!({ "type": "start", "messageId": format!("msg_{}", self.id) }));
+        write(out, &json!({ "type": "start", "messageId": self.message_id }));
     }
 
     fn delta(&mut self, out: &mut String, delta: &Delta) {
@@ -162,13 +189,37 @@ impl WriteRun for UiChunks {
                 self.reply.clear();
                 self.has_replied = true;
                 self.calls.clear();
+                self.waits.clear();
+                self.denied.clear();
                 reply.tool_calls.iter().for_each(|call| self.call(out, call));
             }
             Event::ToolReturned { index, answer } => {
                 self.answer(out, *index, &answer.content, answer.receipt.outcome == ToolOutcome::Ok);
             }
+            Event::Waiting { waits, .. } => {
+                self.waits.extend(waits.iter().map(|wait| (wait.id.clone(), wait.index)));
+            }
+            Event::Decided { wait, decision } => {
+                let index =
+                    self.waits.get(wait).filter(|_| matches!(decision.verdict, Verdict::Reject { .. }));
+                self.denied.extend(index);
+            }
             _ => {}
         }
+    }
+
+    fn pause(&mut self, out: &mut String, paused: &Paused) -> Option<Value> {
+        for request in &paused.requests {
+            let Some(id) = self.take_call(request.index) else { continue };
+            let approval = request.id.to_string();
+            write(out, &json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": id }));
+        }
+        // Calls that come behind those are made when the run goes on.
+        self.calls.clear();
+        if let Some(sentence) = &paused.beside {
+            self.say(out, Say::More(sentence.clone()));
+        }
+        Some(Value::Null)
     }
 
     fn ended(&mut self, out: &mut String, answer: &RunAnswer) {

@@ -5,6 +5,7 @@ use agent_core::words::{Options, UserContent};
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
+use super::approvals::{ApprovalAnswer, Names, read_named};
 use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
@@ -42,6 +43,36 @@ pub(super) fn read(fields: &Fields) -> Result<UiRequest, Problem> {
     }
     let RunInput { input, history } = conversation.finish("messages")?;
     Ok(UiRequest { input, options: Options { history, ..Options::default() } })
+}
+
+/// Answers of the client's user to calls that wait, with which a chat may end.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct UiAnswers {
+    /// Names the message that goes on with them.
+    pub(super) message_id: String,
+    pub(super) answers: Vec<ApprovalAnswer>,
+}
+
+/// What the newest message answers to approval requests; nothing where it answers none.
+pub(super) fn answers(fields: &Fields) -> Result<UiAnswers, Problem> {
+    let messages = messages(fields)?;
+    let Some((index, last)) = messages.iter().enumerate().next_back() else {
+        return Ok(UiAnswers::default());
+    };
+    if last["role"] != "assistant" {
+        return Ok(UiAnswers::default());
+    }
+    let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let step = parts.iter().rposition(|part| kind(part) == "step-start").unwrap_or_default();
+    let names = Names { request: "id", approve: "approved" };
+    let answered = parts.iter().enumerate().skip(step);
+    let answered = answered.filter(|(_, part)| is_tool(part) && part["state"] == "approval-responded");
+    let read = |(place, part): (usize, &Value)| {
+        read_named(&part["approval"], &format!("messages[{index}].parts[{place}].approval"), &names)
+    };
+    let answers = answered.map(read).collect::<Result<_, _>>()?;
+    let message_id = last["id"].as_str().unwrap_or_default().to_owned();
+    Ok(UiAnswers { message_id, answers })
 }
 
 fn messages(fields: &Fields) -> Result<&[Value], Problem> {
@@ -180,7 +211,7 @@ pub(super) fn schema() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{Message, ToolCall};
+    use agent_core::words::{Message, ToolCall, Verdict};
 
     use super::super::parameters;
     use super::*;
@@ -234,6 +265,25 @@ mod tests {
         let image = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"});
         let request = read_all(json!([{"role": "user", "parts": [{"type": "text", "text": "see"}, image]}]));
         assert_eq!(request.unwrap().options.history[0].images(), 1);
+    }
+
+    #[test]
+    fn answers_to_approval_requests_end_a_chat() {
+        let id = format!("mcpr_1:1.0_3_{}", "9f".repeat(32));
+        let part = |approval: Value| json!({"type": "dynamic-tool", "toolCallId": "a", "state": "approval-responded", "approval": approval});
+        let read = |messages: Value| answers(&parameters::fields(json!({ "messages": messages })).unwrap());
+        let said = json!({"id": "7", "role": "assistant", "parts": [
+            part(json!({"id": "long ago", "approved": true})), {"type": "step-start"},
+            part(json!({"id": id, "approved": false, "reason": "no"})),
+        ]});
+        let found = read(json!([said])).unwrap();
+        assert_eq!((found.message_id.as_str(), found.answers.len()), ("7", 1));
+        assert_eq!(found.answers[0].verdict, Verdict::Reject { reason: Some("no".into()) });
+        let user = json!({"role": "user", "parts": []});
+        assert_eq!(read(json!([said, user])), Ok(UiAnswers::default()));
+        let wrong = json!([{"role": "assistant", "parts": [part(json!({"id": id}))]}]);
+        let error = read(wrong).unwrap_err().body();
+        assert_eq!(error["error"]["param"], "messages[0].parts[0].approval.approved");
     }
 
     #[test]
