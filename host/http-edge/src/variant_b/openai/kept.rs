@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of
 /// turns beside it.
-const MOST_BYTES: usize = 256 << 10;
+pub(super) const MOST_BYTES: usize = 256 << 10;
 
 /// Keeps the response of one run.
 pub(super) struct Keep {
@@ -41,7 +41,8 @@ impl Keep {
     }
 }
 
-fn now_ms() -> u64 {
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,6 +7,8 @@
 //!   the client's `functions`.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one.
+//! - `background`: a response whose work is a job; `background_cancel` cancels one.
+//!   `current_response`: a kept response as it stands.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
 //! - `documented`, `request_schema`, `response_schema`: for the document. What is wrong with a request, and
@@ -14,12 +16,15 @@
 //!
 //! host/docs/api/openai.md says what they can rely on.
 
+mod background;
+mod background_cancel;
 mod chat;
 mod chat_chunks;
 mod chat_request;
 mod completion;
 mod content;
 mod conversation;
+mod current_response;
 mod documented;
 mod functions;
 mod head;
@@ -62,6 +67,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
         .get("/models", models::list, models::describe_list())
         .get("/models/{model}", models::read, models::describe_one())
         .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read())
+        .post("/responses/{response_id}/cancel", background_cancel::cancel, background_cancel::describe())
         .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete())
         .split();
     described.extend(of_listed);

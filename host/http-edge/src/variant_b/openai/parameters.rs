@@ -61,7 +61,6 @@ pub(super) const OF_CHATS: &[Refused] = &[
 
 /// Refused parameters of responses.
 pub(super) const OF_RESPONSES: &[Refused] = &[
-    value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
     value("tool_choice", is_no_choice, FREE_CHOICE),
@@ -224,7 +223,6 @@ mod tests {
             (OF_CHATS, "parallel_tool_calls", json!(false), "unsupported_value"),
             (OF_RESPONSES, "parallel_tool_calls", json!(false), "unsupported_value"),
             (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
-            (OF_RESPONSES, "background", json!(true), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
             (OF_RESPONSES, "tool_choice", json!({"type": "function"}), "unsupported_value"),
             (OF_RESPONSES, "text", json!({"format": {"type": "json_schema"}}), "unsupported_value"),

@@ -5,6 +5,7 @@ use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
 use super::super::bodies::CONVERSATION_ID;
+use super::background::BACKGROUND;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
 use super::{images, models};
@@ -59,7 +60,7 @@ pub(super) fn response() -> Value {
             },
         },
     });
-    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS]);
+    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, BACKGROUND, PREVIOUS]);
     schema
 }
 

@@ -17,8 +17,8 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    documented, functions, parameters, references, request_schema, response_schema, responses_request,
-    stream, waiting,
+    background, current_response, documented, functions, parameters, references, request_schema,
+    response_schema, responses_request, stream, waiting,
 };
 use crate::answer;
 use crate::body::Payload;
@@ -29,7 +29,7 @@ pub(super) fn describe() -> Operation {
         .about(
             "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. With `stream` the answer is \
              OpenAI's stream of typed events. With `previous_response_id` it goes on from a response that was kept, with \
-             `conversation` it is part of a kept conversation.",
+             `conversation` it is part of a kept conversation. With `background` it is queued, and answered as that.",
         )
         .request_id()
         .json_body(request_schema::RESPONSE, request_schema::response(), true)
@@ -50,8 +50,9 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let place = Place::read(&fields)?;
+    let is_background = background::read(&fields, &place)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
-    let mut turns = place.turns(&edge.variant, &asking.caller).await?;
+    let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = asking.turn_id();
     if let Some(own) = turns.iter().position(|turn| Some(&turn.id) == turn_id.as_ref()) {
@@ -59,6 +60,9 @@ pub(super) async fn create(
     }
     let request = responses_request::read(fields, &place, &turns)?;
     functions::check(&edge.variant, &asking.caller, &request.options.functions).await?;
+    if is_background {
+        return background::begin(&edge, &asking, &place, turns, request).await;
+    }
     let ask = asking.ask(request.input, request.options);
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();

@@ -47,6 +47,14 @@ pub(super) trait WriteRun: Send + 'static {
     /// What was to be kept of it cannot be. Told before the end.
     fn not_kept(&mut self) {}
 
+    /// Whether its client can come again for the rest, which is then not told of what interrupts a stream.
+    fn is_resumable(&self) -> bool {
+        false
+    }
+
+    /// The run was cancelled before it began. Only runs that can be resumed are.
+    fn never_began(&mut self, _out: &mut String) {}
+
     /// The run has no result: `error` is in OpenAI's form.
     fn failed(&mut self, out: &mut String, error: &Value);
 }
@@ -75,9 +83,14 @@ pub(super) async fn begin(
     let reader = server_sent_events::leaving_reader(headers);
     let run = server_sent_events::begin(streams, ask, reader).await?;
     let location = location(run.following.run_id());
-    let production = edge.variant.production;
-    let writer = InProtocol { writer, keep, out: String::new(), production, waits: Vec::new() };
+    let writer = InProtocol { keep, ..self::writer(edge, writer) };
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
+}
+
+/// Writes a run that nothing is to be kept of.
+pub(super) fn writer<W: WriteRun>(edge: &Shared, writer: W) -> InProtocol<W> {
+    let production = edge.variant.production;
+    InProtocol { writer, keep: None, out: String::new(), production, waits: Vec::new() }
 }
 
 async fn keep_end(keep: Option<&Keep>, answer: &RunAnswer, writer: &mut impl WriteRun, out: &mut String) {
@@ -89,7 +102,8 @@ async fn keep_end(keep: Option<&Keep>, answer: &RunAnswer, writer: &mut impl Wri
     }
 }
 
-struct InProtocol<W> {
+/// A run as it is written.
+pub(super) struct InProtocol<W> {
     writer: W,
     keep: Option<Keep>,
     out: String,
@@ -122,10 +136,16 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
                 keep_end(self.keep.as_ref(), answer, writer, out).await;
                 writer.ended(out, answer);
             }
+            Followed::Ended { end: RunEnd::NeverBegan, .. } if writer.is_resumable() => {
+                writer.never_began(out)
+            }
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.production);
                 server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
+            }
+            Followed::Interrupted(_) if writer.is_resumable() => {
+                out.push_str(": the response goes on: resume with starting_after\n\n");
             }
             Followed::Interrupted(Interruption::Waiting) => {
                 let answer = waiting::said(run_id, &self.waits);

@@ -17,6 +17,7 @@ mod log;
 mod mcp;
 mod open_responses;
 mod openai;
+mod openai_background;
 mod openai_images;
 mod openai_kept;
 mod order;
