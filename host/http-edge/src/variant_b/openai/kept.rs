@@ -41,7 +41,7 @@ impl Keep {
     }
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since 1970, as turns are dated.
 pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
