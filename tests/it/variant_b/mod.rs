@@ -8,6 +8,7 @@ mod cache_commands;
 mod cache_stores;
 mod gateway;
 mod job_commands;
+mod job_options;
 mod jobs;
 mod lambda;
 mod limits;

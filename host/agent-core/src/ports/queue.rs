@@ -55,6 +55,12 @@ pub trait JobQueue: Send + Sync {
     /// nothing is added.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
+    /// Whether every worker of the queue knows the [options](JobData::options) of jobs. Where programs work
+    /// that read the payload only, a job with options is not to be added: its run would be another one.
+    fn takes_options(&self) -> bool {
+        true
+    }
+
     /// One job, whoever's it is.
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError>;
 
@@ -143,7 +149,7 @@ pub enum ChangedJobs {
 }
 
 /// A job that a worker holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub job_id: String,
     /// Proves to the queue that the job is held; differs for every claim.

@@ -6,11 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::Principal;
+use super::{Message, Options, Principal};
+
+/// The query of a job whose run goes on with a conversation in which nobody says a text.
+const WITHOUT_TEXT: &str = "(goes on with a conversation)";
 
 /// What a job is to do. Its JSON is the payload on the queue (host/docs/interface/endpoints.md#job-payload),
 /// `{query, userId}`, which Node producers and workers know; queues keep the rest beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobData {
     /// The text to process.
@@ -27,6 +30,9 @@ pub struct JobData {
     /// The kept conversation of its user that its run is part of.
     #[serde(skip)]
     pub conversation_id: Option<String>,
+    /// What its submitter asked for beside the query. Queues keep it as one text, [`JobOptions::to_text`].
+    #[serde(skip)]
+    pub options: JobOptions,
     /// The id that the job is to have, so that adding it twice adds one job. Absent where the queue chooses,
     /// and in claims.
     #[serde(skip)]
@@ -54,9 +60,18 @@ impl JobData {
             tier: None,
             role: None,
             conversation_id: None,
+            options: JobOptions::default(),
             id: None,
             goes_on: None,
         }
+    }
+
+    /// A job that this caller submits, whose run has these options. Without an `input` the history in them
+    /// has what is asked.
+    pub fn with_options(caller: Principal, input: String, options: Options) -> Self {
+        let is_in_history = input.is_empty();
+        let query = if is_in_history { asked_in(&options.history) } else { input };
+        Self { options: JobOptions { options, is_in_history }, ..Self::submitted_by(caller, query) }
     }
 
     /// A job that this caller submits.
@@ -72,10 +87,51 @@ impl JobData {
         Self { id: Some(id.into()), ..self }
     }
 
+    /// The input of its run: the query, unless the history has that already.
+    pub fn input(&self) -> &str {
+        if self.options.is_in_history { "" } else { &self.query }
+    }
+
     /// On whose behalf its run is made: the submitter, with the tier and the role of that time.
     pub fn principal(&self) -> Principal {
         let (tier, role) = (self.tier.clone(), self.role.clone());
         Principal { tier, role, ..Principal::user_or_nobody(&self.user_id) }
+    }
+}
+
+/// What is asked in a history, for people. A job without a query is none.
+fn asked_in(history: &[Message]) -> String {
+    let asked = history.iter().rev().find_map(|message| match message {
+        Message::User { content } => Some(content.text().into_owned()),
+        _ => None,
+    });
+    asked.filter(|text| !text.is_empty()).unwrap_or_else(|| WITHOUT_TEXT.to_owned())
+}
+
+/// What the submitter of a job asked for beside its query.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobOptions {
+    /// Wishes for the job's run.
+    #[serde(flatten)]
+    pub options: Options,
+    /// Whether the history has what is asked, as it has a question with images or the answer of a function:
+    /// the job's query only names it for people.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_history: bool,
+}
+
+impl JobOptions {
+    /// As queues keep it; nothing when nothing was asked for.
+    pub fn to_text(&self) -> Option<String> {
+        // What could not be written cannot be read either, and fails the job by name.
+        (*self != Self::default()).then(|| serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// What a queue has kept, or what is wrong with it, for the job's owner. A run without options that were
+    /// asked for would be another one.
+    pub fn from_text(text: Option<&str>) -> Result<Self, String> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        serde_json::from_str(text).map_err(|_quotes_it| "The options of the job cannot be read.".to_owned())
     }
 }
 
@@ -244,6 +300,32 @@ mod tests {
         let job = JobData::submitted_by(caller.clone(), "2+2".into());
         assert_eq!(serde_json::to_string(&job).unwrap(), r#"{"query":"2+2","userId":"u1"}"#);
         assert_eq!(job.principal(), caller);
+    }
+
+    #[test]
+    fn the_options_of_a_job_are_one_text_beside_its_payload() {
+        let user = |text: &str| Message::User { content: text.into() };
+        let options = Options { max_tokens: Some(50), history: vec![user("before")], ..Options::default() };
+        let job = JobData::with_options(Principal::user("u1"), "2+2".into(), options.clone());
+        assert_eq!(serde_json::to_string(&job).unwrap(), r#"{"query":"2+2","userId":"u1"}"#);
+        assert_eq!((job.input(), &job.options.options), ("2+2", &options));
+        let text = job.options.to_text();
+        assert_eq!(JobOptions::from_text(text.as_deref()), Ok(job.options));
+        // The query of a job is never empty; what is asked stands in the history all the same.
+        let job = JobData::with_options(Principal::user("u1"), String::new(), options);
+        assert_eq!((job.query.as_str(), job.input()), ("before", ""));
+        assert_eq!(JobOptions::from_text(job.options.to_text().as_deref()), Ok(job.options));
+        let job = JobData::with_options(Principal::user("u1"), String::new(), Options::default());
+        assert_eq!((job.query.as_str(), job.input()), (WITHOUT_TEXT, ""));
+    }
+
+    #[test]
+    fn options_that_nobody_asked_for_are_not_kept_and_broken_ones_are_no_options() {
+        assert_eq!(JobData::new("2+2", "u1").options.to_text(), None);
+        assert_eq!(JobOptions::from_text(None), Ok(JobOptions::default()));
+        for broken in ["", "[]", r#"{"maxTokens":"many"}"#] {
+            assert!(JobOptions::from_text(Some(broken)).is_err(), "{broken}");
+        }
     }
 
     #[test]

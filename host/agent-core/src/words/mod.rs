@@ -42,7 +42,9 @@ pub use image::{
     IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL,
     MOST_IMAGES,
 };
-pub use job::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, ParkedRun, RetryOutcome};
+pub use job::{
+    CancelOutcome, Depth, Job, JobData, JobOptions, JobPage, JobQuery, JobStatus, ParkedRun, RetryOutcome,
+};
 pub use message::{Message, ToolCall};
 pub use principal::{Grants, Principal};
 pub use progress::{CallProgress, ToolProgress};

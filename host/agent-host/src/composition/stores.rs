@@ -152,10 +152,11 @@ pub(crate) fn open_shared(
         KeyValue::Redis(url) => {
             let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
             let windows = Arc::new(RedisWindows::new(redis.clone()));
+            let queue = BullQueue::with_shards(&redis, url.queue_shards, config.retention.jobs.age);
             Shared {
                 cache: Arc::new(RedisCache::new(redis.clone())),
                 windows: Arc::new(FallbackRates::new(windows, local, observer)),
-                queue: Arc::new(BullQueue::with_shards(&redis, url.queue_shards, config.retention.jobs.age)),
+                queue: Arc::new(queue.beside_node_workers(url.node_workers)),
                 queue_writer: None,
                 key_value: Arc::new(RedisProbe(redis)),
             }

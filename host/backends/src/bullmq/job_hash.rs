@@ -104,10 +104,7 @@ pub(super) fn read_claim(
         (None, Some(data)) => read_data(data),
         (None, None) => read_data("null"),
     };
-    let data = data.map(|mut data| {
-        submitter::read(field("opts"), &mut data);
-        data
-    });
+    let data = data.and_then(|mut data| submitter::read(field(OPTIONS), &mut data).map(|()| data));
     let created = field("timestamp").unwrap_or("0");
     let runs = field(RUNS).unwrap_or("0");
     let lost = number(field(&format!("{LOST}{runs}")));

@@ -68,6 +68,7 @@
 //! | `keepLogs`, `log()`, `updateProgress()`, a worker's `metrics` | nothing is written: a run's journal is its log |
 //! | stalled jobs | reclaimed after a lease (6 s, `lease.rs`), and not counted as stalled |
 //! | edited data, a job retried by hand | a new run, as there |
+//! | options of a job's run | ours alone: Node's worker reads the payload only, so they are refused unless none works here |
 //! | cancelling | ours alone; refused while a Node worker holds the job, which cannot be told |
 //!
 //! Redis has to be 6.2 or newer.
@@ -126,6 +127,8 @@ pub struct BullQueue {
     readers: Mutex<Readers>,
     /// Counts the jobs that were added: the next one goes to the next shard.
     added: AtomicUsize,
+    /// Whether Node workers may share the queue, who read of a job its payload only.
+    has_node_workers: bool,
 }
 
 impl BullQueue {
@@ -163,7 +166,14 @@ impl BullQueue {
             pollers: Mutex::new(Pollers::new(count)),
             readers: Mutex::new(Readers::new(count)),
             added: AtomicUsize::new(usize::from(any)),
+            has_node_workers: true,
         }
+    }
+
+    /// Sets whether Node workers may share the queue; without a word they may.
+    #[must_use]
+    pub fn beside_node_workers(self, has_node_workers: bool) -> Self {
+        Self { has_node_workers, ..self }
     }
 
     /// The shard in which a job lies, and the job's id there; none for an id that no job can have.
@@ -210,6 +220,10 @@ impl JobQueue for BullQueue {
         let add = store.official.add(addition, now()).map_err(broken)?;
         let id: String = store.run(&add).await?;
         Ok(store.shard.public_id(&id))
+    }
+
+    fn takes_options(&self) -> bool {
+        !self.has_node_workers
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {

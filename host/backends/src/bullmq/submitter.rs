@@ -1,8 +1,9 @@
 //! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
-//! of, and the run that the job goes on with, in the job's options: BullMQ keeps options that it does not
-//! know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
+//! of, the run that the job goes on with, and the options of its run, in the job's own options: BullMQ keeps
+//! options that it does not know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node
+//! producers have none.
 
-use agent_core::words::{JobData, is_conversation_id};
+use agent_core::words::{JobData, JobOptions, is_conversation_id};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +21,10 @@ pub(super) struct Submitter<'a> {
     conversation_id: Option<&'a str>,
     #[serde(rename = "runId", skip_serializing_if = "Option::is_none")]
     run_id: Option<&'a str>,
+    /// JSON within a text: BullMQ's scripts read options and write them again, which makes an empty list an
+    /// object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    options: Option<String>,
 }
 
 /// What the options of a job hold that is added; nothing when the token said nothing.
@@ -27,8 +32,10 @@ pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
     let conversation_id = job.conversation_id.as_deref();
     let run_id = job.goes_on.as_ref().map(|run| run.run_id.as_str());
-    let says_something = [tier, role, conversation_id, run_id].iter().any(Option::is_some);
-    says_something.then_some(Submitter { tier, role, conversation_id, run_id })
+    let options = job.options.to_text();
+    let says_something =
+        [tier, role, conversation_id, run_id, options.as_deref()].iter().any(Option::is_some);
+    says_something.then_some(Submitter { tier, role, conversation_id, run_id, options })
 }
 
 /// The run that a job with these options goes on with, if it is not one of its own.
@@ -42,13 +49,15 @@ fn said(options: Option<&str>) -> Value {
 }
 
 /// Notes in `job` what its `options` say, as they are stored. What cannot be read is as if it had not been
-/// said.
-pub(super) fn read(options: Option<&str>, job: &mut JobData) {
+/// said, but for the options of the run: without them it would be another one.
+pub(super) fn read(options: Option<&str>, job: &mut JobData) -> Result<(), String> {
     let said = said(options);
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
     (job.tier, job.role) = (text("tier"), text("role"));
     // Whoever else writes to the queue may have written any.
     job.conversation_id = text("conversationId").filter(|id| is_conversation_id(id));
+    job.options = JobOptions::from_text(text("options").as_deref())?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -58,7 +67,7 @@ mod tests {
     /// Tier and role of a job with these options.
     fn token_of(options: &str) -> (Option<String>, Option<String>) {
         let mut job = JobData::new("q", "u1");
-        read(Some(options), &mut job);
+        read(Some(options), &mut job).unwrap();
         (job.tier, job.role)
     }
 
@@ -76,10 +85,22 @@ mod tests {
         let options = serde_json::json!({ OPTION: of(&job) }).to_string();
         assert_eq!(options, r#"{"agentHostSubmitter":{"conversationId":"trip"}}"#);
         let mut read_back = JobData::new("q", "u1");
-        read(Some(&options), &mut read_back);
+        read(Some(&options), &mut read_back).unwrap();
         assert_eq!(read_back, job);
-        read(Some(&options.replace("trip", "../x")), &mut read_back);
+        read(Some(&options.replace("trip", "../x")), &mut read_back).unwrap();
         assert_eq!(read_back, JobData::new("q", "u1"));
+    }
+
+    #[test]
+    fn options_of_a_run_that_cannot_be_read_fail_the_job() {
+        let mut job = JobData::new("q", "u1");
+        job.options.options.tools = Some(vec![]);
+        let options = serde_json::json!({ OPTION: of(&job) }).to_string();
+        assert_eq!(options, r#"{"agentHostSubmitter":{"options":"{\"tools\":[]}"}}"#);
+        let mut read_back = JobData::new("q", "u1");
+        read(Some(&options), &mut read_back).unwrap();
+        assert_eq!(read_back, job);
+        assert!(read(Some(&options.replace("[]", "1")), &mut read_back).is_err());
     }
 
     #[test]
@@ -97,7 +118,7 @@ mod tests {
             assert_eq!(token_of(options), (None, None), "{options}");
         }
         let mut job = JobData::new("q", "u1");
-        read(None, &mut job);
+        read(None, &mut job).unwrap();
         assert_eq!(job, JobData::new("q", "u1"));
         assert!(of(&job).is_none());
     }

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 18] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 19] = [
     (
         1,
         "runs and jobs",
@@ -117,6 +117,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 18] = [
         "indexes of parked jobs",
         include_str!("../../migrations/postgres/0019_indexes_of_parked_jobs.sql"),
         include_str!("../../migrations/sqlite/0019_indexes_of_parked_jobs.sql"),
+    ),
+    (
+        20,
+        "options of jobs",
+        include_str!("../../migrations/postgres/0020_options_of_jobs.sql"),
+        include_str!("../../migrations/sqlite/0020_options_of_jobs.sql"),
     ),
 ];
 

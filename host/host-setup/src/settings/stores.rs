@@ -7,7 +7,7 @@ use super::number;
 use super::problem::Problems;
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
-use super::setting::{Need, number, settings, url};
+use super::setting::{Need, number, one_of, settings, url};
 
 /// More shards than a queue of agent runs keeps busy.
 const MOST_SHARDS: u64 = 64;
@@ -30,6 +30,9 @@ settings! {
     /// Shards of the queue of jobs in a cluster, each in one of its hash slots. To change it, let the queue
     /// run empty first: ids of jobs name their shard.
     QUEUE_SHARDS = number(1, MOST_SHARDS).or_number(|| 1);
+    /// Whether Node workers may work on the queue in Redis. They read a job's query alone, so that jobs with
+    /// options, and responses in the background, are refused unless it is off.
+    NODE_WORKERS = one_of(&["on", "off"]).or("on");
     /// The document store: when set, run records and journals go there instead of the relational database.
     /// The servers are named one by one: mongodb+srv:// addresses are not looked up.
     MONGODB_URL = url(&["mongodb"]);
@@ -72,6 +75,8 @@ pub struct RedisAddress {
     url: Secret,
     /// `QUEUE_SHARDS`.
     pub queue_shards: usize,
+    /// `NODE_WORKERS`.
+    pub node_workers: bool,
 }
 
 impl Stores {
@@ -93,12 +98,16 @@ impl Stores {
             }
             _ => reader.number(&QUEUE_SHARDS),
         };
+        let node_workers = reader.switch(&NODE_WORKERS);
         let mongodb = reader.optional(&MONGODB_URL, parse_mongodb);
-        let (key_value, shards) = (key_value?, shards?);
+        let (key_value, shards, node_workers) = (key_value?, shards?, node_workers?);
         if shards > 1 && !matches!(key_value, Some(KeyValue::Redis(_))) {
             reader.warn("QUEUE_SHARDS is set and has no effect: REDIS_URL does not name a cluster; unset one or set the other");
         }
-        let key_value = key_value.map(|key_value| key_value.in_shards(shards));
+        if !node_workers && !matches!(key_value, Some(KeyValue::Redis(_))) {
+            reader.warn("NODE_WORKERS is off and has no effect: the queue is not in Redis; unset it or name a Redis in REDIS_URL");
+        }
+        let key_value = key_value.map(|key_value| key_value.with_queue(shards, node_workers));
         let (database, database_direct) = (database?, database_direct?);
         if database_direct.is_some() && !matches!(database, Some(Database::Postgres(_))) {
             reader.warn(
@@ -147,13 +156,16 @@ impl KeyValue {
             "redis+cluster" | "rediss+cluster" => names_hosts(text, str::is_empty),
             _ => false,
         };
-        usable.then(|| Self::Redis(RedisAddress { url: Secret::new(text), queue_shards: 1 }))
+        usable.then(|| {
+            Self::Redis(RedisAddress { url: Secret::new(text), queue_shards: 1, node_workers: true })
+        })
     }
 
-    fn in_shards(self, shards: u64) -> Self {
+    fn with_queue(self, shards: u64, node_workers: bool) -> Self {
         match self {
             Self::Redis(address) => {
-                Self::Redis(RedisAddress { queue_shards: usize::try_from(shards).unwrap_or(1), ..address })
+                let queue_shards = usize::try_from(shards).unwrap_or(1);
+                Self::Redis(RedisAddress { queue_shards, node_workers, ..address })
             }
             Self::Memory => Self::Memory,
         }

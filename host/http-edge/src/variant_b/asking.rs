@@ -4,7 +4,7 @@ use agent_core::words::Options;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
-use run_service::layers::{Ask, RateCheck};
+use run_service::layers::{Ask, InvokeError, RateCheck};
 
 use super::auth::Caller;
 use super::error::Error;
@@ -28,6 +28,14 @@ impl Asking {
         ask.options = options;
         ask.rate_check = self.rate_check.clone();
         ask
+    }
+
+    /// Waits for the check of the caller's rate limits, where nothing behind it does.
+    pub(super) async fn check_limits(&self) -> Result<(), InvokeError> {
+        match &self.rate_check {
+            Some(check) if !check.clone().passes().await => Err(InvokeError::OverLimit),
+            _ => Ok(()),
+        }
     }
 
     /// The turn that the run makes of a conversation, if the request has a key: carried out again under it,

@@ -20,19 +20,16 @@ use crate::request::{
 /// The options that not every route has: where a request of another route has one, it is refused. A run
 /// without its conversation would not know what was said in it, nor be kept.
 const OF_OTHER_ROUTES: &[Elsewhere] = &[
-    of_a_request("maxTokens"),
-    of_a_request("temperature"),
-    of_a_request("tools"),
-    of_a_request("history"),
-    of_a_request("outputSchema"),
-    Elsewhere { name: "conversationId", takers: "POST /api/agent and POST /api/agent/async take" },
+    elsewhere("maxTokens"),
+    elsewhere("temperature"),
+    elsewhere("tools"),
+    elsewhere("history"),
+    elsewhere("outputSchema"),
+    elsewhere("conversationId"),
 ];
 
-/// Those of them that only `POST /api/agent` has.
-const OF_A_REQUEST: &[Elsewhere] = OF_OTHER_ROUTES.split_at(5).0;
-
-const fn of_a_request(name: &'static str) -> Elsewhere {
-    Elsewhere { name, takers: "POST /api/agent takes" }
+const fn elsewhere(name: &'static str) -> Elsewhere {
+    Elsewhere { name, takers: "POST /api/agent and POST /api/agent/async take" }
 }
 
 /// The priority that the dedicated cluster is for (host/docs/interface/endpoints.md#gateway-request).
@@ -123,8 +120,8 @@ request! {
 }
 
 request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`,
-    /// `outputSchema`. Only it and `POST /api/agent/async` take `conversationId`.
+    /// Wishes for the run. Only `POST /api/agent` and `POST /api/agent/async` take `maxTokens`,
+    /// `temperature`, `tools`, `history`, `outputSchema` and `conversationId`.
     pub(super) struct NoRunOptions = Object { refused: OF_OTHER_ROUTES, ..Object::LENIENT };
 }
 
@@ -198,22 +195,22 @@ request! {
         .like(URI)
         .example(|| json!("https://example.com/hook"));
 
-    options: JobOptions =
-        Field::new("options", JobOptions::KIND).example(|| json!({ "conversationId": "trip-to-rome" }));
+    options: AgentOptions =
+        Field::new("options", OF_JOB).example(|| json!({ "conversationId": "trip-to-rome" }));
 }
+
+/// The options of a request. What is no object is taken for none, as it was before jobs had any.
+const OF_JOB: Kind = Kind::Object(&Object {
+    name: "JobOptions",
+    about: "Wishes for the job's run. Refused but for `conversationId` where Node workers may share the queue (`NODE_WORKERS`).",
+    is_lenient: true,
+    ..*AgentOptions::OBJECT
+});
 
 pub(super) const WEBHOOK_URL: &str = "webhookUrl";
 
 /// Which addresses may be sent to is for the sender of webhooks to know.
 const URI: &Pattern = &Pattern { is: |_| true, fault: "", keywords: || json!({ "format": "uri" }) };
-
-request! {
-    /// Wishes for the run. Only `POST /api/agent` takes `maxTokens`, `temperature`, `tools`, `history`,
-    /// `outputSchema`.
-    pub(super) struct JobOptions = Object { refused: OF_A_REQUEST, ..Object::LENIENT };
-
-    conversation_id: Option<String> = CONVERSATION_OF_RUN;
-}
 
 request! {
     /// What the agent is asked, and how urgent that is.

@@ -1,13 +1,15 @@
-//! `POST /api/agent/async`: `{query, webhookUrl?}` in, the id of a job out. With an idempotency key the id is
-//! that of the key.
+//! `POST /api/agent/async`: `{query, options?, webhookUrl?}` in, the id of a job out. With an idempotency key
+//! the id is that of the key.
 
+use agent_core::chosen_tools;
 use agent_core::ports::webhooks::NewWebhook;
-use agent_core::words::JobData;
+use agent_core::words::{JobData, Options};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
+use run_service::layers::InvokeError;
 use uuid::Uuid;
 
 use super::auth::Caller;
@@ -21,6 +23,10 @@ use crate::body::Payload;
 use crate::middleware::idempotency::OnceId;
 use crate::openapi::{Operation, tags};
 use crate::request::{Issue, Step};
+
+/// What is said of options that workers of another program would not know.
+const SHARED_QUEUE: &str = "Node workers may share the queue in Redis, and they read the query alone: leave the options \
+    out, or have NODE_WORKERS set to off once none of them works on it";
 
 pub(super) fn describe() -> Operation {
     Operation::new("submitJob", tags::JOBS, "Queue a job")
@@ -40,14 +46,16 @@ pub(super) async fn submit_job(
     once: Option<Extension<OnceId>>,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let JobRequest { query, webhook_url, options } = bodies::read(payload, &edge.settings).await?;
-    let mut job = JobData::submitted_by(caller.principal(), query);
+    let JobRequest { query, webhook_url, mut options } = bodies::read(payload, &edge.settings).await?;
+    let conversation_id = options.conversation_id.take();
+    let mut job = JobData::with_options(caller.principal(), query, options.of_run());
+    check_options(&edge, &caller, &job.options.options).await?;
     // Carried out again under its key, also by another process, the request adds the same job.
     job.id = once.map(|Extension(OnceId(id))| id.to_string());
-    if let Some(id) = &options.conversation_id {
+    if let Some(id) = &conversation_id {
         refuse_busy(&edge, &caller, id).await?;
     }
-    job.conversation_id = options.conversation_id;
+    job.conversation_id = conversation_id;
     if let Some(url) = webhook_url {
         put_webhook(&edge, &mut job, &url).await?;
     }
@@ -60,9 +68,26 @@ pub(super) async fn submit_job(
     Ok(response)
 }
 
+/// Refuses options where the queue cannot have them, and tools that the caller's runs have not by now.
+async fn check_options(edge: &Shared, caller: &Caller, options: &Options) -> Result<(), Error> {
+    if *options == Options::default() {
+        return Ok(());
+    }
+    if !edge.variant.jobs.take_options() {
+        return Err(Error::Schema(Issue::custom(SHARED_QUEUE, vec![Step::Name("options")]).into()));
+    }
+    bodies::check_output_schema(options).await?;
+    if options.tools.is_some() {
+        edge.variant.tool_calls.prepared().await?;
+        let tools = edge.variant.toolbox.current_for(&caller.principal());
+        chosen_tools::check(tools.catalog(), options.tools.as_deref()).map_err(InvokeError::from)?;
+    }
+    Ok(())
+}
+
 /// A conversation that is free now may be held by another run when the job's begins: then the job waits for
 /// it.
-async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Error> {
+pub(super) async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Error> {
     let kept = edge.variant.conversations.read(caller.id(), id).await.map_err(conversations::unavailable)?;
     if kept.is_some_and(|kept| kept.is_busy) { Err(conversations::busy()) } else { Ok(()) }
 }

@@ -98,6 +98,11 @@ impl Jobs {
         self.queue.add(job).instrument(spans::send()).await
     }
 
+    /// Whether jobs may have [options](JobData::options).
+    pub fn take_options(&self) -> bool {
+        self.queue.takes_options()
+    }
+
     /// A job of this user, held back for up to `wait` until it has ended or is gone.
     pub async fn read(&self, user_id: &str, job_id: &str, wait: Duration) -> Result<Option<Job>, QueueError> {
         let until = Instant::now() + wait;

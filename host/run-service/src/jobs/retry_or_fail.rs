@@ -113,6 +113,7 @@ const BUSY_CONVERSATION_DELAY: Duration = Duration::from_secs(1);
 const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
+const TOOLS_GONE: &str = "A tool that the job chose is not there any more, or not for its submitter.";
 
 /// The texts are those that a request would have been answered with
 /// (host/docs/interface/errors-and-limits.md#errors), and hold no more.
@@ -124,10 +125,10 @@ fn failed(error: &InvokeError) -> Disposition {
         | InvokeError::Stopping
         | InvokeError::ToolsNotPrepared { .. } => Disposition { pause: true, ..handed_back() },
         InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
-        // Jobs choose no tools, were counted when they were submitted, and need no other one to go on.
-        InvokeError::UnknownTools { .. } | InvokeError::OverLimit | InvokeError::Waits { .. } => {
-            end_failed(INTERNAL.to_owned(), false)
-        }
+        // The tools were there when the job was submitted.
+        InvokeError::UnknownTools { .. } => end_failed(TOOLS_GONE.to_owned(), false),
+        // Jobs were counted when they were submitted, and need no other one to go on.
+        InvokeError::OverLimit | InvokeError::Waits { .. } => end_failed(INTERNAL.to_owned(), false),
         // Jobs of one conversation take turns: this one is due again soon.
         InvokeError::Conversation(ConversationRefusal::Busy | ConversationRefusal::Changed) => Disposition {
             end: Some(AttemptEnd::HandedBack { delay: BUSY_CONVERSATION_DELAY }),
@@ -149,12 +150,15 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Model(ModelError::Unavailable { retry_after, .. }) => {
                 provider_failed(Fault::Unwell(*retry_after))
             }
+            // The names are the submitter's own.
+            RunError::Model(ModelError::RefusedFunctions { functions, .. }) => {
+                let error = format!("The model's provider refuses the functions: {}", functions.join(", "));
+                Disposition { provider: Provider::Answered, ..end_failed(error, false) }
+            }
             // A repetition of the request would come to the same end.
-            RunError::Model(
-                ModelError::Refused { .. }
-                | ModelError::RefusedFunctions { .. }
-                | ModelError::Malformed { .. },
-            ) => Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) },
+            RunError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
+                Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
+            }
             RunError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),
@@ -255,6 +259,9 @@ mod tests {
         let (provider, detail) = ("openai/secret-model".to_owned(), "sk-secret".to_owned());
         let model = |error| InvokeError::Run(RunError::Model(error));
         let refused = ModelError::Refused { provider: provider.clone(), detail: detail.clone() };
+        let functions = vec!["look".to_owned()];
+        let functions =
+            ModelError::RefusedFunctions { provider: provider.clone(), functions, detail: detail.clone() };
         let malformed = ModelError::Malformed { provider: provider.clone(), detail: detail.clone() };
         let unreachable = ModelError::Unreachable { provider: provider.clone(), detail: detail.clone() };
         let limited =
@@ -269,6 +276,8 @@ mod tests {
             (model(limited), RATE_LIMITED, true),
             (model(refused), INTERNAL, false),
             (model(malformed), INTERNAL, false),
+            (model(functions), "The model's provider refuses the functions: look", false),
+            (InvokeError::UnknownTools { indexes: vec![0] }, TOOLS_GONE, false),
             (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
             (RunError::Panicked.into(), INTERNAL, true),
             (

@@ -3,6 +3,7 @@
 mod dropped;
 mod durability;
 mod handover;
+mod options;
 mod outage;
 mod waiting;
 

@@ -305,7 +305,8 @@ impl Worker {
                 live: Some(self.live.run(&claim.run_id)),
                 ..RunControl::default()
             },
-            ..Ask::new(claim.job_id.clone(), data.query.clone())
+            options: data.options.options.clone(),
+            ..Ask::new(claim.job_id.clone(), data.input().to_owned())
         };
         self.context.agent.invoke(ask).await
     }

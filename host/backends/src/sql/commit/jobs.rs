@@ -21,6 +21,7 @@ pub(crate) struct NewJob {
     pub(super) user_tier: Option<String>,
     pub(super) user_role: Option<String>,
     pub(super) conversation_id: Option<String>,
+    pub(super) options: Option<String>,
     pub(super) traceparent: Option<String>,
     pub(super) status: &'static str,
     /// In how many ms it may be claimed.
@@ -71,7 +72,7 @@ pub(crate) struct EndedRow {
 
 /// The columns of [`NewJob`] in the table of jobs.
 pub(super) const NEW_JOB: &str =
-    "id, run_id, user_id, query, user_tier, user_role, conversation_id, traceparent, status, claims";
+    "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, traceparent, status, claims";
 
 /// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
 pub(super) const ATTEMPT: &str =
@@ -108,6 +109,7 @@ impl NewJob {
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
             conversation_id: job.conversation_id.clone(),
+            options: job.options.to_text(),
             traceparent: trace::current().map(|context| context.to_string()),
             status: status.as_str(),
             delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),
@@ -121,8 +123,8 @@ impl NewJob {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let claims = [&self.user_tier, &self.user_role].into_iter().flatten();
-        self.query.len() + self.user_id.len() + claims.map(String::len).sum::<usize>()
+        let beside = [&self.user_tier, &self.user_role, &self.options].into_iter().flatten();
+        self.query.len() + self.user_id.len() + beside.map(String::len).sum::<usize>()
     }
 }
 

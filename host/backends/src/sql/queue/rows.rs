@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Claim, EarlierClaims, Epoch, QueueError};
 use agent_core::trace::TraceContext;
-use agent_core::words::{Depth, Job, JobData, JobStatus};
+use agent_core::words::{Depth, Job, JobData, JobOptions, JobStatus};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -74,12 +74,13 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
             lost: u32::try_from(row.losses).unwrap_or(u32::MAX),
         },
         run_id: row.run_id,
-        data: Ok(JobData {
+        data: JobOptions::from_text(row.options.as_deref()).map(|options| JobData {
             query: unescape(row.query),
             user_id: unescape(row.user_id),
             tier: row.user_tier.map(unescape),
             role: row.user_role.map(unescape),
             conversation_id: row.conversation_id,
+            options,
             id: None,
             goes_on: None,
         }),

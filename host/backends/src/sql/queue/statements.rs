@@ -105,7 +105,7 @@ macro_rules! claim {
              place = 1, worker = $1, token = $2, claims = claims + 1 \
              WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
-                       traceparent, claims, losses, conversation_id"
+                       traceparent, claims, losses, conversation_id, options"
         )
     };
 }

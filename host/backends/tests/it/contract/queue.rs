@@ -61,6 +61,7 @@ macro_rules! test_all {
             one_that_stops_waiting_leases_nothing,
             a_run_id_belongs_to_one_job,
             a_claim_names_who_submitted_the_job,
+            a_claim_has_the_options_of_its_job,
             a_job_under_a_chosen_id_is_added_once,
             // finishing
             a_completed_job_has_its_result,

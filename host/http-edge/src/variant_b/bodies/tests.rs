@@ -201,13 +201,35 @@ fn a_history_is_a_list_of_messages_each_with_its_issues() {
     }
 }
 
+fn no_options() -> AgentOptions {
+    AgentOptions {
+        max_tokens: None,
+        temperature: None,
+        tools: None,
+        history: None,
+        output_schema: None,
+        conversation_id: None,
+    }
+}
+
+#[test]
+fn a_job_has_the_options_of_a_request() {
+    let options = json!({"maxTokens": 100, "temperature": 1, "tools": ["add"], "conversationId": "trip",
+                         "history": [{"role": "user", "content": "hi"}], "outputSchema": {"type": "object"}});
+    let body = |options: &Value| json!({"query": "x", "options": options});
+    let of_run: AgentRequest = read(body(&options)).unwrap();
+    assert_eq!(read::<JobRequest>(body(&options)).unwrap().options, of_run.options);
+    let wrong = json!({"maxTokens": 1, "tools": 1, "history": [{}]});
+    assert_eq!(written(read::<JobRequest>(body(&wrong))), written(read::<AgentRequest>(body(&wrong))));
+}
+
 #[test]
 fn a_job_has_a_query_of_any_length_but_none_and_a_webhook() {
     let (long, url) = ("x".repeat(50_000), "https://example.com/hook");
     let request = |webhook_url: Option<&str>| JobRequest {
         query: long.clone(),
         webhook_url: webhook_url.map(str::to_owned),
-        options: JobOptions { conversation_id: None },
+        options: no_options(),
     };
     assert_eq!(read(json!({"query": long})), Ok(request(None)));
     assert_eq!(read(json!({"query": long, "webhookUrl": url})), Ok(request(Some(url))));
@@ -252,26 +274,21 @@ fn options_that_a_route_has_not_are_refused_by_name() {
                          "conversationId": "trip"});
     let body = |options: &Value| json!({"query": "hi", "options": options});
     let refused = |name: &str| {
-        let message = format!("Unrecognized key '{name}': only POST /api/agent takes this option");
+        let takers = "only POST /api/agent and POST /api/agent/async take this option";
+        let message = format!("Unrecognized key '{name}': {takers}");
         json!({"code": "unrecognized_keys", "keys": [name], "path": ["options"], "message": message})
     };
-    let mut all = json!(["maxTokens", "temperature", "tools", "history"].map(refused));
-    assert_eq!(written(read::<JobRequest>(body(&options))), all);
-    let takers = "only POST /api/agent and POST /api/agent/async take this option";
-    let message = format!("Unrecognized key 'conversationId': {takers}");
-    let conversation = json!({"code": "unrecognized_keys", "keys": ["conversationId"], "path": ["options"],
-                              "message": message});
-    all.as_array_mut().unwrap().push(conversation.clone());
+    let all = json!(["maxTokens", "temperature", "tools", "history", "conversationId"].map(refused));
     assert_eq!(written(read::<QueryRequest>(body(&options))), all);
     assert_eq!(written(read::<GatewayRequest>(body(&options))), all);
     let alone = json!({"conversationId": null});
-    assert_eq!(written(read::<QueryRequest>(body(&alone))), json!([conversation]));
+    assert_eq!(written(read::<QueryRequest>(body(&alone))), json!([refused("conversationId")]));
     // Of their options nothing else is looked at.
     for harmless in [json!({"unheard": 1}), json!({}), json!(null), json!([]), json!("tools")] {
         assert!(read::<QueryRequest>(body(&harmless)).is_ok(), "{harmless}");
         assert!(read::<GatewayRequest>(body(&harmless)).is_ok(), "{harmless}");
         let job: JobRequest = read(body(&harmless)).unwrap();
-        assert_eq!(job.options.conversation_id, None, "{harmless}");
+        assert_eq!(job.options, no_options(), "{harmless}");
     }
 }
 

@@ -15,6 +15,7 @@ use super::super::bodies::read_json;
 use super::super::error::{Error, Problem};
 use super::super::state::Shared;
 use super::conversation::Conversation;
+use super::current_response::turns_before;
 use super::head::Head;
 use super::place::{PREVIOUS, Place};
 use super::{
@@ -59,7 +60,7 @@ pub(super) async fn create(
     let previous = parameters::read(&fields, &PREVIOUS)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
     let place = Place { previous, ..Place::default() };
-    let turns = place.turns(&edge.variant, &asking.caller).await?;
+    let turns = turns_before(&place, &edge.variant, &asking.caller).await?;
     let history = in_front(&turns, &read(&fields, &turns)?);
     let users: Vec<_> = history.iter().filter(|it| matches!(it, Message::User { .. })).cloned().collect();
     let options = Options { history, tools: Some(vec![]), ..Options::default() };

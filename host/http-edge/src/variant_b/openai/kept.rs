@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of
 /// turns beside it.
-const MOST_BYTES: usize = 256 << 10;
+pub(super) const MOST_BYTES: usize = 256 << 10;
 
 /// Keeps the response of one run.
 pub(super) struct Keep {

@@ -12,6 +12,8 @@
 //! - `compact`: a conversation in fewer words, which `compaction` stands for.
 //! - `paused`: a run that waits, as a response with `approvals`; `go_on`: what follows from their answers.
 //!   `waiting`: the sentence where there are none.
+//! - `background`: a response whose work is a job; `background_cancel` cancels one.
+//!   `current_response`: a kept response as it stands.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
 //! - `ui_chat`: chats of the Vercel AI SDK, read by `ui_request` and written by `ui_chunks`.
@@ -22,6 +24,8 @@
 
 mod added_items;
 mod approvals;
+mod background;
+mod background_cancel;
 mod chat;
 mod chat_chunks;
 mod chat_request;
@@ -32,6 +36,7 @@ mod content;
 mod conversation;
 mod conversation_items;
 mod conversations;
+mod current_response;
 mod documented;
 mod functions;
 mod go_on;
@@ -87,6 +92,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
         .get("/models", models::list, models::describe_list)
         .get("/models/{model}", models::read, models::describe_one)
         .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read)
+        .post("/responses/{response_id}/cancel", background_cancel::cancel, background_cancel::describe)
         .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete)
         .get("/responses/{response_id}/input_items", input_items::list, input_items::describe)
         .split();

@@ -56,7 +56,6 @@ pub(super) const OF_CHATS: &[Refused] = &[
 
 /// Refused parameters of responses.
 pub(super) const OF_RESPONSES: &[Refused] = &[
-    value("background", |wanted| *wanted == false, "POST /api/agent/async queues what nobody waits for."),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
     value("truncation", |how| *how == "auto", LEAVES_OUT),
@@ -207,7 +206,6 @@ mod tests {
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
             (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
-            (OF_RESPONSES, "background", json!(true), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),
         ] {

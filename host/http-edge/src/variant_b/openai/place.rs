@@ -7,12 +7,8 @@ use run_service::conversations::{InConversation, in_front};
 use run_service::layers::Ask;
 use serde_json::{Value, json};
 
-use super::super::auth::Caller;
-use super::super::conversations::unavailable;
-use super::super::error::Error;
 use super::super::error::Problem;
 use super::parameters::{self, Fields};
-use crate::dependencies::VariantB;
 use crate::request::Field;
 
 /// Whether the response is kept: as long as nobody says otherwise, as OpenAI does.
@@ -54,22 +50,6 @@ impl Place {
         }
         let store = parameters::read(fields, &STORE)?.unwrap_or(true);
         Ok(Self { previous, conversation: conversation.map(str::to_owned), store })
-    }
-
-    /// What was said before.
-    pub(super) async fn turns(&self, variant: &VariantB, caller: &Caller) -> Result<Vec<Turn>, Error> {
-        let conversations = &variant.conversations;
-        if let Some(id) = &self.conversation {
-            let kept = conversations.read(caller.id(), id).await.map_err(unavailable)?;
-            return Ok(kept.map(|kept| kept.turns).unwrap_or_default());
-        }
-        let Some(id) = &self.previous else { return Ok(vec![]) };
-        if !is_conversation_id(id) {
-            return Err(Problem::unknown_previous_response(id).into());
-        }
-        let kept = conversations.response(caller.id(), id).await.map_err(unavailable)?;
-        let kept = kept.ok_or_else(|| Problem::unknown_previous_response(id))?;
-        Ok(kept.turns)
     }
 
     /// Puts what was said before in front of the run's query. `turn_id` names the turn that the run makes.

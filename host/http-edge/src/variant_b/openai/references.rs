@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::auth::Caller;
-use super::super::conversations::unavailable;
 use super::super::error::Error;
 use super::super::error::Problem;
 use super::approvals;
 use super::conversation::check_length;
+use super::current_response::current;
 use super::parameters::Fields;
 use crate::dependencies::VariantB;
 
@@ -74,8 +74,8 @@ fn responses(input: &[Value]) -> Result<Vec<(String, String)>, Problem> {
 async fn read(variant: &VariantB, caller: &Caller, responses: Vec<(String, String)>) -> Result<Items, Error> {
     let (mut items, mut bytes) = (Items::new(), 0);
     let read = |(response, item): (String, String)| async move {
-        let kept = variant.conversations.response(caller.id(), &response).await.map_err(unavailable)?;
-        let shown = kept.and_then(|kept| kept.shown);
+        let kept = current(variant, caller.id(), &response).await?;
+        let shown = kept.map(|kept| kept.shown);
         Ok::<_, Error>(shown.ok_or_else(|| Problem::unknown_item(&item))?)
     };
     let mut texts = stream::iter(responses.into_iter().map(read)).buffered(READS);

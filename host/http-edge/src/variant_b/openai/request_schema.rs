@@ -5,6 +5,7 @@ use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
 use super::super::bodies::CONVERSATION_ID;
+use super::background::BACKGROUND;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
 use super::{compaction, images, models, rules};
@@ -77,7 +78,7 @@ pub(super) fn response() -> Value {
             },
         },
     });
-    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, PREVIOUS, rules::PARALLEL]);
+    add(&mut schema, [OF_OUTPUT, TEMPERATURE, STREAM, STORE, BACKGROUND, PREVIOUS, rules::PARALLEL]);
     schema
 }
 

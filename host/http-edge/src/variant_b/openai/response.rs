@@ -30,7 +30,12 @@ pub(super) struct Frame {
     /// Whether the client wants JSON for an answer.
     is_formatted: bool,
     echo: Echo,
+    /// The response as it was kept, whose fields hold but for those of its end.
+    kept: Option<Value>,
 }
+
+/// The fields that depend on how far a response is.
+const OF_END: [&str; 6] = ["completed_at", "status", "error", "incomplete_details", "output", "usage"];
 
 /// How a response ended.
 struct End {
@@ -49,6 +54,9 @@ impl End {
         usage: Value::Null,
         completed_at: None,
     };
+
+    const QUEUED: Self = Self { status: "queued", ..Self::NOT_YET };
+    const CANCELLED: Self = Self { status: "cancelled", ..Self::NOT_YET };
 
     fn of(result: &AgentResult, usage: Usage) -> Self {
         let (status, incomplete) = status_of(result.stop_reason);
@@ -105,7 +113,49 @@ impl Frame {
             functions: options.functions.iter().map(|function| function.name.clone()).collect(),
             is_formatted: options.rules.output.is_some(),
             echo,
+            kept: None,
         }
+    }
+
+    /// What a kept response says besides its output.
+    pub(super) fn of_kept(shown: Value) -> Self {
+        let id = shown.get("id").and_then(Value::as_str).unwrap_or_default();
+        let tools = shown.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let names = tools.filter_map(|tool| tool.get("name").and_then(Value::as_str)).map(str::to_owned);
+        Self {
+            id: id.trim_start_matches("resp_").to_owned(),
+            created: 0,
+            max_output_tokens: None,
+            temperature: 0.0,
+            functions: names.collect(),
+            is_formatted: shown.pointer("/text/format/type").is_some_and(|kind| *kind != "text"),
+            echo: Echo::default(),
+            kept: Some(shown),
+        }
+    }
+
+    /// The response while it waits for somebody to work on it, in the background.
+    pub(super) fn queued(&self) -> Value {
+        let mut response = self.object(&[], &End::QUEUED);
+        if let Value::Object(fields) = &mut response {
+            fields.insert("background".to_owned(), true.into());
+        }
+        response
+    }
+
+    /// The response while somebody works on it.
+    pub(super) fn in_progress(&self) -> Value {
+        self.object(&[], &End::NOT_YET)
+    }
+
+    /// The response of a run that was cancelled.
+    pub(super) fn cancelled(&self) -> Value {
+        self.object(&[], &End::CANCELLED)
+    }
+
+    /// The response of a run that failed, with a text for its client.
+    pub(super) fn failed(&self, why: &str) -> Value {
+        self.object(&[], &End::failed(&json!({ "error": { "message": why } })))
     }
 
     /// Names the response.
@@ -157,6 +207,10 @@ impl Frame {
                 object.extend(part);
             }
         }
+        if let (Value::Object(object), Some(Value::Object(kept))) = (&mut object, &self.kept) {
+            let kept = kept.iter().filter(|(name, _)| !OF_END.contains(&name.as_str()));
+            object.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+        }
         object
     }
 }
@@ -182,13 +236,25 @@ pub(super) struct ResponseEvents {
     used_before: Usage,
     /// How it ended, once its output is whole.
     end: End,
+    /// Whether it is made of the run's journal alone, as that of a response in the background.
+    is_background: bool,
+    /// The last event that the reader has: none up to it is written.
+    after: Option<u64>,
 }
 
 impl ResponseEvents {
     pub(super) fn new(frame: Frame) -> Self {
         let items = frame.items();
-        let used_before = Usage::default();
-        Self { frame, items, sequence: 0, has_replied: false, used_before, end: End::NOT_YET }
+        Self {
+            frame,
+            items,
+            sequence: 0,
+            has_replied: false,
+            used_before: Usage::default(),
+            end: End::NOT_YET,
+            is_background: false,
+            after: None,
+        }
     }
 
     /// The rest of a run behind `shown`, what another response has shown of it and used until then.
@@ -206,12 +272,21 @@ impl ResponseEvents {
         rest
     }
 
+    /// Those of a response in the background, behind the event number `after`.
+    pub(super) fn in_background(frame: Frame, after: Option<u64>) -> Self {
+        Self { is_background: true, after, ..Self::new(frame) }
+    }
+
     fn write(&mut self, out: &mut String, kind: &str, mut fields: Value) {
         if let Value::Object(fields) = &mut fields {
             fields.insert("type".to_owned(), kind.into());
             fields.insert("sequence_number".to_owned(), self.sequence.into());
         }
+        let is_new = self.after.is_none_or(|after| self.sequence > after);
         self.sequence += 1;
+        if !is_new {
+            return;
+        }
         // JSON on one line has no line breaks.
         out.push_str(&format!("event: {kind}\ndata: {fields}\n\n"));
     }
@@ -242,11 +317,22 @@ impl ResponseEvents {
 
 impl WriteRun for ResponseEvents {
     fn begin(&mut self, out: &mut String) {
-        self.write_response(out, "response.created");
+        if self.is_background {
+            self.end = End::QUEUED;
+            self.write_response(out, "response.created");
+            self.write_response(out, "response.queued");
+            self.end = End::NOT_YET;
+        } else {
+            self.write_response(out, "response.created");
+        }
         self.write_response(out, "response.in_progress");
     }
 
     fn delta(&mut self, out: &mut String, delta: &Delta) {
+        // The journal has replies as a whole: who reads a part of one could not go on behind it.
+        if self.is_background {
+            return;
+        }
         match delta {
             Delta::Text(text) => self.items.delta(text),
             Delta::Reset => self.items.reset(),
@@ -323,6 +409,15 @@ impl WriteRun for ResponseEvents {
 
     fn not_kept(&mut self) {
         self.frame.not_kept();
+    }
+
+    fn is_resumable(&self) -> bool {
+        self.is_background
+    }
+
+    fn never_began(&mut self, out: &mut String) {
+        self.end = End::CANCELLED;
+        self.write_end(out, "response.incomplete");
     }
 
     fn failed(&mut self, out: &mut String, error: &Value) {

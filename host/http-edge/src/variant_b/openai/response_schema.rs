@@ -29,7 +29,7 @@ pub(super) fn all() -> [(&'static str, Value); 5] {
 }
 
 fn response() -> Value {
-    let statuses = ["in_progress", "completed", "incomplete", "failed", "cancelled"];
+    let statuses = ["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"];
     let mut response = object("A response: what the agent said and called.", Fields::new());
     for part in [
         fields([
@@ -249,7 +249,7 @@ fn event() -> Value {
         in_content(fields([(name, text(description)), ("logprobs", empty())]))
     };
     let variants: [(&[&str], Fields); 10] = [
-        (&["response.created", "response.in_progress"], whole.clone()),
+        (&["response.created", "response.queued", "response.in_progress"], whole.clone()),
         (&["response.completed", "response.incomplete", "response.failed"], whole),
         (&["response.output_item.added", "response.output_item.done"], item),
         (&["response.content_part.added", "response.content_part.done"], part),

@@ -18,8 +18,8 @@ use super::kept::Keep;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
-    approvals, documented, functions, go_on, parameters, references, request_schema, response_schema,
-    responses_request, rules, stream, waiting,
+    approvals, background, current_response, documented, functions, go_on, parameters, references,
+    request_schema, response_schema, responses_request, rules, stream, waiting,
 };
 use crate::answer;
 use crate::body::Payload;
@@ -31,7 +31,7 @@ pub(super) fn describe() -> Operation {
             "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. A call that waits for an \
              approval is an `mcp_approval_request`, which the next request answers. With `stream` the answer is OpenAI's stream \
              of typed events. With `previous_response_id` it goes on from a response that was kept, with `conversation` it is \
-             part of a kept conversation.",
+             part of a kept conversation. With `background` it is queued, and answered as that.",
         )
         .request_id()
         .json_body(request_schema::RESPONSE, request_schema::response(), true)
@@ -53,12 +53,13 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let place = Place::read(&fields)?;
+    let is_background = background::read(&fields, &place)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
     let answers = approvals::answers(&fields, place.previous.is_some() || place.conversation.is_some())?;
     if !answers.is_empty() {
         return GoOn { edge: &edge, asking: &asking, place: &place, answers }.respond(fields).await;
     }
-    let mut turns = place.turns(&edge.variant, &asking.caller).await?;
+    let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = asking.turn_id();
     if let Some(own) = turns.iter().position(|turn| Some(&turn.id) == turn_id.as_ref()) {
@@ -67,6 +68,9 @@ pub(super) async fn create(
     let request = responses_request::read(fields, &place, &turns)?;
     functions::check(&edge.variant, &asking.caller, &request.options).await?;
     rules::check(&request.options.rules, "text.format.schema").await?;
+    if is_background {
+        return background::begin(&edge, &asking, &place, turns, request).await;
+    }
     let ask = asking.ask(request.input, request.options);
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();

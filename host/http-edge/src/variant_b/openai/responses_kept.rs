@@ -2,11 +2,11 @@
 
 use agent_core::ports::Deletion;
 use agent_core::words::is_conversation_id;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::super::auth::Caller;
@@ -15,19 +15,24 @@ use super::super::documented as of_variant;
 use super::super::error::Error;
 use super::super::error::Problem;
 use super::super::state::Shared;
-use super::documented;
-use super::response_schema;
+use super::{background, current_response, documented, response_schema};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};
-use crate::request::Field;
+use crate::request::{Field, FromJson, Kind, Object, read_query, request};
 
 pub(super) fn describe_read() -> Operation {
     Operation::new("readOpenAiResponse", tags::OPENAI, "Read a response that was kept")
-        .about("The newest responses of a user are kept, unless their request had `store` false.")
+        .about(
+            "The newest responses of a user are kept, unless their request had `store` false. One in the background is \
+             shown as it stands, or with `stream` as its events, which it has had or will have.",
+        )
         .path(ID)
+        .query::<ResponseReading>()
         .defines(response_schema::all())
         .answers_named(response_schema::RESPONSE, "The response, as its request was answered")
+        .streams("Typed events of a response in the background, behind that of the number `starting_after`")
+        .refuses([in_foreground(), Error::TooManyStreams].map(documented::in_form))
         .refuses([Problem::unknown_response("resp_1")])
         .refuses(of_variant::stores().map(documented::in_form))
 }
@@ -59,12 +64,54 @@ struct Deleted<'a> {
     deleted: bool,
 }
 
-/// `GET /v1/responses/{response_id}`.
-pub(super) async fn read(State(edge): State<Shared>, caller: Caller, id: PathId) -> Result<Response, Error> {
+request! {
+    /// How a response is read.
+    pub(super) struct ResponseReading = Object::OPEN;
+
+    /// Whether the answer is a stream. Only a response in the background can be streamed again.
+    stream: IsStreamed = Field::new("stream", Kind::Word { words: || vec!["true", "false"], most_quoted: 16 })
+        .default(|| json!("false"))
+        .example(|| json!("true"));
+
+    /// The `sequence_number` of the last event that the client has: the stream goes on behind it.
+    starting_after: Option<u64> = Field::new("starting_after", Kind::Digits).example(|| json!(42));
+}
+
+/// Whether the answer is a stream, as a query string says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IsStreamed(bool);
+
+impl FromJson for IsStreamed {
+    fn from_json(value: Option<Value>) -> Option<Self> {
+        Some(Self(value?.as_str()? == "true"))
+    }
+}
+
+/// `GET /v1/responses/{response_id}?stream=&starting_after=`.
+pub(super) async fn read(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Error> {
     let id = read_id(id)?;
-    let kept = edge.variant.conversations.response(caller.id(), &id).await.map_err(unavailable)?;
-    let shown = kept.and_then(|kept| kept.shown).ok_or_else(|| Problem::unknown_response(&id))?;
-    Ok(answer::json_bytes(StatusCode::OK, shown))
+    let ResponseReading { stream: IsStreamed(is_streamed), starting_after } = read_query(query.as_deref())?;
+    let kept = current_response::current(&edge.variant, caller.id(), &id).await?;
+    let kept = kept.ok_or_else(|| Problem::unknown_response(&id))?;
+    if !is_streamed {
+        return Ok(answer::json_bytes(StatusCode::OK, kept.shown));
+    }
+    if !kept.is_background {
+        return Err(in_foreground());
+    }
+    let shown = current_response::parsed(&kept.shown);
+    background::follow(&edge, caller.id(), current_response::job_of(&id), shown, starting_after).await
+}
+
+/// Nobody kept the events of a response that is not in the background.
+fn in_foreground() -> Error {
+    let why = "only a response that was created with `background` true can be streamed again: leave it out.";
+    Problem::invalid("stream", why).into()
 }
 
 /// `DELETE /v1/responses/{response_id}`.

@@ -57,6 +57,14 @@ pub(super) trait WriteRun: Send + 'static {
     /// What was to be kept of it cannot be. Told before the end.
     fn not_kept(&mut self) {}
 
+    /// Whether its client can come again for the rest, which is then not told of what interrupts a stream.
+    fn is_resumable(&self) -> bool {
+        false
+    }
+
+    /// The run was cancelled before it began. Only runs that can be resumed are.
+    fn never_began(&mut self, _out: &mut String) {}
+
     /// The run has no result: `error` is in OpenAI's form.
     fn failed(&mut self, out: &mut String, error: &Value);
 }
@@ -88,6 +96,11 @@ pub(super) async fn begin(
     let location = location(run.following.run_id());
     let writer = InProtocol::behind(edge, by, keep, writer, 0);
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
+}
+
+/// Writes a run that nothing is to be kept of, for a reader who decides nothing about it.
+pub(super) fn writer<W: WriteRun>(edge: &Shared, writer: W) -> InProtocol<W> {
+    InProtocol::behind(edge, Principal::default(), None, writer, 0)
 }
 
 /// Writes the output as whole, and keeps it.
@@ -174,10 +187,16 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
                 keep_end(self.keep.as_ref(), answer, writer, out).await;
                 writer.ended(out, answer);
             }
+            Followed::Ended { end: RunEnd::NeverBegan, .. } if writer.is_resumable() => {
+                writer.never_began(out)
+            }
             Followed::Ended { end, .. } => {
                 let (status, error, log) = failure(end, self.edge.variant.production);
                 server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
+            }
+            Followed::Interrupted(_) if writer.is_resumable() => {
+                out.push_str(": the response goes on: resume with starting_after\n\n");
             }
             Followed::Interrupted(Interruption::Waiting) => self.pause(run_id).await,
             Followed::Interrupted(why) => writer.failed(out, &interruption(why)),

@@ -18,6 +18,7 @@ mod mcp;
 mod open_responses;
 mod openai;
 mod openai_approvals;
+mod openai_background;
 mod openai_conversations;
 mod openai_formats;
 mod openai_images;

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, JobQueue};
-use agent_core::words::{JobData, JobStatus, Principal};
+use agent_core::words::{
+    ClientFunction, JobData, JobStatus, Message, Options, Principal, ReplyRules, RetryOutcome, ToolCall,
+};
 use futures::FutureExt as _;
 use futures::future::join_all;
+use serde_json::json;
 use test_servers::{PATIENCE, Task, eventually};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read};
@@ -116,6 +119,48 @@ pub(crate) async fn a_claim_names_who_submitted_the_job(bench: &Bench) {
         }
         let claim = claim_next(&*bench.queue, "worker").await;
         bench.queue.settle(&claim, &completed("1")).await.unwrap();
+    }
+}
+
+/// Every attempt has the options that its submitter asked for, whatever is in them, and so has a retry.
+pub(crate) async fn a_claim_has_the_options_of_its_job(bench: &Bench) {
+    let history = vec![
+        Message::User { content: NASTY.into() },
+        Message::Assistant {
+            content: String::new(),
+            tool_calls: vec![ToolCall {
+                id: "1".into(),
+                name: "add".into(),
+                arguments: json!({"a": [], "b": {}}),
+            }],
+        },
+        Message::Tool { tool_call_id: "1".into(), name: "add".into(), content: long() },
+    ];
+    let function = ClientFunction {
+        name: "look".into(),
+        description: "looks".into(),
+        parameters: json!({"type": "object", "properties": {}, "required": []}),
+    };
+    let tools = Some(vec![]);
+    let rules = ReplyRules { stop: vec!["END".into()], one_call: true, ..ReplyRules::default() };
+    let functions = vec![function];
+    let options = Options { max_tokens: Some(100), temperature: Some(0.7), tools, history, functions, rules };
+    for options in [Options::default(), Options { max_tokens: Some(7), ..Options::default() }, options] {
+        for input in ["q", ""] {
+            let job = JobData::with_options(Principal::user("u1"), input.into(), options.clone());
+            bench.queue.add(&job).await.unwrap();
+            let claim = claim_next(&*bench.peer, "worker").await;
+            assert_eq!(
+                claim.data.as_ref().map(|data| (data.input(), &data.options)),
+                Ok((input, &job.options))
+            );
+            bench.queue.settle(&claim, &failed("for good", false)).await.unwrap();
+            assert_eq!(bench.queue.retry(&claim.job_id).await.unwrap(), RetryOutcome::Done);
+            let again = claim_next(&*bench.queue, "worker").await;
+            assert_eq!((&again.job_id, &again.data), (&claim.job_id, &claim.data));
+            assert_ne!(again.run_id, claim.run_id, "a run of its own");
+            bench.queue.settle(&again, &completed("1")).await.unwrap();
+        }
     }
 }
 

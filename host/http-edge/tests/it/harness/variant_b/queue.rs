@@ -1,6 +1,7 @@
 //! The callers' side of a queue, in memory. Nothing works on its jobs.
 
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
@@ -13,6 +14,8 @@ use async_trait::async_trait;
 pub(crate) struct Queue {
     jobs: Mutex<Vec<(Job, JobData)>>,
     broken: Mutex<bool>,
+    /// Whether it is shared with workers that read the payload of jobs alone.
+    pub(crate) has_node_workers: AtomicBool,
 }
 
 impl Queue {
@@ -29,6 +32,17 @@ impl Queue {
     pub(crate) fn submitted(&self) -> Vec<(String, String)> {
         let jobs = self.jobs.lock();
         jobs.iter().map(|(job, data)| (job.user_id.clone(), data.query.clone())).collect()
+    }
+
+    /// The ids of all jobs, in the order they came.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.jobs.lock().iter().map(|(job, _)| job.id.clone()).collect()
+    }
+
+    /// What a job is to do.
+    pub(crate) fn data(&self, job_id: &str) -> JobData {
+        let jobs = self.jobs.lock();
+        jobs.iter().find(|(job, _)| job.id == job_id).unwrap().1.clone()
     }
 
     /// The conversation of each job, in the order they came.
@@ -77,6 +91,10 @@ impl JobQueue for Queue {
         };
         jobs.push((job, data.clone()));
         Ok(id)
+    }
+
+    fn takes_options(&self) -> bool {
+        !self.has_node_workers.load(Ordering::Relaxed)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {

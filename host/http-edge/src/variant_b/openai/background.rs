@@ -1,0 +1,122 @@
+//! Responses in the background (`background: true`): a job does the work, and the response is read, streamed
+//! and cancelled by its id, which names the job.
+//!
+//! The response is kept as soon as it is queued, with what was said until then, and its job is added behind
+//! that: a kill between the two leaves a response whose id nobody was told. What has become of it is for
+//! `current_response` to find out. So no worker knows of responses.
+
+use std::time::Duration;
+
+use agent_core::words::{JobData, Turn};
+use axum::response::Response;
+use http::StatusCode;
+use run_service::conversations::{appended, in_front};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::super::asking::Asking;
+use super::super::conversations::unavailable;
+use super::super::error::{Error, Problem};
+use super::super::events::permit;
+use super::super::state::Shared;
+use super::super::submit::refuse_busy;
+use super::current_response::{PREFIX, pending_turn};
+use super::head::Head;
+use super::kept::MOST_BYTES;
+use super::parameters::{self, Fields};
+use super::place::Place;
+use super::response::{Frame, ResponseEvents};
+use super::responses_request::ResponsesRequest;
+use super::stream;
+use crate::answer;
+use crate::request::Field;
+use crate::server_sent_events::EventStream;
+
+/// Whether nobody waits for the response.
+pub(super) const BACKGROUND: Field = parameters::switch("background")
+    .about(
+        "Whether the response is queued, and answered at once: its id reads, streams and cancels it. It has to be kept. \
+         Refused where Node workers may share the queue (`NODE_WORKERS`).",
+    )
+    .example(|| json!(false));
+
+const SHARED_QUEUE: &str = "Node workers may share the queue in Redis, and they know nothing of responses: leave it \
+    out, or have NODE_WORKERS set to off once none of them works on it.";
+
+/// Whether the request wants to be carried out in the background.
+pub(super) fn read(fields: &Fields, place: &Place) -> Result<bool, Problem> {
+    let background = parameters::read(fields, &BACKGROUND)?.unwrap_or_default();
+    if background && !place.store {
+        let why = "a response in the background has to be kept: leave it out, or send true.";
+        return Err(Problem::invalid("store", why));
+    }
+    Ok(background)
+}
+
+/// Queues a response, and answers how it stands or streams it.
+pub(super) async fn begin(
+    edge: &Shared,
+    asking: &Asking,
+    place: &Place,
+    turns: Vec<Turn>,
+    request: ResponsesRequest,
+) -> Result<Response, Error> {
+    let (variant, caller) = (&edge.variant, &asking.caller);
+    if !variant.jobs.take_options() {
+        return Err(Problem::unsupported_value(BACKGROUND.name, SHARED_QUEUE).into());
+    }
+    asking.check_limits().await?;
+    if let Some(id) = &place.conversation {
+        refuse_busy(edge, caller, id).await?;
+    }
+    // Carried out again under its key, the request adds the same job.
+    let job_id = asking.turn_id().unwrap_or_else(|| Uuid::now_v7().simple().to_string());
+    let ResponsesRequest { input, mut options, stream, echo } = request;
+    let frame = Frame::new(&Head::new(&job_id), &options, echo);
+    let (id, queued) = (frame.response_id(), frame.queued());
+    let shown = queued.to_string();
+    if shown.len() > MOST_BYTES {
+        let why = "what such a response repeats of its request is too large to be kept: send less of `tools`, \
+                   `instructions` and `metadata`.";
+        return Err(Problem::invalid(BACKGROUND.name, why).into());
+    }
+    let pending = pending_turn(&id, &options.history, &input);
+    if place.previous.is_some() {
+        options.history = in_front(&turns, &options.history);
+    }
+    let mut job = JobData::with_options(caller.principal(), input, options).with_id(&job_id);
+    job.conversation_id.clone_from(&place.conversation);
+    let kept = appended(turns, pending);
+    variant.conversations.keep_response(caller.id(), &id, &kept, &shown).await.map_err(unavailable)?;
+    if let Err(error) = variant.jobs.submit(&job).await {
+        // silent-ok: nobody was told the id, and the oldest responses of a user go.
+        let _ = variant.conversations.delete_response(caller.id(), &id).await;
+        return Err(error.into());
+    }
+    if stream {
+        return follow(edge, caller.id(), &job_id, queued, None).await;
+    }
+    Ok(answer::json(StatusCode::OK, &queued))
+}
+
+/// Streams a response that was queued, behind the event number `after`. Its events are made of the run's
+/// journal alone, so that every stream of it has the same events under the same numbers.
+pub(super) async fn follow(
+    edge: &Shared,
+    user_id: &str,
+    job_id: &str,
+    shown: Value,
+    after: Option<u64>,
+) -> Result<Response, Error> {
+    let no_streams =
+        || Problem::unsupported_value("stream", "Runs cannot be followed here: read the response.");
+    let streams = edge.variant.streams.as_ref().ok_or_else(no_streams)?;
+    let permit = permit(edge, user_id)?;
+    let job = edge.variant.jobs.read(user_id, job_id, Duration::ZERO).await?;
+    let job = job.ok_or_else(|| Problem::unknown_response(&format!("{PREFIX}{job_id}")))?;
+    let run = streams.follow_job(&job, 0).ok_or_else(no_streams)?.into();
+    let events = ResponseEvents::in_background(Frame::of_kept(shown), after);
+    let writer = stream::writer(edge, events);
+    let location = format!("/api/agent/jobs/{job_id}/events");
+    Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response_with(&edge.settings))
+}

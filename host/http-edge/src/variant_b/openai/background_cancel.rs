@@ -1,0 +1,67 @@
+//! `POST /v1/responses/{response_id}/cancel`: cancels a response in the background. Done again, it answers
+//! the response as it is.
+
+use std::time::Duration;
+
+use agent_core::words::CancelOutcome;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+
+use super::super::auth::Caller;
+use super::super::documented as of_variant;
+use super::super::error::{Error, Problem};
+use super::super::state::Shared;
+use super::current_response::{current, job_of};
+use super::responses_kept::{ID, read_id};
+use super::{documented, response_schema};
+use crate::answer;
+use crate::openapi::{Operation, tags};
+use crate::path_id::PathId;
+
+/// How long the answer is held back until the work has stopped: a worker of another process hears of it
+/// within about a second.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) fn describe() -> Operation {
+    Operation::new("cancelOpenAiResponse", tags::OPENAI, "Cancel a response in the background")
+        .about("The answer is given when the work has stopped. One that has ended is answered as it is.")
+        .path(ID)
+        .defines(response_schema::all())
+        .answers_named(response_schema::RESPONSE, "The response, cancelled or as it had ended")
+        .refuses([Problem::unknown_response("resp_1"), in_foreground()])
+        .refuses([Error::JobOutOfReach].map(documented::in_form))
+        .refuses(of_variant::stores().map(documented::in_form))
+}
+
+/// Cancels a response of the caller.
+pub(super) async fn cancel(
+    State(edge): State<Shared>,
+    caller: Caller,
+    id: PathId,
+) -> Result<Response, Error> {
+    let id = read_id(id)?;
+    let read = async || {
+        let kept = current(&edge.variant, caller.id(), &id).await?;
+        Ok::<_, Error>(kept.ok_or_else(|| Problem::unknown_response(&id))?)
+    };
+    let mut response = read().await?;
+    if !response.is_background {
+        return Err(in_foreground().into());
+    }
+    if response.is_open {
+        match edge.variant.jobs.cancel(caller.id(), job_of(&id)).await? {
+            CancelOutcome::Refused => return Err(Error::JobOutOfReach),
+            CancelOutcome::Done | CancelOutcome::Asked | CancelOutcome::HadEnded | CancelOutcome::Unknown => {
+            }
+        }
+        edge.variant.jobs.read(caller.id(), job_of(&id), STOPS_WITHIN).await?;
+        response = read().await?;
+    }
+    Ok(answer::json_bytes(StatusCode::OK, response.shown))
+}
+
+fn in_foreground() -> Problem {
+    let why = "only a response that was created with `background` true can be cancelled.";
+    Problem::invalid("response_id", why)
+}
