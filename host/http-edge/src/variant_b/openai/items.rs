@@ -13,9 +13,10 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
+use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
+use super::completion::words;
 use super::functions::arguments_text;
 use super::models;
 use super::sent_text::{Say, SentText};
@@ -83,11 +84,11 @@ impl Items {
         self.say_output(result);
     }
 
-    /// Says the output of a run that says nothing else. One that is not what the client wants is not said.
+    /// Says the output of a run that says nothing else.
     fn say_output(&mut self, result: &AgentResult) {
-        let is_said = self.is_formatted && result.stop_reason != StopReason::InvalidOutput;
-        if is_said && !result.output.is_empty() {
-            self.write(&result.output);
+        let output = words(result, true).filter(|output| self.is_formatted && !output.is_empty());
+        if let Some(output) = output {
+            self.write(output);
             self.close_message("completed");
         }
     }
@@ -289,7 +290,7 @@ fn set(item: &mut Value, name: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{ToolReceipt, Usage};
+    use agent_core::words::{StopReason, ToolReceipt, Usage};
 
     use super::*;
 
@@ -408,6 +409,28 @@ mod tests {
             .collect();
         assert_eq!(deltas, "Let me see.It is 4It is 3.");
         assert!(watched.events().is_empty());
+    }
+
+    #[test]
+    fn words_that_are_no_answer_of_the_format_are_not_said() {
+        let right = || Some(json!({"a": 1}));
+        for (stop_reason, output_value, expected) in [
+            (StopReason::Completed, right(), &["message completed words"][..]),
+            // A limit cut it off, and the client sees that it did.
+            (StopReason::MaxTokens, None, &["message completed words"]),
+            // A run that waits for somebody says so in the place of an answer.
+            (StopReason::Completed, None, &[]),
+            (StopReason::InvalidOutput, None, &[]),
+            (StopReason::ToolCalls, None, &[]),
+        ] {
+            let ended = result(vec![said("words", vec![])], &[]);
+            let output_error = Some("why".to_owned());
+            let output = "words".to_owned();
+            let ended = AgentResult { stop_reason, output, output_value, output_error, ..ended };
+            let mut items = Items::new("1", BTreeSet::new(), true);
+            items.take(&ended);
+            assert_eq!(brief(items.all()), expected, "{stop_reason:?}");
+        }
     }
 
     #[test]

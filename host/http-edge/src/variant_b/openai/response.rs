@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::head::{Head, now};
 use super::items::Items;
-use super::models;
 use super::responses_request::Echo;
 use super::stream::WriteRun;
+use super::{completion, models};
 
 /// What a response says besides its output.
 #[derive(Debug, Clone)]
@@ -49,13 +49,16 @@ impl End {
         completed_at: None,
     };
 
-    fn of(result: &AgentResult) -> Self {
-        let (status, incomplete) = status_of(result.stop_reason);
-        let completed_at = (status == "completed").then(now);
-        let error = match &result.output_error {
-            Some(error) if status == "failed" => json!({ "code": "server_error", "message": error }),
-            _ => Value::Null,
+    fn of(result: &AgentResult, is_formatted: bool) -> Self {
+        let refusal = completion::refusal(result, is_formatted);
+        let (status, incomplete) = match refusal {
+            Some(_) => ("failed", None),
+            None if result.output_value.is_some() => ("completed", None),
+            None => status_of(result.stop_reason),
         };
+        let completed_at = (status == "completed").then(now);
+        let error = refusal.map(|message| json!({ "code": "server_error", "message": message }));
+        let error = error.unwrap_or_default();
         Self { status, incomplete, error, usage: usage(result), completed_at }
     }
 
@@ -129,7 +132,7 @@ impl Frame {
     pub(super) fn of(&self, result: &AgentResult) -> Value {
         let mut items = self.items();
         items.take(result);
-        self.object(items.all(), &End::of(result))
+        self.object(items.all(), &End::of(result, self.is_formatted))
     }
 
     /// The output, of which there is nothing yet.
@@ -267,7 +270,7 @@ impl WriteRun for ResponseEvents {
             self.items.take(result);
         }
         self.write_items(out);
-        self.end = End::of(result);
+        self.end = End::of(result, self.frame.is_formatted);
         Some(self.response())
     }
 
