@@ -1,6 +1,16 @@
 // The Vercel AI SDK with its OpenAI provider, and what came of each call as one JSON object.
 import { createOpenAI } from "@ai-sdk/openai";
-import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
+import {
+  generateObject,
+  generateText,
+  jsonSchema,
+  Output,
+  stepCountIs,
+  streamObject,
+  streamText,
+  tool,
+} from "ai";
+import { z } from "zod";
 
 const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL, apiKey: process.env.OPENAI_API_KEY });
 const report = {};
@@ -75,5 +85,42 @@ for (const way of [ask.plain, ask.streamed]) {
   const second = await way({ messages });
   report.called.push([first.text, second.text]);
 }
+
+// An answer as a value of a form: at once, in pieces, beside a tool of the client, and never right.
+const schema = z.object({ name: z.string(), people: z.int() });
+const prompt = "Which city?";
+report.objects = [];
+for (const model of [openai.chat("agent"), openai.responses("agent")]) {
+  const once = await generateObject({ model, schema, prompt, maxRetries: 0 });
+  const stream = streamObject({ model, schema, prompt, maxRetries: 0 });
+  let last;
+  for await (const partial of stream.partialObjectStream) last = partial;
+  const output = Output.object({ schema });
+  const stopWhen = stepCountIs(3);
+  const looked = await generateText({ model, output, prompt, tools: { look }, stopWhen, maxRetries: 0 });
+  const text = streamText({ model, output, prompt, tools: { look }, stopWhen, maxRetries: 0 });
+  await text.consumeStream();
+  const never = await generateObject({ model, schema, prompt, maxRetries: 0 }).catch((error) => error.name);
+  report.objects.push([once.object, last, await stream.object, looked.output, await text.output, never]);
+}
+
+// Which tool is called first, and where a reply ends.
+const toolChoice = { type: "tool", toolName: "look" };
+const named = await generateText({ model, prompt, tools: { look }, toolChoice, maxRetries: 0 });
+const required = await generateText({
+  model: openai.chat("agent"),
+  prompt,
+  tools: { look },
+  toolChoice: "required",
+  maxRetries: 0,
+});
+report.choices = [named, required].map((result) => result.toolCalls.map((call) => call.toolName));
+const stopped = await generateText({
+  model: openai.chat("agent"),
+  prompt,
+  stopSequences: ["END"],
+  maxRetries: 0,
+});
+report.stop = [stopped.text, stopped.finishReason];
 
 console.log(JSON.stringify(report));

@@ -1,5 +1,7 @@
 // Every call that the official Node SDK has for the service, and what came of it as one JSON object.
 import OpenAI from "openai";
+import { zodFunction, zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
+import { z } from "zod";
 
 const client = new OpenAI({ maxRetries: 0 });
 const model = "agent";
@@ -108,6 +110,78 @@ const shown = await client.responses.create({
   input: [{ role: "user", content: [{ type: "input_text", text: "seven" }, image] }],
 });
 report.image = [recognized.choices[0].message.content, shown.output_text];
+
+// An answer as a value of a form: the model's first reply is wrong.
+const City = z.object({ name: z.string(), people: z.int() });
+const messages = [{ role: "user", content: "Which city?" }];
+const response_format = zodResponseFormat(City, "City");
+const text = { format: zodTextFormat(City, "City") };
+const parsed = await client.chat.completions.parse({ model, messages, response_format });
+report.parsed = [parsed.choices[0].message.parsed, parsed.usage.total_tokens];
+const parsedResponse = await client.responses.parse({ model, input: "Which city?", text });
+report.parsed_response = [parsedResponse.output_parsed, parsedResponse.output.map((item) => item.type)];
+
+const done = [];
+const formed = client.chat.completions.stream({ model, messages, response_format });
+formed.on("content.done", (props) => done.push(props.parsed));
+report.parsed_stream = [done, (await formed.finalChatCompletion()).choices[0].message.parsed];
+const formedEvents = client.responses.stream({ model, input: "Which city?", text });
+const doneTexts = [];
+formedEvents.on("response.output_text.done", (event) => doneTexts.push(JSON.parse(event.text)));
+report.parsed_events = [doneTexts, (await formedEvents.finalResponse()).output_parsed];
+
+// One that is never right.
+const spoken = ({ refusal, content, parsed }) => [refusal, content, parsed ?? null];
+const refusal = await client.chat.completions.parse({ model, messages, response_format });
+report.refusal = spoken(refusal.choices[0].message);
+const refusals = client.chat.completions.stream({ model, messages, response_format });
+report.refusal_stream = spoken((await refusals.finalChatCompletion()).choices[0].message);
+const failed = await client.responses.parse({ model, input: "Which city?", text });
+report.failed = [failed.status, failed.error.code, failed.error.message, failed.output_parsed];
+let end;
+for await (const event of client.responses.stream({ model, input: "Which city?", text })) end = event;
+report.failed_events = [end.type, end.response.error.message];
+
+const any = { type: "json_object" };
+const object = await client.chat.completions.create({ model, messages, response_format: any });
+report.json_object = JSON.parse(object.choices[0].message.content);
+const anyResponse = await client.responses.create({ model, input: "Which city?", text: { format: any } });
+report.json_object_response = [JSON.parse(anyResponse.output_text), anyResponse.text.format.type];
+
+// The call of a function, with words beside it that are no answer.
+const strict = [{ type: "function", function: { strict: true, ...look } }];
+const beside = await client.chat.completions.parse({ model, messages, response_format, tools: strict });
+const [choice] = beside.choices;
+report.looked = [choice.finish_reason, choice.message.tool_calls[0].function.name, choice.message.parsed];
+
+// Which tool is called first, how many are called at once, and where a reply ends.
+const required = await client.chat.completions.create({ model, messages, tool_choice: "required" });
+report.required = required.choices[0].message.content;
+const named = await client.chat.completions.parse({
+  model,
+  messages,
+  tools: [zodFunction({ name: "City", parameters: City })],
+  tool_choice: { type: "function", function: { name: "City" } },
+  parallel_tool_calls: false,
+});
+const namedCalls = named.choices[0].message.tool_calls.map((call) => call.function.parsed_arguments);
+report.named = [named.choices[0].finish_reason, namedCalls];
+const namedResponse = await client.responses.create({
+  model,
+  input: "Which city?",
+  tools: [{ type: "function", strict: false, ...look }],
+  tool_choice: { type: "function", name: "look" },
+  parallel_tool_calls: false,
+});
+report.named_response = [
+  namedResponse.output.map((item) => item.name),
+  namedResponse.tool_choice.name,
+  namedResponse.parallel_tool_calls,
+];
+const stopped = await client.chat.completions.create({ model, messages, stop: ["END", "."] });
+report.stop = [stopped.choices[0].message.content, stopped.choices[0].finish_reason];
+const broken = { type: "json_schema", json_schema: { name: "broken", schema: { type: "city" } } };
+report.broken = await refused(() => client.chat.completions.create({ model, messages, response_format: broken }));
 
 report.unknown_model = await refused(() => client.responses.create({ model: "gpt-5", input: "five" }));
 report.unsupported = await refused(() =>

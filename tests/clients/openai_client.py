@@ -2,11 +2,19 @@
 
 import json
 
-from openai import APIStatusError, OpenAI
+from openai import APIStatusError, OpenAI, pydantic_function_tool
+from pydantic import BaseModel
 
 client = OpenAI(max_retries=0)
 MODEL = "agent"
 report = {}
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+    people: int
 
 
 def refused(call):
@@ -103,6 +111,79 @@ shown = client.responses.create(
     model=MODEL, input=[{"role": "user", "content": [{"type": "input_text", "text": "seven"}, picture]}]
 )
 report["image"] = [seen.choices[0].message.content, shown.output_text]
+
+# An answer as a value of a class: the model's first reply is wrong.
+ask = [{"role": "user", "content": "Which city?"}]
+parsed = client.chat.completions.parse(model=MODEL, messages=ask, response_format=City)
+report["parsed"] = [parsed.choices[0].message.parsed.model_dump(), parsed.usage.total_tokens]
+parsed = client.responses.parse(model=MODEL, input="Which city?", text_format=City)
+report["parsed_response"] = [parsed.output_parsed.model_dump(), [item.type for item in parsed.output]]
+
+with client.chat.completions.stream(model=MODEL, messages=ask, response_format=City) as chunks:
+    done = [event.parsed.model_dump() for event in chunks if event.type == "content.done"]
+    parsed = chunks.get_final_completion().choices[0].message.parsed
+report["parsed_stream"] = [done, parsed.model_dump()]
+with client.responses.stream(model=MODEL, input="Which city?", text_format=City) as events:
+    done = [event.parsed.model_dump() for event in events if event.type == "response.output_text.done"]
+    parsed = events.get_final_response().output_parsed
+report["parsed_events"] = [done, parsed.model_dump()]
+
+# One that is never right.
+message = client.chat.completions.parse(model=MODEL, messages=ask, response_format=City).choices[0].message
+report["refusal"] = [message.refusal, message.content, message.parsed]
+with client.chat.completions.stream(model=MODEL, messages=ask, response_format=City) as chunks:
+    message = chunks.get_final_completion().choices[0].message
+report["refusal_stream"] = [message.refusal, message.content or None, message.parsed]
+failed = client.responses.parse(model=MODEL, input="Which city?", text_format=City)
+report["failed"] = [failed.status, failed.error.code, failed.error.message, failed.output_parsed]
+with client.responses.stream(model=MODEL, input="Which city?", text_format=City) as events:
+    last = [event for event in events][-1]
+report["failed_events"] = [last.type, last.response.error.message]
+
+answer = client.chat.completions.create(model=MODEL, messages=ask, response_format={"type": "json_object"})
+report["json_object"] = json.loads(answer.choices[0].message.content)
+answer = client.responses.create(model=MODEL, input="Which city?", text={"format": {"type": "json_object"}})
+report["json_object_response"] = [json.loads(answer.output_text), answer.text.format.type]
+
+# The call of a function, with words beside it that are no answer.
+called = client.chat.completions.parse(
+    model=MODEL,
+    messages=ask,
+    response_format=City,
+    tools=[{"type": "function", "function": {"strict": True, **look}}],
+).choices[0]
+name = called.message.tool_calls[0].function.name
+report["looked"] = [called.finish_reason, name, called.message.parsed]
+
+# Which tool is called first, how many are called at once, and where a reply ends.
+answer = client.chat.completions.create(model=MODEL, messages=ask, tool_choice="required")
+report["required"] = answer.choices[0].message.content
+named = {"type": "function", "function": {"name": "City"}}
+called = client.chat.completions.parse(
+    model=MODEL,
+    messages=ask,
+    tools=[pydantic_function_tool(City)],
+    tool_choice=named,
+    parallel_tool_calls=False,
+).choices[0]
+calls = [call.function.parsed_arguments.model_dump() for call in called.message.tool_calls]
+report["named"] = [called.finish_reason, calls]
+named = {"type": "function", "name": "look"}
+called = client.responses.create(
+    model=MODEL,
+    input="Which city?",
+    tools=[{"type": "function", "strict": False, **look}],
+    tool_choice=named,
+    parallel_tool_calls=False,
+)
+names = [item.name for item in called.output]
+report["named_response"] = [names, called.tool_choice.name, called.parallel_tool_calls]
+answer = client.chat.completions.create(model=MODEL, messages=ask, stop=["END", "."])
+report["stop"] = [answer.choices[0].message.content, answer.choices[0].finish_reason]
+broken = {"type": "json_schema", "json_schema": {"name": "broken", "schema": {"type": "city"}}}
+report["broken"] = refused(
+    lambda: client.chat.completions.create(model=MODEL, messages=ask, response_format=broken)
+)
 
 report["unknown_model"] = refused(lambda: client.responses.create(model="gpt-5", input="five"))
 report["unsupported"] = refused(

@@ -37,6 +37,7 @@ mod misbehaving;
 mod node_peer;
 mod openai_clients;
 mod openapi_clients;
+mod output_schema;
 mod packages;
 mod provider;
 mod replay;

@@ -1,11 +1,13 @@
-//! Clients of OpenAI find the agent under `/v1/` (host/docs/api/openai.md): the official SDKs, and frameworks
-//! on them.
+//! Clients of OpenAI find the agent under `/v1/` (host/docs/api/openai.md): the official SDKs, frameworks on
+//! them, and an application.
 //!
 //! What every route answers is tested beside the code; here are the SDKs' own readers, which refuse what is
 //! not as they expect, and what a client sees of the whole service.
 
 mod approvals;
 mod open_responses;
+mod open_webui;
+mod structured;
 mod ui_chat;
 
 use std::fs;
@@ -16,14 +18,20 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Where `cargo xtask test` puts the Python SDK.
-const PYTHON: &str = "target/test-servers/openai/bin/python3";
+/// Where `cargo xtask test` puts what the Python programs use.
+fn runtime(program: &str) -> PathBuf {
+    let place = match program {
+        "instructor_client.py" => "instructor",
+        python if python.ends_with(".py") => "openai",
+        _ => return PathBuf::from("node"),
+    };
+    repository().join("target/test-servers").join(place).join("bin/python3")
+}
 
 /// Runs one of the programs of `tests/clients/`: what it reports.
 async fn report(program: &str, service: &Service, user: &User) -> Value {
     let clients = repository().join("tests/clients");
-    let runtime = if program.ends_with(".py") { repository().join(PYTHON) } else { PathBuf::from("node") };
-    let mut command = Command::new(runtime);
+    let mut command = Command::new(runtime(program));
     command
         .arg(clients.join(program))
         .env("OPENAI_BASE_URL", format!("http://{}/v1", service.address()))
@@ -56,9 +64,6 @@ fn calls_functions_and_sees(model: &Model) {
     model.says("a dot").says("the same dot");
 }
 
-/// How often the model is asked by each of those.
-const CALLS: usize = 15;
-
 fn expected() -> Value {
     let message = [
         "response.output_item.added",
@@ -70,7 +75,7 @@ fn expected() -> Value {
     ];
     let types =
         [&["response.created", "response.in_progress"], &message[..], &["response.completed"]].concat();
-    json!({
+    let mut expected = json!({
         "models": ["agent"],
         "model": "agent",
         "chat": ["hello", "stop", 110],
@@ -86,7 +91,9 @@ fn expected() -> Value {
         "unknown_model": ["NotFoundError", 404, "model_not_found", "model"],
         "unsupported": ["BadRequestError", 400, "unsupported_value", "n"],
         "nobody": ["AuthenticationError", 401, "invalid_api_key", null],
-    })
+    });
+    structured::expect_of_sdks(&mut expected);
+    expected
 }
 
 #[tokio::test]
@@ -105,13 +112,17 @@ async fn the_official_sdks_read_what_they_are_answered() {
         .env("RESULT_CACHE", "off")
         .start()
         .await;
-    for (round, program) in ["openai.mjs", "openai_client.py"].into_iter().enumerate() {
+    for program in ["openai.mjs", "openai_client.py"] {
         plays(&model);
         calls_functions_and_sees(&model);
+        structured::plays_for_sdks(&model);
+        let asked = model.calls().len();
         let user = service.user(Token::of(program).premium());
         assert_eq!(report(program, &service, &user).await, expected(), "{program}");
-        let calls = model.calls();
-        let [chat, _, _, first, _, last, ..] = &calls[CALLS * round..] else {
+        let calls = &model.calls()[asked..];
+        let [chat, _, _, first, _, last, _, _, _, _, told, _summary, goes_on, seen, shown, structured @ ..] =
+            calls
+        else {
             panic!("{program}: {}", calls.len())
         };
         assert_eq!(chat.instructions(), ["You are Ada.", "Be brief."], "{program}");
@@ -121,7 +132,6 @@ async fn the_official_sdks_read_what_they_are_answered() {
         let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
         assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");
         // The conversation is the one that was begun before, and the summary is what the model wrote.
-        let [told, _summary, goes_on, ..] = &calls[CALLS * round + 10..] else { panic!("{program}") };
         let contents = |request: &Request| -> Vec<String> {
             let messages = request.body["messages"].as_array().unwrap().iter();
             messages
@@ -133,15 +143,13 @@ async fn the_official_sdks_read_what_they_are_answered() {
         let summary = "Summary of what was said and done before:\nAda said hi.";
         assert_eq!(contents(goes_on), ["I am Ada.", summary, "and?"], "{program}");
         // Both forms are one image to the model.
-        let shown = |call: &Request| call.body["messages"].as_array().unwrap().last().cloned();
-        let [chat, response] = &calls[CALLS * (round + 1) - 2..] else {
-            panic!("{program}: {}", calls.len())
-        };
-        let parts = &shown(chat).unwrap()["content"];
+        let newest = |call: &Request| call.body["messages"].as_array().unwrap().last().cloned();
+        let parts = &newest(seen).unwrap()["content"];
         assert_eq!((&parts[0]["text"], &parts[1]["image_url"]["detail"]), (&json!("seven"), &json!("low")));
         let url = parts[1]["image_url"]["url"].as_str().unwrap();
         assert!(url.starts_with("data:image/png;base64,iVBORw0KGgo"), "{program}: {url}");
-        assert_eq!(shown(chat), shown(response), "{program}");
+        assert_eq!(newest(seen), newest(shown), "{program}");
+        structured::check_calls_of_sdks(structured);
     }
     service.stop().await;
 }
@@ -183,6 +191,11 @@ async fn the_frameworks_read_what_they_are_answered() {
             expected["turns"] = json!([["one", "two"], ["one", "two"]]);
             expected["looked"] = json!([[2, "Let me see.", "a cat"], [2, "Let me see.", "a cat"]]);
             expected["called"] = json!([["42", "it still is"], ["42", "it still is"]]);
+            structured::plays_for_ai_sdk(&model);
+            structured::expect_of_ai_sdk(&mut expected);
+        } else {
+            structured::plays_for_langchain(&model);
+            structured::expect_of_langchain(&mut expected);
         }
         assert_eq!(report(program, &service, &user).await, expected, "{program}");
         if program == "ai_sdk.mjs" {
@@ -200,7 +213,7 @@ async fn the_frameworks_read_what_they_are_answered() {
                 );
                 assert_eq!(looked.tool_results(), ["fur"]);
             }
-            for [_, answered, second] in calls[asked + 14..].as_chunks().0 {
+            for [_, answered, second] in calls[asked + 14..asked + 20].as_chunks().0 {
                 let roles: Vec<_> =
                     second.body["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
                 assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
@@ -209,6 +222,17 @@ async fn the_frameworks_read_what_they_are_answered() {
             }
         }
     }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn instructor_makes_values_of_what_it_is_answered() {
+    let model = Model::openai().await;
+    let service = Service::variant_b().model(&model).env("RESULT_CACHE", "off").start().await;
+    structured::plays_for_instructor(&model);
+    let user = service.user(Token::of("u").premium());
+    let reported = report("instructor_client.py", &service, &user).await;
+    assert_eq!(reported, structured::expected_of_instructor());
     service.stop().await;
 }
 

@@ -16,6 +16,12 @@ impl Run {
         &self.task.options.rules
     }
 
+    /// Whether the next reply still has to call a tool that [`ReplyRules::first_call`] leaves to the model.
+    /// Callers that offer functions mean one of those, and the run ends when one is called.
+    pub fn requires_call(&self) -> bool {
+        self.iterations == 0 || !self.task.options.functions.is_empty()
+    }
+
     /// The format that this reply to `call` has to have: of one that is cut off, empty or has calls that are
     /// made, none.
     pub fn format_of(&self, call: &ModelCall, reply: &ModelReply) -> Option<&OutputFormat> {

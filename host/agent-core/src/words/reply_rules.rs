@@ -13,7 +13,8 @@ pub struct ReplyRules {
     /// Texts at which a reply ends; none of them is part of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// What the first reply has to call.
+    /// What the first reply has to call. Of a caller with functions: all replies until it has one to carry
+    /// out, unless the call has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_call: Option<RequiredCall>,
     /// Whether a reply may have one call at most.

@@ -194,7 +194,7 @@ fn tool_choice<'a>(run: &'a Run, call: &ModelCall) -> ToolChoice<'a> {
     let tools = run.catalog();
     match &run.rules().first_call {
         _ if call.last_by.is_some() => ToolChoice::None,
-        Some(RequiredCall::Any) if run.iterations() == 0 && !tools.tools().is_empty() => ToolChoice::Required,
+        Some(RequiredCall::Any) if run.requires_call() && !tools.tools().is_empty() => ToolChoice::Required,
         Some(RequiredCall::Tool(name)) if run.iterations() == 0 && tools.get(name).is_some() => {
             ToolChoice::Tool(name)
         }

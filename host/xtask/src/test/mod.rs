@@ -56,7 +56,7 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     faketime::find_or_install()?;
     registry::find_or_install()?;
     peers::find_or_install(repository)?;
-    openai::CLIENTS.find_or_install(repository)?;
+    openai::find_or_install(repository)?;
     authors::find_or_install(repository)?;
     mcp::find_or_install(repository)?;
     chromium::find_or_install(repository)?;

@@ -41,12 +41,12 @@ pub(super) async fn create(
     rules::check(&request.options.rules, "response_format").await?;
     let ask = asking.ask(request.input, request.options);
     let head = Head::new(&ask.run_id);
+    let is_formatted = ask.options.rules.output.is_some();
     if request.stream {
-        let is_formatted = ask.options.rules.output.is_some();
         let chunks = ChatChunks::new(&head, request.include_usage, is_formatted);
         return stream::begin(&edge, &asking.headers, ask, None, chunks).await;
     }
     let run_id = ask.run_id.clone();
     let answer = waiting::or_said(&edge, &run_id, edge.variant.invoke.invoke(ask).await).await?;
-    Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result)))
+    Ok(answer::json(StatusCode::OK, &ChatCompletion::of(&head, &answer.result, is_formatted)))
 }

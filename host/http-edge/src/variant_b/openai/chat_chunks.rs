@@ -9,7 +9,7 @@ use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
 
-use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, refusal, tool_calls};
+use super::completion::{ChatToolCall, ChatUsage, finish_reason, id_of, refusal, tool_calls, words};
 use super::head::Head;
 use super::models;
 use super::sent_text::{Say, SentText};
@@ -105,17 +105,18 @@ impl WriteRun for ChatChunks {
     fn ended(&mut self, out: &mut String, answer: &RunAnswer) {
         let result = &answer.result;
         // One that was kept has no events.
-        if let Some(refusal) = refusal(result) {
+        let words = words(result, self.is_formatted).filter(|words| !self.has_replied && !words.is_empty());
+        if let Some(refusal) = refusal(result, self.is_formatted) {
             self.choice(out, &json!({ "refusal": refusal }), None);
-        } else if !self.has_replied && !result.output.is_empty() {
-            self.say(out, false, Say::More(result.output.clone()));
+        } else if let Some(words) = words {
+            self.say(out, false, Say::More(words.to_owned()));
         }
         let calls: Vec<_> =
             tool_calls(result).iter().enumerate().map(|(index, call)| indexed(index, call)).collect();
         if !calls.is_empty() {
             self.choice(out, &json!({ "tool_calls": calls }), None);
         }
-        self.choice(out, &json!({}), Some(finish_reason(result.stop_reason)));
+        self.choice(out, &json!({}), Some(finish_reason(result)));
         if self.include_usage {
             self.chunk(out, &json!([]), Some(result.usage.into()));
         }

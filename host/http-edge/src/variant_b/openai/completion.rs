@@ -64,10 +64,22 @@ struct ChatMessage<'a> {
     refusal: Option<&'a str>,
 }
 
-/// What the client is told in place of an output that has not the format that it asked for.
-pub(super) fn refusal(result: &AgentResult) -> Option<&str> {
-    let error = result.output_error.as_deref();
-    error.filter(|_| result.stop_reason == StopReason::InvalidOutput)
+/// Why there is no answer of the format that the client asked for. The sentence of a run that waits for
+/// somebody is such a reason as well: it is no JSON, and stands in the place of the answer.
+pub(super) fn refusal(result: &AgentResult, is_formatted: bool) -> Option<&str> {
+    match result.stop_reason {
+        StopReason::InvalidOutput => result.output_error.as_deref(),
+        StopReason::Completed if is_formatted && result.output_value.is_none() => Some(&result.output),
+        _ => None,
+    }
+}
+
+/// The words of an answer. Beside calls of its functions a client that wants JSON is told none, because its
+/// reader would take them for the JSON.
+pub(super) fn words(result: &AgentResult, is_formatted: bool) -> Option<&str> {
+    let calls = result.stop_reason == StopReason::ToolCalls;
+    let has_none = refusal(result, is_formatted).is_some() || (calls && is_formatted);
+    Some(result.output.as_str()).filter(|words| !has_none && !(calls && words.is_empty()))
 }
 
 /// A call of a function of the client.
@@ -155,9 +167,11 @@ impl From<Usage> for ChatUsage {
     }
 }
 
-/// Why a completion ends, as OpenAI has words for it. A run that a limit ended is one that was cut off.
-pub(super) fn finish_reason(reason: StopReason) -> &'static str {
-    match reason {
+/// Why a completion ends, as OpenAI has words for it. A run that a limit ended is one that was cut off,
+/// unless its output was found to be whole JSON.
+pub(super) fn finish_reason(result: &AgentResult) -> &'static str {
+    match result.stop_reason {
+        _ if result.output_value.is_some() => "stop",
         StopReason::Completed | StopReason::EmptyReply | StopReason::InvalidOutput => "stop",
         StopReason::ContentFilter => "content_filter",
         StopReason::ToolCalls => "tool_calls",
@@ -174,13 +188,11 @@ pub(super) fn id_of(head: &Head) -> String {
 }
 
 impl<'a> ChatCompletion<'a> {
-    pub(super) fn of(head: &Head, result: &'a AgentResult) -> Self {
+    pub(super) fn of(head: &Head, result: &'a AgentResult, is_formatted: bool) -> Self {
         let tool_calls = tool_calls(result);
-        let refusal = refusal(result);
-        let content = Some(result.output.as_str())
-            .filter(|text| refusal.is_none() && (tool_calls.is_empty() || !text.is_empty()));
+        let (content, refusal) = (words(result, is_formatted), refusal(result, is_formatted));
         let message = ChatMessage { role: "assistant", content, tool_calls, refusal };
-        let finish_reason = finish_reason(result.stop_reason);
+        let finish_reason = finish_reason(result);
         Self {
             id: id_of(head),
             object: "chat.completion",
@@ -189,5 +201,35 @@ impl<'a> ChatCompletion<'a> {
             choices: vec![Choice { index: 0, message, logprobs: (), finish_reason }],
             usage: result.usage.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_that_a_limit_did_not_cut_off_is_an_answer_and_other_words_are_none() {
+        let mut result: AgentResult = serde_json::from_value(json!({
+            "id": "run_1", "output": "{}", "outputValue": {}, "stopReason": "max_iterations", "messages": [],
+            "usage": { "inputTokens": 1, "outputTokens": 1 }, "iterations": 10, "model": "test/m", "toolCalls": [],
+        }))
+        .unwrap();
+        assert_eq!((finish_reason(&result), words(&result, true)), ("stop", Some("{}")));
+        result.output_value = None;
+        assert_eq!((finish_reason(&result), words(&result, true)), ("length", Some("{}")));
+        for (stop_reason, said, refused) in [
+            (StopReason::ToolCalls, None, None),
+            (StopReason::InvalidOutput, None, Some("why")),
+            (StopReason::Completed, None, Some("{}")),
+        ] {
+            let result = AgentResult { stop_reason, output_error: Some("why".into()), ..result.clone() };
+            assert_eq!((words(&result, true), refusal(&result, true)), (said, refused), "{stop_reason:?}");
+        }
+        // A client that wants words is told those beside calls as well.
+        let result = AgentResult { stop_reason: StopReason::ToolCalls, ..result };
+        assert_eq!((words(&result, false), refusal(&result, false)), (Some("{}"), None));
     }
 }

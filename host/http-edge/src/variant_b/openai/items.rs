@@ -19,9 +19,10 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
+use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
+use super::completion::words;
 use super::functions::arguments_text;
 use super::models;
 use super::sent_text::{Say, SentText};
@@ -96,11 +97,11 @@ impl Items {
         self.say_output(result);
     }
 
-    /// Says the output of a run that says nothing else. One that is not what the client wants is not said.
+    /// Says the output of a run that says nothing else.
     fn say_output(&mut self, result: &AgentResult) {
-        let is_said = self.is_formatted && result.stop_reason != StopReason::InvalidOutput;
-        if is_said && !result.output.is_empty() {
-            self.write(&result.output);
+        let output = words(result, true).filter(|output| self.is_formatted && !output.is_empty());
+        if let Some(output) = output {
+            self.write(output);
             self.close_message("completed");
         }
     }

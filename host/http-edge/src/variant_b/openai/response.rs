@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::head::{Head, now};
 use super::items::Items;
-use super::models;
 use super::paused::Paused;
 use super::responses_request::Echo;
 use super::stream::WriteRun;
+use super::{completion, models};
 
 /// What a response says besides its output.
 #[derive(Debug, Clone)]
@@ -58,13 +58,16 @@ impl End {
     const QUEUED: Self = Self { status: "queued", ..Self::NOT_YET };
     const CANCELLED: Self = Self { status: "cancelled", ..Self::NOT_YET };
 
-    fn of(result: &AgentResult, usage: Usage) -> Self {
-        let (status, incomplete) = status_of(result.stop_reason);
-        let completed_at = (status == "completed").then(now);
-        let error = match &result.output_error {
-            Some(error) if status == "failed" => json!({ "code": "server_error", "message": error }),
-            _ => Value::Null,
+    fn of(result: &AgentResult, is_formatted: bool, usage: Usage) -> Self {
+        let refusal = completion::refusal(result, is_formatted);
+        let (status, incomplete) = match refusal {
+            Some(_) => ("failed", None),
+            None if result.output_value.is_some() => ("completed", None),
+            None => status_of(result.stop_reason),
         };
+        let completed_at = (status == "completed").then(now);
+        let error = refusal.map(|message| json!({ "code": "server_error", "message": message }));
+        let error = error.unwrap_or_default();
         Self { status, incomplete, error, usage: usage_of(usage), completed_at }
     }
 
@@ -179,7 +182,7 @@ impl Frame {
     pub(super) fn of(&self, result: &AgentResult) -> Value {
         let mut items = self.items();
         items.take(result);
-        self.object(items.all(), &End::of(result, result.usage))
+        self.object(items.all(), &End::of(result, self.is_formatted, result.usage))
     }
 
     /// The output, of which there is nothing yet.
@@ -375,7 +378,8 @@ impl WriteRun for ResponseEvents {
             self.items.take(result);
         }
         self.write_items(out);
-        self.end = End::of(result, result.usage.since(self.used_before));
+        let used = result.usage.since(self.used_before);
+        self.end = End::of(result, self.frame.is_formatted, used);
         Some(self.response())
     }
 
@@ -393,7 +397,8 @@ impl WriteRun for ResponseEvents {
         }
         self.write_items(out);
         let result = &paused.so_far.result;
-        self.end = End::of(result, result.usage.since(self.used_before));
+        // What is asked in between is no output.
+        self.end = End::of(result, false, result.usage.since(self.used_before));
         Some(self.response())
     }
 

@@ -121,6 +121,28 @@ fn a_run_that_is_watched_has_the_items_of_one_that_is_not() {
 }
 
 #[test]
+fn words_that_are_no_answer_of_the_format_are_not_said() {
+    let right = || Some(json!({"a": 1}));
+    for (stop_reason, output_value, expected) in [
+        (StopReason::Completed, right(), &["message completed words"][..]),
+        // A limit cut it off, and the client sees that it did.
+        (StopReason::MaxTokens, None, &["message completed words"]),
+        // A run that waits for somebody says so in the place of an answer.
+        (StopReason::Completed, None, &[]),
+        (StopReason::InvalidOutput, None, &[]),
+        (StopReason::ToolCalls, None, &[]),
+    ] {
+        let ended = result(vec![said("words", vec![])], &[]);
+        let output_error = Some("why".to_owned());
+        let output = "words".to_owned();
+        let ended = AgentResult { stop_reason, output, output_value, output_error, ..ended };
+        let mut items = Items::new("1", BTreeSet::new(), true);
+        items.take(&ended);
+        assert_eq!(brief(items.all()), expected, "{stop_reason:?}");
+    }
+}
+
+#[test]
 fn what_is_open_at_the_end_is_closed() {
     let mut items = Items::new("1", BTreeSet::new(), false);
     items.replied("", &[call("add"), call("add")]);
