@@ -1,6 +1,6 @@
 //! The chat of the Vercel AI SDK, as `useChat` has it.
 
-use acceptance::{Model, Service, Token, asks_for, says};
+use acceptance::{Component, Model, Service, Token, asks_for, says};
 use serde_json::json;
 
 use super::report;
@@ -22,5 +22,29 @@ async fn a_page_with_the_sdks_chat_reads_what_it_is_answered() {
     let roles: Vec<_> =
         calls[2].body["messages"].as_array().unwrap().iter().map(|it| it["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_with_the_sdks_chat_asks_its_user_before_a_call_is_made() {
+    let model = Model::openai().await;
+    let calculator = Component::shipped("calculator");
+    let builder = Service::variant_b().model(&model).granting([(&calculator, "approve = \"always\"\n")]);
+    let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
+    for said in ["It is 42.", "Then not."] {
+        model.plays(asks_for("calculate", json!({ "expression": "6 * 7" }))).plays(says(said));
+    }
+    let report = report("ai_sdk_approvals.mjs", &service, &service.user(Token::of("ada"))).await;
+    let call =
+        |state: &str, answer| json!(["dynamic-tool", "calculate", state, { "expression": "6 * 7" }, answer]);
+    let seen = json!([call("approval-requested", json!(null))]);
+    let answered =
+        json!([call("output-available", json!({ "exact": true, "value": "42" })), ["text", "It is 42."]]);
+    assert_eq!(report["approved"], json!([seen, 2, answered, null]), "{report:#}");
+    let denied = json!([call("output-denied", json!(null)), ["text", "Then not."]]);
+    assert_eq!(report["rejected"], json!([seen, 2, denied, null]), "{report:#}");
+    // The model is told why.
+    let told = model.calls()[3].tool_results().concat();
+    assert!(told.contains("so be it"), "{told}");
     service.stop().await;
 }
