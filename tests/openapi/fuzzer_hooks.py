@@ -37,9 +37,9 @@ def converse(schemas):
         messages = schemas["OpenAiChatRequest"]["properties"]["messages"]["items"]
         messages["anyOf"] = messages["anyOf"][:1]
         messages["anyOf"][0]["properties"]["role"]["enum"] = ["user"]
-        items = schemas["OpenAiResponseRequest"]["properties"]["input"]["anyOf"][1]["items"]
-        items["anyOf"] = items["anyOf"][:1]
-        items["anyOf"][0]["properties"]["role"]["enum"] = ["user"]
+        # Of the items the user's messages, which are the first of their forms.
+        item = schemas["OpenAiInputItem"]
+        item["anyOf"] = item["anyOf"][:1]
         # Only one of the two can be there, and this one would have to be the id of a response.
         schemas["OpenAiResponseRequest"]["properties"].pop("previous_response_id")
 

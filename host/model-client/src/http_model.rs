@@ -170,9 +170,8 @@ impl HttpModel {
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);
         }
-        // Nobody is to read the reply to a probe, nor words behind the end that the provider does not know.
-        let ends_here = call.profile.stop || request.rules.stop.is_empty();
-        let told = told.filter(|_| !call.is_probe() && ends_here);
+        // Nobody is to read the reply to a probe, nor words behind an end that a provider may not know.
+        let told = told.filter(|_| !call.is_probe() && request.rules.stop.is_empty());
         let prompt = Prompt {
             model: &self.model,
             request: &request,

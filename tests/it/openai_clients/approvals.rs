@@ -57,7 +57,13 @@ async fn a_client_of_openai_approves_a_call_and_reads_what_came_of_it() {
     assert_eq!(kinds(&second), ["mcp_call", "message"], "{second:#}");
     assert_eq!(second["output"][0]["approval_request_id"], asked["id"]);
     assert_eq!(second["output"][1]["content"][0]["text"], "42");
-    let again = ask(&user, goes_on).await;
+    assert_eq!(
+        kinds(&ask(&user, goes_on).await.json()),
+        ["mcp_call", "message"],
+        "sent again, it is the same"
+    );
+    let other = json!({ "previous_response_id": first["id"], "input": [answer(asked, false)] });
+    let again = ask(&user, other).await;
     assert_eq!(
         (again.status, &again.json()["error"]["code"]),
         (409, &json!("approval_already_decided")),

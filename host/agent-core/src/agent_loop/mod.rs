@@ -432,7 +432,7 @@ impl Run {
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),
             output_value: self.output_value(&output, stop_reason),
-            output_error: self.output_fault.take(),
+            output_error: self.output_error(&output, stop_reason),
             output,
             stop_reason,
             messages,

@@ -50,6 +50,18 @@ impl Run {
         if self.output_fault.is_some() { StopReason::InvalidOutput } else { StopReason::Completed }
     }
 
+    /// Why there is no value of an output that was wanted.
+    pub(super) fn output_error(&mut self, output: &str, stop_reason: StopReason) -> Option<String> {
+        self.rules().output.as_ref()?;
+        let unfinished =
+            matches!(stop_reason, StopReason::MaxTokens | StopReason::ContentFilter | StopReason::EmptyReply)
+                || self.output_value(output, stop_reason).is_none();
+        let is_over = !matches!(stop_reason, StopReason::Cancelled | StopReason::ToolCalls);
+        let unfinished =
+            (unfinished && is_over).then(|| "The run ended before its output was whole.".to_owned());
+        self.output_fault.take().or(unfinished)
+    }
+
     /// The output as a value, if it was wanted and is right.
     pub(super) fn output_value(&self, output: &str, stop_reason: StopReason) -> Option<Value> {
         let is_checked = matches!(

@@ -105,6 +105,9 @@ pub struct Turn {
     /// earlier releases have kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<usize>,
+    /// Ids of items that a client has deleted while others said the same: those keep theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<String>,
     /// What a client attached to the conversation. The newest turn has it, all others have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,

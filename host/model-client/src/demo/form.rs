@@ -44,8 +44,8 @@ fn fill(schema: &Value, root: &Value, text: &str, levels: u32) -> Value {
 
 fn last_number(text: &str) -> f64 {
     let numbers = text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
-    let numbers = numbers.filter_map(|number| number.trim_end_matches('.').parse().ok());
-    numbers.last().unwrap_or_default()
+    let last = numbers.rev().find_map(|number| number.trim_end_matches('.').parse().ok());
+    last.unwrap_or_default()
 }
 
 #[cfg(test)]

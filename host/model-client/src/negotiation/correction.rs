@@ -26,7 +26,7 @@ const LOWEST_BOUND: u32 = 16;
 /// What the format of an output is called in requests, the parallel calls, and the texts that end a reply.
 const FORMATS: [&str; 4] = ["response_format", "output_config", "output_format", "json_schema"];
 const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
-const STOP: [&str; 5] = ["stop_sequences", "stop", "'stop'", "`stop`", "\"stop\""];
+const STOP: [&str; 4] = ["stop_sequences", "'stop'", "`stop`", "\"stop\""];
 
 /// What a refused request held, as far as a refusal can be about it.
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +70,15 @@ pub(crate) fn correct(
         .any(|word| message.contains(word));
     let renamed = message.contains("max_completion_tokens");
     let lasting = |profile| Some(Correction { profile, lasting: true });
-    if sent.format && profile.output_format && FORMATS.iter().any(|parameter| about(parameter)) {
-        let of_schema =
-            ["schema for", "invalid schema", "context="].iter().any(|word| message.contains(word));
+    let named = |parameters: &[&str]| parameters.iter().any(|parameter| about(parameter));
+    // A caller's function may be called like a parameter.
+    let of_function = message.contains("function") || message.contains("schema");
+    if sent.format && profile.output_format && named(&FORMATS) {
         let profile = ProviderProfile { output_format: false, ..profile };
-        Some(Correction { profile, lasting: unsupported && !of_schema })
-    } else if sent.one_call && profile.one_call && ONE_CALL.iter().any(|parameter| about(parameter)) {
+        Some(Correction { profile, lasting: is_of_every_format(&message) })
+    } else if sent.one_call && profile.one_call && !of_function && named(&ONE_CALL) {
         lasting(ProviderProfile { one_call: false, ..profile })
-    } else if unsupported && sent.stop && profile.stop && STOP.iter().any(|parameter| about(parameter)) {
+    } else if unsupported && sent.stop && profile.stop && !of_function && named(&STOP) {
         lasting(ProviderProfile { stop: false, ..profile })
     } else if unsupported && profile.prompt_cache && (about("cache_control") || about("prompt_cache_key")) {
         lasting(ProviderProfile { prompt_cache: false, ..profile })
@@ -97,6 +98,16 @@ pub(crate) fn correct(
     } else {
         None
     }
+}
+
+/// Whether a refusal is about formats at all, and not about the one schema that was sent: only then is it worth
+/// remembering, since the schema is a caller's and others send theirs.
+fn is_of_every_format(refusal: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
+    let parameter =
+        ["this model", "extra inputs", "unknown parameter", "unrecognized request argument", "unknown field"];
+    says(&parameter)
+        && !says(&["schema for", "invalid schema", "context=", "format.schema", "property", "properties"])
 }
 
 /// Whether a bound is the model's own: the text says so, and names nothing that is used up.
@@ -253,6 +264,11 @@ mod tests {
             ),
             ("output_config: Extra inputs are not permitted", None, true),
             ("This response_format type is unavailable now", None, false),
+            (
+                "output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported",
+                None,
+                false,
+            ),
         ] {
             let better = correction(ProviderProfile::OPENAI, message, parameter, 20_000).unwrap();
             assert_eq!((better.profile, better.lasting), (without, lasting), "{message}");
@@ -269,6 +285,7 @@ mod tests {
             ("Unsupported parameter: 'stop' is not supported with this model.", None, Some(endless)),
             ("Unknown parameter: parallel_tool_calls", None, Some(parallel)),
             ("the stop button is not supported", Some("messages"), None),
+            ("Invalid schema for function 'parallel_tool_calls': it is not supported", None, None),
         ] {
             assert_eq!(corrected(ProviderProfile::OPENAI, message, parameter), expected, "{message}");
         }

@@ -93,10 +93,11 @@ impl<'a> Negotiation<'a> {
     pub(crate) fn refused(&mut self, refusal: &ProviderError) -> bool {
         let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();
         let rules = self.request.rules;
+        let may_call = self.shows_tools() && self.request.tool_choice != ToolChoice::None;
         let sent = SentParameters {
             tokens: self.profile.tokens(self.request.max_tokens),
             forbids_calls,
-            format: rules.output.is_some(),
+            format: rules.output.is_some() && (self.profile.format_beside_tools || !may_call),
             one_call: rules.one_call,
             stop: !rules.stop.is_empty(),
         };

@@ -30,8 +30,18 @@ pub fn said(by_caller: &[Message], transcript: &[Message]) -> Turn {
     let is_said = |message: &&Message| !matches!(message, Message::System { .. });
     let question = transcript.iter().take_while(|message| matches!(message, Message::User { .. })).count();
     let asked = by_caller.iter().filter(is_said).count() + question;
+    let transcript = without_corrections(transcript, question);
     let messages = by_caller.iter().chain(transcript).filter(is_said).cloned().collect();
     Turn { messages, asked: Some(asked), ..Turn::default() }
+}
+
+/// A transcript without the replies that were no output of their format, and what the model was told of them:
+/// nobody said that. Behind the question only such corrections are messages of the user's role.
+fn without_corrections(transcript: &[Message], question: usize) -> impl Iterator<Item = &Message> {
+    let is_correction =
+        move |index: usize| index >= question && matches!(transcript.get(index), Some(Message::User { .. }));
+    let is_kept = move |index: usize| !is_correction(index) && !is_correction(index + 1);
+    transcript.iter().enumerate().filter(move |(index, _)| is_kept(*index)).map(|(_, message)| message)
 }
 
 /// The conversation with one more turn. Beyond its bounds the oldest images are left out, then the oldest
@@ -283,6 +293,14 @@ mod tests {
             assert_eq!((tool_call_id.as_str(), content.as_str()), ("1", UNANSWERED));
         }
         assert_eq!(history_of(&[], &[]), []);
+    }
+
+    #[test]
+    fn replies_that_were_corrected_and_the_corrections_are_nothing_that_was_said() {
+        let transcript =
+            [user("1+2?"), reply("It is 3."), user("not JSON"), reply("{}"), user("no sum"), reply("3")];
+        let turn = said(&[user("hi")], &transcript);
+        assert_eq!((turn.messages, turn.asked), (vec![user("hi"), user("1+2?"), reply("3")], Some(2)));
     }
 
     #[test]

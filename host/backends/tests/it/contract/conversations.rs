@@ -70,6 +70,7 @@ fn turn(id: &str, text: &str) -> Turn {
         at: 1_700_000_000_123,
         messages,
         asked: Some(1),
+        deleted: vec![text.into()],
         metadata,
     }
 }

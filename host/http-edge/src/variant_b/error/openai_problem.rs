@@ -158,7 +158,7 @@ impl Problem {
     }
 
     pub(in crate::variant_b) fn unknown_path() -> Self {
-        let message = "There is no such path: /v1/models, /v1/chat/completions, /v1/responses and /v1/conversations are served.";
+        let message = "There is no such path: /v1/models, /v1/chat/completions, /v1/chat, /v1/responses and /v1/conversations are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
     }
 

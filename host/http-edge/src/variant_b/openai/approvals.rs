@@ -5,6 +5,7 @@
 //! the run its response has shown the run. So nothing has to be kept for an answer, as with
 //! `/api/agent/waits`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use agent_core::words::{Verdict, Wait};
@@ -100,15 +101,26 @@ pub(super) fn answers(fields: &Fields, is_continued: bool) -> Result<Vec<Approva
                    answer. Say it when that has ended.";
         return Err(Problem::invalid(format!("input[{place}]"), why));
     }
-    newest()
+    let answers: Vec<_> = newest()
         .filter(|(_, item)| kind(item) == RESPONSE)
-        .map(|(place, item)| read(item, format!("input[{place}]")))
-        .collect()
+        .map(|(place, item)| read(item, &format!("input[{place}]")))
+        .collect::<Result<_, _>>()?;
+    refuse_twice(&answers)?;
+    Ok(answers)
 }
 
-fn read(item: &Value, at: String) -> Result<ApprovalAnswer, Problem> {
+/// Refuses two answers to one request.
+pub(super) fn refuse_twice(answers: &[ApprovalAnswer]) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    match answers.iter().find(|answer| !seen.insert(&answer.id.wait)) {
+        Some(again) => Err(Problem::invalid(again.param.as_str(), "another answer is to the same request.")),
+        None => Ok(()),
+    }
+}
+
+fn read(item: &Value, at: &str) -> Result<ApprovalAnswer, Problem> {
     let names = Names { request: "approval_request_id", approve: "approve" };
-    read_named(item, &at, &names)
+    read_named(item, at, &names)
 }
 
 /// What an answer calls its fields.

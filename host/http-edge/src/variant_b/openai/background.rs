@@ -30,7 +30,7 @@ use super::responses_request::ResponsesRequest;
 use super::stream;
 use crate::answer;
 use crate::request::Field;
-use crate::server_sent_events::EventStream;
+use crate::server_sent_events::{EventStream, StreamPermit};
 
 /// Whether nobody waits for the response.
 pub(super) const BACKGROUND: Field = parameters::switch("background")
@@ -65,13 +65,15 @@ pub(super) async fn begin(
     if !variant.jobs.take_options() {
         return Err(Problem::unsupported_value(BACKGROUND.name, SHARED_QUEUE).into());
     }
+    let ResponsesRequest { input, mut options, stream, echo } = request;
     asking.check_limits().await?;
+    // Whatever else could be refused comes before the job, which would go on behind a refusal.
+    let permit = stream.then(|| stream_permit(edge, caller.id())).transpose()?;
     if let Some(id) = &place.conversation {
         refuse_busy(edge, caller, id).await?;
     }
     // Carried out again under its key, the request adds the same job.
     let job_id = asking.turn_id().unwrap_or_else(|| Uuid::now_v7().simple().to_string());
-    let ResponsesRequest { input, mut options, stream, echo } = request;
     let frame = Frame::new(&Head::new(&job_id), &options, echo);
     let (id, queued) = (frame.response_id(), frame.queued());
     let shown = queued.to_string();
@@ -88,13 +90,11 @@ pub(super) async fn begin(
     job.conversation_id.clone_from(&place.conversation);
     let kept = appended(turns, pending);
     variant.conversations.keep_response(caller.id(), &id, &kept, &shown).await.map_err(unavailable)?;
-    if let Err(error) = variant.jobs.submit(&job).await {
-        // silent-ok: nobody was told the id, and the oldest responses of a user go.
-        let _ = variant.conversations.delete_response(caller.id(), &id).await;
-        return Err(error.into());
-    }
-    if stream {
-        return follow(edge, caller.id(), &job_id, queued, None).await;
+    // When this fails the job may be there all the same, and its response is.
+    variant.jobs.submit(&job).await?;
+    if let Some(permit) = permit {
+        let of = JobOfResponse { user_id: caller.id(), job_id: &job_id };
+        return follow_with(edge, permit, &of, queued, None).await;
     }
     Ok(answer::json(StatusCode::OK, &queued))
 }
@@ -108,10 +108,37 @@ pub(super) async fn follow(
     shown: Value,
     after: Option<u64>,
 ) -> Result<Response, Error> {
-    let no_streams =
-        || Problem::unsupported_value("stream", "Runs cannot be followed here: read the response.");
+    let permit = stream_permit(edge, user_id)?;
+    follow_with(edge, permit, &JobOfResponse { user_id, job_id }, shown, after).await
+}
+
+/// The job that does the work of a response.
+struct JobOfResponse<'a> {
+    user_id: &'a str,
+    job_id: &'a str,
+}
+
+fn no_streams() -> Problem {
+    Problem::unsupported_value("stream", "Runs cannot be followed here: read the response.")
+}
+
+/// Refuses a stream where there are none, or when the user has too many.
+fn stream_permit(edge: &Shared, user_id: &str) -> Result<StreamPermit, Error> {
+    if edge.variant.streams.is_none() {
+        return Err(no_streams().into());
+    }
+    permit(edge, user_id)
+}
+
+async fn follow_with(
+    edge: &Shared,
+    permit: StreamPermit,
+    of: &JobOfResponse<'_>,
+    shown: Value,
+    after: Option<u64>,
+) -> Result<Response, Error> {
+    let JobOfResponse { user_id, job_id } = *of;
     let streams = edge.variant.streams.as_ref().ok_or_else(no_streams)?;
-    let permit = permit(edge, user_id)?;
     let job = edge.variant.jobs.read(user_id, job_id, Duration::ZERO).await?;
     let job = job.ok_or_else(|| Problem::unknown_response(&format!("{PREFIX}{job_id}")))?;
     let run = streams.follow_job(&job, 0).ok_or_else(no_streams)?.into();

@@ -62,7 +62,8 @@ pub(super) async fn create(
     let place = Place { previous, ..Place::default() };
     let turns = turns_before(&place, &edge.variant, &asking.caller).await?;
     let history = in_front(&turns, &read(&fields, &turns)?);
-    let users: Vec<_> = history.iter().filter(|it| matches!(it, Message::User { .. })).cloned().collect();
+    let is_said = |it: &&Message| matches!(it, Message::User { .. }) && !compaction::is_summary(it);
+    let users: Vec<_> = history.iter().filter(is_said).cloned().collect();
     let options = Options { history, tools: Some(vec![]), ..Options::default() };
     let ask = asking.ask(WISH.to_owned(), options);
     let (head, run_id) = (Head::new(&ask.run_id), ask.run_id.clone());
@@ -98,7 +99,7 @@ fn compact(head: &Head, users: Vec<Message>, result: &AgentResult) -> Result<Val
 fn compacted() -> Value {
     use response_schema::{fields, list, object, of, one_of, reference, usage};
     let item = json!({
-        "description": "An item.", "anyOf": [reference(item_schema::ITEM), compaction::schema()],
+        "description": "An item.", "anyOf": [reference(item_schema::ITEM), reference(request_schema::COMPACTION)],
     });
     let id = of("string", "Names the answer, which is not kept.", "resp_01a204ec6206715fbb305322b42db99d");
     object(

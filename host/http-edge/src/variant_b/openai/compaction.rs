@@ -3,6 +3,7 @@
 //! Its content is the summary in base64. OpenAI encrypts what is there; this has nothing to hide from its
 //! client, who was told or could have said all of it.
 
+use agent_core::words::{Message, UserContent};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -33,6 +34,11 @@ pub(super) fn read(fields: &Fields, param: &str) -> Result<String, Problem> {
         return Err(Problem::invalid(at, why));
     };
     Ok(format!("{INTRODUCTION}\n{summary}"))
+}
+
+/// Whether a message is the summary of an earlier compaction, as [`read`] gives it.
+pub(super) fn is_summary(message: &Message) -> bool {
+    matches!(message, Message::User { content: UserContent::Text(text) } if text.starts_with(INTRODUCTION))
 }
 
 /// The schema of the item, in answers and in requests.

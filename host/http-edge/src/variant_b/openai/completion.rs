@@ -79,7 +79,7 @@ pub(super) fn refusal(result: &AgentResult, is_formatted: bool) -> Option<&str> 
 pub(super) fn words(result: &AgentResult, is_formatted: bool) -> Option<&str> {
     let calls = result.stop_reason == StopReason::ToolCalls;
     let has_none = refusal(result, is_formatted).is_some() || (calls && is_formatted);
-    Some(result.output.as_str()).filter(|words| !has_none && !(calls && words.is_empty()))
+    Some(result.output.as_str()).filter(|words| !(has_none || calls && words.is_empty()))
 }
 
 /// A call of a function of the client.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::words::{AgentResult, Job, JobStatus, Message, Turn, is_conversation_id};
 use run_service::conversations::{appended, is_kept, said};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::auth::Caller;
 use super::super::conversations::unavailable;
@@ -46,7 +46,9 @@ pub(super) async fn current(
     id: &str,
 ) -> Result<Option<CurrentResponse>, Error> {
     let kept = variant.conversations.response(user_id, id).await.map_err(unavailable)?;
-    let Some((turns, text)) = kept.and_then(|kept| Some((kept.turns, kept.shown?))) else { return Ok(None) };
+    let Some((turns, text)) = kept.and_then(|kept| Some((kept.turns, kept.shown?))) else {
+        return of_job_alone(variant, user_id, id).await;
+    };
     let shown = if text.contains(MARK) { parsed(&text) } else { Value::Null };
     let is_background = shown["background"] == true;
     if !is_background || shown["status"] != "queued" {
@@ -66,6 +68,18 @@ pub(super) async fn current(
     let (turns, shown) = ended(turns, &frame, &job);
     let shown = keep(variant, user_id, id, &turns, shown).await;
     Ok(Some(CurrentResponse { turns, shown, is_background, is_open: false }))
+}
+
+/// A response whose job goes on although newer ones have taken its place among those that are kept: without
+/// what it repeats of its request, so that it can be looked for and cancelled.
+async fn of_job_alone(variant: &VariantB, user_id: &str, id: &str) -> Result<Option<CurrentResponse>, Error> {
+    let job = variant.jobs.read(user_id, job_of(id), Duration::ZERO).await?;
+    let open = job.filter(|job| !job.status.has_ended());
+    Ok(open.map(|_| {
+        let shown = Frame::of_kept(json!({ "id": id, "background": true, "store": false }));
+        let shown = shown.in_progress().to_string();
+        CurrentResponse { turns: vec![], shown, is_background: true, is_open: true }
+    }))
 }
 
 /// What a response has come to whose job has ended, with its turn, if it is one.
@@ -161,7 +175,6 @@ pub(super) fn parsed(shown: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use agent_core::words::{StopReason, Usage};
-    use serde_json::json;
     use serde_json::value::to_raw_value;
 
     use super::*;

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::QueueError;
-use agent_core::words::{
-    ClientFunction, Event, Job, Message, Options, Principal, Turn, Usage, Wait, is_conversation_id,
-};
+use agent_core::words::{Event, Job, Message, Options, Principal, Turn, Usage, Wait, is_conversation_id};
 use axum::response::Response;
 use http::StatusCode;
 use run_service::layers::{InvokeError, RunAnswer};
@@ -32,8 +30,9 @@ use super::paused::{self, Paused};
 use super::place::Place;
 use super::references::output_of;
 use super::response::{Frame, ResponseEvents};
+use super::responses_request::Echo;
 use super::stream::{self, InProtocol, WriteRun};
-use super::{responses_request, waiting};
+use super::{responses_request, rules, waiting};
 use crate::answer;
 use crate::server_sent_events::{self, EventStream};
 
@@ -74,8 +73,11 @@ impl GoOn<'_> {
         let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
         self.decide(&job).await?;
         let Before { turns, own, shown } = before;
-        let options = Options { functions: functions(&shown), ..ask.options };
-        let frame = Frame::new(&Head::new(&ask.run_id), &options, request.echo);
+        let of_run = options_of(&shown);
+        let Options { functions, rules, .. } = of_run;
+        let options = Options { functions, rules, ..ask.options };
+        let echo = Echo { format: rules::repeated(&options.rules), ..request.echo };
+        let frame = Frame::new(&Head::new(&ask.run_id), &options, echo);
         let keep = self.place.store.then(|| Keep {
             conversations: self.edge.variant.conversations.clone(),
             user_id: self.asking.caller.id().to_owned(),
@@ -183,6 +185,8 @@ impl GoOn<'_> {
         let refused = match self.edge.variant.waits.decide_all(&proposals).await {
             Ok(_decided) => return Ok(()),
             // The run has gone on to another reply, perhaps because somebody decided.
+            // A client that does not know whether its answers arrived sends them again.
+            Err(_) if self.are_taken(job).await? => return Ok(()),
             Err(NotDecided::Unknown) => self.earlier(job).await?.unwrap_or(NotDecided::Unknown),
             Err(refused) => refused,
         };
@@ -197,6 +201,24 @@ impl GoOn<'_> {
             (Error::Wait(refusal), None) => not_taken(&refusal, param).into(),
             (error, _) => error,
         })
+    }
+
+    /// Whether the caller has decided all of this before, in the same way and about the same calls.
+    async fn are_taken(&self, job: &Job) -> Result<bool, Error> {
+        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
+        let caller = self.asking.caller.id();
+        let is_taken = |answer: &ApprovalAnswer| {
+            events.iter().any(|event| match event {
+                Event::Decided { wait, decision } => {
+                    *wait == answer.id.wait
+                        && decision.by.as_deref() == Some(caller)
+                        && decision.shown == answer.id.digest
+                        && decision.verdict == answer.verdict
+                }
+                _ => false,
+            })
+        };
+        Ok(self.answers.iter().all(is_taken))
     }
 
     /// Who has decided about one of the waits, by the run's journal.
@@ -278,10 +300,10 @@ fn proposed(answer: &ApprovalAnswer, by: &Principal) -> ProposedDecision {
 }
 
 /// The functions that the client carries out for the run.
-fn functions(events: &[Event]) -> Vec<ClientFunction> {
+fn options_of(events: &[Event]) -> Options {
     match events.first() {
-        Some(Event::Started { task, .. }) => task.options.functions.clone(),
-        _ => Vec::new(),
+        Some(Event::Started { task, .. }) => Options { history: Vec::new(), ..task.options.clone() },
+        _ => Options::default(),
     }
 }
 

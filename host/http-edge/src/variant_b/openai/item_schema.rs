@@ -21,7 +21,7 @@ const ITEM_ID: &str = "msg_01a204ec6206715fbb305322b42db99d";
 
 /// An operation whose answer has items in it.
 pub(super) fn define(operation: Operation) -> Operation {
-    operation.defines(response_schema::all()).defines([(ITEM, item()), (LIST, page())])
+    operation.defines(response_schema::all()).defines(items_of_lists()).defines([(LIST, page())])
 }
 
 fn page() -> Value {
@@ -37,8 +37,12 @@ fn page() -> Value {
     )
 }
 
-/// Which fields there are depends on the type.
-fn item() -> Value {
+/// What the forms of a kept item are called beside those of a response's items.
+const USER_FORM: &str = "OpenAiKeptUserItem";
+const OUTPUT_FORM: &str = "OpenAiKeptOutputItem";
+
+/// An item, whose fields depend on its type, and the forms that are its own.
+pub(super) fn items_of_lists() -> [(&'static str, Value); 3] {
     let head = |kind: &str, id: &str| {
         [
             ("type", one_of(&[kind], "What it is.")),
@@ -68,11 +72,12 @@ fn item() -> Value {
         ("call_id", of("string", "Which call it answers.", "call_1")),
         ("output", of("string", "The answer.", "a cat")),
     ]));
-    json!({ "description": "An item of a conversation.", "anyOf": [
-        object("What the user said.", message),
-        object("The answer to the call of a function.", output),
-        reference(response_schema::ITEM),
-    ] })
+    let forms = [USER_FORM, OUTPUT_FORM, response_schema::ITEM].map(reference);
+    [
+        (ITEM, json!({ "description": "An item of a conversation.", "anyOf": forms })),
+        (USER_FORM, object("What the user said.", message)),
+        (OUTPUT_FORM, object("The answer to the call of a function.", output)),
+    ]
 }
 
 /// The body of `POST /v1/conversations`.

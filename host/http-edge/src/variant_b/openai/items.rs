@@ -182,7 +182,8 @@ impl Items {
 
     fn begin_at(&mut self, index: usize) {
         let Some(call) = self.held.remove(&index) else { return };
-        let place = self.begin(&call, self.approved.get(&index).cloned());
+        let approval = self.approved.get(&index).cloned();
+        let place = self.begin(&call, approval.as_deref());
         if let Some(open) = self.open.get_mut(index) {
             *open = place;
         }
@@ -303,7 +304,7 @@ impl Items {
     }
 
     /// Where an answer goes, if there will be one.
-    fn begin(&mut self, call: &ToolCall, approval: Option<String>) -> Option<usize> {
+    fn begin(&mut self, call: &ToolCall, approval: Option<&str>) -> Option<usize> {
         if self.is_of_client(Some(call)) {
             self.ask_client(call);
             return None;
@@ -333,7 +334,7 @@ impl Items {
         self.items.push(item);
     }
 
-    fn begin_call(&mut self, call: &ToolCall, approval: Option<String>) -> usize {
+    fn begin_call(&mut self, call: &ToolCall, approval: Option<&str>) -> usize {
         let place = self.items.len();
         let id = format!("mcp_{}_{place}", self.id);
         let arguments = arguments_text(call);

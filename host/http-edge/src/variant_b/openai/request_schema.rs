@@ -18,9 +18,41 @@ pub(super) const RESPONSE: &str = "OpenAiResponseRequest";
 /// An item that a client sends.
 const ITEM: &str = "OpenAiInputItem";
 
-/// What the bodies with items refer to.
-pub(super) fn items() -> [(&'static str, Value); 1] {
-    [(ITEM, item())]
+/// What the forms of an item are called, in the order of [`item_forms`].
+const ITEM_FORMS: [&str; 9] = [
+    "OpenAiUserItem",
+    "OpenAiMessageItem",
+    "OpenAiFunctionCallItem",
+    "OpenAiFunctionOutputItem",
+    "OpenAiMcpCallItem",
+    "OpenAiApprovalRequestItem",
+    "OpenAiApprovalAnswerItem",
+    "OpenAiReasoningItem",
+    COMPACTION,
+];
+
+/// The item that stands for a conversation in fewer words.
+pub(super) const COMPACTION: &str = "OpenAiCompactionItem";
+
+/// What the bodies with items refer to: an item, and each form that it may have, by a name of its own, because
+/// generators of clients lose forms without one.
+pub(super) fn items() -> [(&'static str, Value); 10] {
+    let [user, message, call, output, mcp_call, request, answer, thought, compaction] = item_forms();
+    let forms = ITEM_FORMS.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let item = json!({ "description": "A message, or an item of an earlier response.", "anyOf": forms });
+    let [a, b, c, d, e, f, g, h, i] = ITEM_FORMS;
+    [
+        (ITEM, item),
+        (a, user),
+        (b, message),
+        (c, call),
+        (d, output),
+        (e, mcp_call),
+        (f, request),
+        (g, answer),
+        (h, thought),
+        (i, compaction),
+    ]
 }
 
 /// A reference to an item that a client sends.
@@ -153,41 +185,41 @@ fn chat_message() -> Value {
 }
 
 /// What has to be there depends on what it is.
-fn item() -> Value {
+fn item_forms() -> [Value; 9] {
     let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
     let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
-    json!({ "description": "A message, or an item of an earlier response.", "anyOf": [
+    [
         message_item(&["user"], &content_of_user("input_text", &images::response_part())),
         message_item(&["system", "developer", "assistant"], &content("input_text")),
-        {
+        json!({
             "type": "object", "required": ["type", "call_id", "name", "arguments"],
             "description": "The call of a function of the client.",
             "properties": {
                 "type": kind("function_call"), "call_id": text("Names the call.", "call_1"), "name": name, "arguments": arguments,
             },
-        },
-        {
+        }),
+        json!({
             "type": "object", "required": ["type", "call_id", "output"], "description": "The answer to one.",
             "properties": {
                 "type": kind("function_call_output"), "call_id": text("Which call it answers.", "call_1"),
                 "output": content("input_text"),
             },
-        },
-        {
+        }),
+        json!({
             "type": "object", "required": ["type", "id", "name", "arguments"],
             "description": "A call of one of the agent's tools, with its answer.",
             "properties": {
                 "type": kind("mcp_call"), "id": text("Names the call.", "mcp_1"), "name": name, "arguments": arguments,
                 "output": { "type": ["string", "null"], "description": "What it returned.", "examples": ["42"] },
             },
-        },
-        {
+        }),
+        json!({
             "type": "object", "required": ["type", "id"],
             "description": "What the agent asked to approve. It is passed over: the answer to it says all.",
             "properties": { "type": kind("mcp_approval_request"), "id": text("Names the request.", "mcpr_01a2:1.0_3_9f86d081") },
-        },
-        {
+        }),
+        json!({
             "type": "object", "required": ["type", "approval_request_id", "approve"],
             "description": "The answer to an approval request, with which its run goes on.",
             "properties": {
@@ -195,13 +227,13 @@ fn item() -> Value {
                 "approve": { "type": "boolean", "description": "Whether the call may be made.", "examples": [true] },
                 "reason": { "type": ["string", "null"], "maxLength": 1000, "description": "Why not, which the model is told.", "examples": ["too dear"] },
             },
-        },
-        {
+        }),
+        json!({
             "type": "object", "required": ["type"], "description": "What a model thought. It is passed over.",
             "properties": { "type": kind("reasoning") },
-        },
+        }),
         compaction::schema(),
-    ] })
+    ]
 }
 
 fn message_item(roles: &[&str], content: &Value) -> Value {

@@ -121,6 +121,10 @@ pub(super) async fn delete(
     id: PathId,
 ) -> Result<Response, Error> {
     let id = read_id(id)?;
+    // Nobody could cancel it any more.
+    if current_response::current(&edge.variant, caller.id(), &id).await?.is_some_and(|kept| kept.is_open) {
+        edge.variant.jobs.cancel(caller.id(), current_response::job_of(&id)).await?;
+    }
     match edge.variant.conversations.delete_response(caller.id(), &id).await.map_err(unavailable)? {
         Deletion::Done => {
             Ok(answer::json(StatusCode::OK, &Deleted { id: &id, object: "response", deleted: true }))

@@ -6,6 +6,7 @@ use run_service::output_check::check_schema;
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
+use super::models;
 use super::parameters::{self, Fields, switch};
 use crate::request::Field;
 
@@ -89,7 +90,10 @@ fn read_choice(choice: Option<&Value>) -> Result<Option<RequiredCall>, Problem> 
         Some("required") if choice.is_string() => Ok(Some(RequiredCall::Any)),
         Some("function") => name().map(Some).ok_or_else(|| Problem::missing("tool_choice.name")),
         // All tools of the agent are one server's.
-        Some("mcp") => Ok(Some(name().unwrap_or(RequiredCall::Any))),
+        Some("mcp") if choice.get("server_label").is_none_or(|label| *label == models::AGENT) => {
+            Ok(Some(name().unwrap_or(RequiredCall::Any)))
+        }
+        Some("mcp") => Err(Problem::invalid("tool_choice", "the server of the agent's tools is 'agent'.")),
         _ => Err(Problem::unsupported_value(
             "tool_choice",
             "Send 'auto', 'none', 'required', or the name of a function or of one of the agent's tools.",

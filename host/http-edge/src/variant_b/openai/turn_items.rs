@@ -76,6 +76,9 @@ fn asked_in(turn: &Turn) -> usize {
 pub(super) fn without(mut turns: Vec<Turn>, item: &Item) -> Vec<Turn> {
     let metadata = turns.last_mut().map(|last| std::mem::take(&mut last.metadata)).unwrap_or_default();
     if let Some(turn) = turns.get_mut(item.turn) {
+        if has_twin(turn, item) {
+            turn.deleted.push(item.id.clone());
+        }
         remove(turn, item);
         if turn.messages.is_empty() && turns.len() > 1 {
             turns.remove(item.turn);
@@ -196,21 +199,45 @@ impl<'a> ItemsOfTurn<'a> {
     fn push(&mut self, kind: &str, mut shown: Value, message: usize, part: Part) {
         let text = shown.to_string();
         let before = self.seen.entry(text.clone()).or_default();
-        let mut hash = Sha256::new();
-        for part in [&self.turn.id, &before.to_string(), &text] {
-            // With its length before it, no part can be read as the end of another.
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part.as_bytes());
-        }
-        *before += 1;
-        let digest = hash.finalize();
-        let hex: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        let id = format!("{kind}_{hex}");
+        let id = loop {
+            let id = id_of(kind, &self.turn.id, *before, &text);
+            *before += 1;
+            // That of an item which said the same names none of those that are left.
+            if !self.turn.deleted.contains(&id) {
+                break id;
+            }
+        };
         if let Value::Object(fields) = &mut shown {
             fields.insert("id".to_owned(), id.as_str().into());
         }
         self.items.push(Item { id, shown, turn: self.index, message, part });
     }
+}
+
+/// The id of an item of a turn that says `text`, behind so many others that say the same.
+fn id_of(kind: &str, turn_id: &str, before: usize, text: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [turn_id, &before.to_string(), text] {
+        // With its length before it, no part can be read as the end of another.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let digest = hash.finalize();
+    let hex: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}_{hex}")
+}
+
+/// Whether another item of the turn says the same.
+fn has_twin(turn: &Turn, item: &Item) -> bool {
+    let said = |of: &Item| {
+        let mut shown = of.shown.clone();
+        if let Value::Object(fields) = &mut shown {
+            fields.remove("id");
+        }
+        shown
+    };
+    let own = said(item);
+    ItemsOfTurn::new(turn, item.turn).read().iter().any(|other| other.id != item.id && said(other) == own)
 }
 
 fn user_message(content: &UserContent) -> Value {
@@ -247,6 +274,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn of_items_that_say_the_same_each_keeps_its_id() {
+        let messages = vec![user("yes"), said("a", &[]), user("yes"), user("yes")];
+        let turns = vec![Turn { id: "1".into(), messages, ..Turn::default() }];
+        let ids = |turns: &[Turn]| of_turns(turns).into_iter().map(|item| item.id).collect::<Vec<_>>();
+        let all = ids(&turns);
+        for (gone, left) in [(0, [1, 2, 3]), (2, [0, 1, 3]), (3, [0, 1, 2])] {
+            let item = of_turns(&turns).remove(gone);
+            let without = without(turns.clone(), &item);
+            assert_eq!(ids(&without), left.map(|index| all[index].clone()));
+        }
+    }
 
     fn user(content: &str) -> Message {
         Message::User { content: content.into() }

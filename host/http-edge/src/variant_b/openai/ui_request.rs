@@ -5,7 +5,7 @@ use agent_core::words::{Options, UserContent};
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
-use super::approvals::{ApprovalAnswer, Names, read_named};
+use super::approvals::{ApprovalAnswer, Names, read_named, refuse_twice};
 use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
@@ -27,9 +27,8 @@ pub(super) fn read(fields: &Fields) -> Result<UiRequest, Problem> {
     let mut conversation = Conversation::default();
     for (index, message) in messages.iter().enumerate() {
         let param = format!("messages[{index}]");
-        let parts = match message.get("parts") {
-            Some(Value::Array(parts)) => parts,
-            _ => return Err(Problem::wrong_type(format!("{param}.parts"), "a list")),
+        let Some(Value::Array(parts)) = message.get("parts") else {
+            return Err(Problem::wrong_type(format!("{param}.parts"), "a list"));
         };
         match message.get("role").and_then(Value::as_str) {
             Some("system") => conversation.system(texts(parts)),
@@ -70,7 +69,8 @@ pub(super) fn answers(fields: &Fields) -> Result<UiAnswers, Problem> {
     let read = |(place, part): (usize, &Value)| {
         read_named(&part["approval"], &format!("messages[{index}].parts[{place}].approval"), &names)
     };
-    let answers = answered.map(read).collect::<Result<_, _>>()?;
+    let answers: Vec<_> = answered.map(read).collect::<Result<_, _>>()?;
+    refuse_twice(&answers)?;
     let message_id = last["id"].as_str().unwrap_or_default().to_owned();
     Ok(UiAnswers { message_id, answers })
 }
@@ -216,7 +216,7 @@ mod tests {
     use super::super::parameters;
     use super::*;
 
-    fn read_all(messages: Value) -> Result<UiRequest, (Value, Value)> {
+    fn read_all(messages: &Value) -> Result<UiRequest, (Value, Value)> {
         let fields = parameters::fields(json!({ "id": "chat-1", "messages": messages })).unwrap();
         read(&fields).map_err(|problem| {
             let mut error = problem.body()["error"].take();
@@ -226,19 +226,19 @@ mod tests {
 
     #[test]
     fn a_chat_is_read_step_by_step() {
-        let tool = |kind: &str, id: &str, state: &str, more: Value| {
+        let tool = |kind: &str, id: &str, state: &str, more: &Value| {
             let mut part = json!({"type": kind, "toolCallId": id, "state": state, "input": {"a": 1}});
             part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             part
         };
-        let request = read_all(json!([
+        let request = read_all(&json!([
             {"id": "1", "role": "user", "parts": [{"type": "text", "text": "1+2?"}]},
             {"id": "2", "role": "assistant", "parts": [
                 {"type": "step-start"}, {"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Well"},
-                tool("dynamic-tool", "a", "output-available", json!({"toolName": "add", "output": {"sum": 3}})),
-                tool("tool-look", "b", "output-error", json!({"errorText": "no"})),
-                tool("tool-look", "c", "approval-requested", json!({})),
-                tool("tool-pay", "d", "output-denied", json!({})),
+                tool("dynamic-tool", "a", "output-available", &json!({"toolName": "add", "output": {"sum": 3}})),
+                tool("tool-look", "b", "output-error", &json!({"errorText": "no"})),
+                tool("tool-look", "c", "approval-requested", &json!({})),
+                tool("tool-pay", "d", "output-denied", &json!({})),
                 {"type": "step-start"}, {"type": "text", "text": "3"},
             ]},
             {"id": "3", "role": "user", "parts": [{"type": "data-mood", "data": 1}, {"type": "text", "text": "sure?"}]},
@@ -263,7 +263,7 @@ mod tests {
         let options = Options { history, ..Options::default() };
         assert_eq!(request, UiRequest { input: "sure?".into(), options });
         let image = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"});
-        let request = read_all(json!([{"role": "user", "parts": [{"type": "text", "text": "see"}, image]}]));
+        let request = read_all(&json!([{"role": "user", "parts": [{"type": "text", "text": "see"}, image]}]));
         assert_eq!(request.unwrap().options.history[0].images(), 1);
     }
 
@@ -305,7 +305,7 @@ mod tests {
                 "messages[0].parts[0].toolCallId",
             ),
         ] {
-            assert_eq!(read_all(messages.clone()), Err((json!(code), json!(param))), "{messages}");
+            assert_eq!(read_all(&messages), Err((json!(code), json!(param))), "{messages}");
         }
     }
 }

@@ -67,6 +67,7 @@ fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         observer: Arc::new(Unobserved),
     };
     let worker = Worker::new(&jobs, context);
+    #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
     let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), toolbox.clone());
     let stack = || {
@@ -159,6 +160,9 @@ async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
     let said: Vec<_> =
         said.iter().map(|message| serde_json::to_value(message).unwrap()["role"].clone()).collect();
     assert_eq!(said, ["user", "assistant", "tool", "assistant", "user"]);
+    // Who does not know whether an answer arrived sends it again, and reads what came of it.
+    let same = bench.go_on(&first, json!([answer(asked, true)])).await.json();
+    assert_eq!((&same["output"][0]["output"], bench.model.asked().len()), (&json!(r#"{"euros":5}"#), 3));
     // A request is answered once.
     let again = bench.go_on(&first, json!([answer(asked, false)])).await;
     assert_eq!(error(&again), (409, "approval_already_decided".to_owned()), "{again}");
@@ -305,8 +309,11 @@ async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_s
     let proposed = ProposedDecision { by: own, shown, verdict: Verdict::Approve };
     bench.waits.decide(&wait.id, &proposed).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let late = bench.go_on(&first, json!([answer(asked, true)])).await;
+    let late = bench.go_on(&first, json!([answer(asked, false)])).await;
     assert_eq!(error(&late), (409, "approval_already_decided".to_owned()), "{late}");
+    // The same answer, which may have been lost on its way, is no other decision.
+    let same = bench.go_on(&first, json!([answer(asked, true)])).await.json();
+    assert_eq!(kinds(&same), ["mcp_call completed", "message completed"], "{same:#}");
 
     // Nobody can answer a question so.
     let question = bench.ask(&json!({"input": "whom?"})).await.json();
