@@ -11,7 +11,7 @@ KEY = re.compile(r"[!#-\[\]-~]{1,255}")
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
     schemas = raw_schema["components"]["schemas"]
-    for name in schemas.keys() & {"AgentRequest", "InvokeRequest"}:
+    for name in schemas.keys() & {"AgentRequest", "InvokeRequest", "JobRequest"}:
         options = schemas[name]["properties"]["options"]["properties"]
         # Which tools a service has is its own affair: this one has the calculator.
         options["tools"]["items"]["enum"] = ["calculate"]
@@ -34,6 +34,13 @@ def before_load_schema(context, raw_schema):
 def converse(schemas):
     """A call has its answer right behind it, and a conversation of instructions alone asks nothing: the user's messages are left."""
     if "OpenAiChatRequest" in schemas:
+        # Which object is a JSON Schema, and which tools there are, no schema says.
+        for name in ["OpenAiChatRequest", "OpenAiResponseRequest"]:
+            for parameter in ["response_format", "text", "tool_choice"]:
+                schemas[name]["properties"].pop(parameter, None)
+        # A chat asks something.
+        message = schemas["UiChatRequest"]["properties"]["messages"]["items"]["properties"]
+        message["role"]["enum"] = ["user"]
         messages = schemas["OpenAiChatRequest"]["properties"]["messages"]["items"]
         messages["anyOf"] = messages["anyOf"][:1]
         messages["anyOf"][0]["properties"]["role"]["enum"] = ["user"]
@@ -42,6 +49,9 @@ def converse(schemas):
         item["anyOf"] = item["anyOf"][:1]
         # Only one of the two can be there, and this one would have to be the id of a response.
         schemas["OpenAiResponseRequest"]["properties"].pop("previous_response_id")
+        compact = schemas["OpenAiCompactRequest"]
+        compact["properties"].pop("previous_response_id")
+        compact["required"] = ["model", "input"]
 
 
 def known_values(operation):
@@ -56,6 +66,9 @@ def known_values(operation):
     # The cursor of these lists is a run that there is, or a place in the one of two lists that it was given for.
     if operation.get("operationId") in {"listRuns", "listWaits"}:
         operation["parameters"] = [each for each in operation["parameters"] if each.get("name") != "cursor"]
+    # An item that a page ends with.
+    if operation.get("operationId") in {"listOpenAiInputItems", "listOpenAiConversationItems"}:
+        operation["parameters"] = [each for each in operation["parameters"] if each.get("name") != "after"]
     for parameter in operation.get("parameters", []):
         # A cursor is what a page has given, and its example is such a one.
         if parameter["name"] == "cursor":

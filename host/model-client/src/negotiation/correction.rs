@@ -78,7 +78,12 @@ pub(crate) fn correct(
         Some(Correction { profile, lasting: is_of_every_format(&message) })
     } else if sent.one_call && profile.one_call && !of_function && named(&ONE_CALL) {
         lasting(ProviderProfile { one_call: false, ..profile })
-    } else if unsupported && sent.stop && profile.stop && !of_function && named(&STOP) {
+    } else if unsupported
+        && sent.stop
+        && profile.stop
+        && !of_function
+        && (refusal.parameter.as_deref() == Some("stop") || named(&STOP))
+    {
         lasting(ProviderProfile { stop: false, ..profile })
     } else if unsupported && profile.prompt_cache && (about("cache_control") || about("prompt_cache_key")) {
         lasting(ProviderProfile { prompt_cache: false, ..profile })
@@ -100,8 +105,8 @@ pub(crate) fn correct(
     }
 }
 
-/// Whether a refusal is about formats at all, and not about the one schema that was sent: only then is it worth
-/// remembering, since the schema is a caller's and others send theirs.
+/// Whether a refusal is about formats at all, and not about the one schema that was sent: only then is it
+/// worth remembering, since the schema is a caller's and others send theirs.
 fn is_of_every_format(refusal: &str) -> bool {
     let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
     let parameter =

@@ -101,12 +101,10 @@ pub(super) fn answers(fields: &Fields, is_continued: bool) -> Result<Vec<Approva
                    answer. Say it when that has ended.";
         return Err(Problem::invalid(format!("input[{place}]"), why));
     }
-    let answers: Vec<_> = newest()
+    newest()
         .filter(|(_, item)| kind(item) == RESPONSE)
         .map(|(place, item)| read(item, &format!("input[{place}]")))
-        .collect::<Result<_, _>>()?;
-    refuse_twice(&answers)?;
-    Ok(answers)
+        .collect()
 }
 
 /// Refuses two answers to one request.

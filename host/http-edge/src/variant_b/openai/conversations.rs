@@ -32,7 +32,7 @@ use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};
 use crate::request::Field;
 
-pub(super) const ID: Field = id("conversation_id", "The conversation.", || json!(EXAMPLE));
+pub(super) const ID: Field = id("conversationId", "The conversation.", || json!(EXAMPLE));
 
 const EXAMPLE: &str = "conv_01a204ec6206715fbb305322b42db99d";
 

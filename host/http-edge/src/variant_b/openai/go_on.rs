@@ -22,7 +22,7 @@ use super::super::conversations::unavailable;
 use super::super::error::{Error, Problem, WaitRefusal};
 use super::super::events::{location, permit, unreadable};
 use super::super::state::Shared;
-use super::approvals::{ApprovalAnswer, ApprovalId, requests};
+use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::head::Head;
 use super::kept::Keep;
 use super::parameters::Fields;
@@ -130,6 +130,7 @@ impl GoOn<'_> {
     /// The job of the caller that all answers are about. Those of others are none.
     async fn job(&self) -> Result<Job, Error> {
         let first = self.first()?;
+        refuse_twice(&self.answers)?;
         let unknown = || Error::from(Problem::unknown_item(&first.text));
         let job_id = Wait::job_of(&first.id.wait).ok_or_else(unknown)?;
         let (jobs, caller) = (&self.edge.variant.jobs, self.asking.caller.id());

@@ -34,8 +34,8 @@ const ITEM_FORMS: [&str; 9] = [
 /// The item that stands for a conversation in fewer words.
 pub(super) const COMPACTION: &str = "OpenAiCompactionItem";
 
-/// What the bodies with items refer to: an item, and each form that it may have, by a name of its own, because
-/// generators of clients lose forms without one.
+/// What the bodies with items refer to: an item, and each form that it may have, by a name of its own,
+/// because generators of clients lose forms without one.
 pub(super) fn items() -> [(&'static str, Value); 10] {
     let [user, message, call, output, mcp_call, request, answer, thought, compaction] = item_forms();
     let forms = ITEM_FORMS.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));

@@ -202,7 +202,7 @@ impl<'a> ItemsOfTurn<'a> {
         let id = loop {
             let id = id_of(kind, &self.turn.id, *before, &text);
             *before += 1;
-            // That of an item which said the same names none of those that are left.
+            // A deleted item that said the same has its id for good.
             if !self.turn.deleted.contains(&id) {
                 break id;
             }

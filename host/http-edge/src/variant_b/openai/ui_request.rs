@@ -5,7 +5,7 @@ use agent_core::words::{Options, UserContent};
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
-use super::approvals::{ApprovalAnswer, Names, read_named, refuse_twice};
+use super::approvals::{ApprovalAnswer, Names, read_named};
 use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
@@ -30,6 +30,7 @@ pub(super) fn read(fields: &Fields) -> Result<UiRequest, Problem> {
         let Some(Value::Array(parts)) = message.get("parts") else {
             return Err(Problem::wrong_type(format!("{param}.parts"), "a list"));
         };
+        check_parts(parts, &param)?;
         match message.get("role").and_then(Value::as_str) {
             Some("system") => conversation.system(texts(parts)),
             Some("user") => conversation.user(of_user(parts, &param)?),
@@ -69,8 +70,7 @@ pub(super) fn answers(fields: &Fields) -> Result<UiAnswers, Problem> {
     let read = |(place, part): (usize, &Value)| {
         read_named(&part["approval"], &format!("messages[{index}].parts[{place}].approval"), &names)
     };
-    let answers: Vec<_> = answered.map(read).collect::<Result<_, _>>()?;
-    refuse_twice(&answers)?;
+    let answers = answered.map(read).collect::<Result<_, _>>()?;
     let message_id = last["id"].as_str().unwrap_or_default().to_owned();
     Ok(UiAnswers { message_id, answers })
 }
@@ -93,6 +93,23 @@ fn kind(part: &Value) -> &str {
 fn texts(parts: &[Value]) -> String {
     let texts = parts.iter().filter(|part| kind(part) == "text").filter_map(|part| part["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Refuses what is no part at all.
+fn check_parts(parts: &[Value], param: &str) -> Result<(), Problem> {
+    for (index, part) in parts.iter().enumerate() {
+        let at = |name: &str| format!("{param}.parts[{index}]{name}");
+        if !part.is_object() {
+            return Err(Problem::wrong_type(at(""), "an object"));
+        }
+        if !part["type"].is_string() {
+            return Err(Problem::wrong_type(at(".type"), "a string"));
+        }
+        if part.get("text").is_some_and(|text| !text.is_string()) {
+            return Err(Problem::wrong_type(at(".text"), "a string"));
+        }
+    }
+    Ok(())
 }
 
 /// Texts and images. Parts that only the client's own code knows (`data-…`) say nothing here.

@@ -311,7 +311,7 @@ async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_s
     tokio::time::sleep(Duration::from_secs(5)).await;
     let late = bench.go_on(&first, json!([answer(asked, false)])).await;
     assert_eq!(error(&late), (409, "approval_already_decided".to_owned()), "{late}");
-    // The same answer, which may have been lost on its way, is no other decision.
+    // An answer that is sent again, because it may have been lost on its way, is no other decision.
     let same = bench.go_on(&first, json!([answer(asked, true)])).await.json();
     assert_eq!(kinds(&same), ["mcp_call completed", "message completed"], "{same:#}");
 
