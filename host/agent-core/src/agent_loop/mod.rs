@@ -429,10 +429,11 @@ impl Run {
             Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
         });
         let output = output.unwrap_or_default();
+        let output_value = self.output_value(&output, stop_reason);
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),
-            output_value: self.output_value(&output, stop_reason),
-            output_error: self.output_error(&output, stop_reason),
+            output_error: self.output_error(stop_reason, output_value.is_some()),
+            output_value,
             output,
             stop_reason,
             messages,

@@ -51,14 +51,10 @@ impl Run {
     }
 
     /// Why there is no value of an output that was wanted.
-    pub(super) fn output_error(&mut self, output: &str, stop_reason: StopReason) -> Option<String> {
+    pub(super) fn output_error(&mut self, stop_reason: StopReason, has_value: bool) -> Option<String> {
         self.rules().output.as_ref()?;
-        let unfinished =
-            matches!(stop_reason, StopReason::MaxTokens | StopReason::ContentFilter | StopReason::EmptyReply)
-                || self.output_value(output, stop_reason).is_none();
-        let is_over = !matches!(stop_reason, StopReason::Cancelled | StopReason::ToolCalls);
-        let unfinished =
-            (unfinished && is_over).then(|| "The run ended before its output was whole.".to_owned());
+        let is_due = !has_value && !matches!(stop_reason, StopReason::Cancelled | StopReason::ToolCalls);
+        let unfinished = is_due.then(|| "The run ended before its output was whole.".to_owned());
         self.output_fault.take().or(unfinished)
     }
 

@@ -12,7 +12,7 @@ use agent_core::ports::QueueError;
 use agent_core::words::{Event, Job, Message, Options, Principal, Turn, Usage, Wait, is_conversation_id};
 use axum::response::Response;
 use http::StatusCode;
-use run_service::layers::{InvokeError, RunAnswer};
+use run_service::layers::RunAnswer;
 use run_service::streams::{Followed, Following, Interruption, RunEnd};
 use run_service::waits::{NotDecided, Proposal, ProposedDecision};
 use tokio::time::{Instant, timeout_at};
@@ -34,7 +34,7 @@ use super::responses_request::Echo;
 use super::stream::{self, InProtocol, WriteRun};
 use super::{responses_request, rules, waiting};
 use crate::answer;
-use crate::server_sent_events::{self, EventStream};
+use crate::server_sent_events::{self, EventStream, StreamPermit};
 
 /// A request whose input answers approval requests.
 pub(super) struct GoOn<'a> {
@@ -54,24 +54,23 @@ struct Before {
     shown: Vec<Event>,
 }
 
+/// A run that goes on, its decisions being taken.
+struct Decided {
+    job: Job,
+    before: Before,
+    /// Counts the stream among those of its user, if there is one.
+    permit: Option<StreamPermit>,
+    following: Following,
+}
+
 impl GoOn<'_> {
     /// Takes the decisions and answers with the rest of the run.
     pub(super) async fn respond(self, mut fields: Fields) -> Result<Response, Error> {
         // The run has its conversation: of the request the rest counts, for the form of the answer.
         fields.insert("input".to_owned(), "".into());
         let request = responses_request::read(fields, self.place, &[])?;
-        let mut ask = self.asking.ask(request.input, request.options);
-        if let Some(check) = ask.rate_check.take()
-            && !check.passes().await
-        {
-            return Err(InvokeError::OverLimit.into());
-        }
-        let job = self.job().await?;
-        let before = self.before(&job).await?;
-        // Whatever else could be refused comes before the decision, which cannot be taken back.
-        let permit = request.stream.then(|| permit(self.edge, self.asking.caller.id())).transpose()?;
-        let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
-        self.decide(&job).await?;
+        let ask = self.asking.ask(request.input, request.options);
+        let Decided { job, before, permit, following } = self.begin(request.stream).await?;
         let Before { turns, own, shown } = before;
         let of_run = options_of(&shown);
         let Options { functions, rules, .. } = of_run;
@@ -85,14 +84,11 @@ impl GoOn<'_> {
             own,
             id: frame.response_id(),
         });
-        let following = streams.follow_job(&job, shown.len() as u64).ok_or_else(not_followed)?;
         let writer = self.writer(frame, &shown);
-        if let Some(permit) = permit {
-            let location = location(&job.run_id);
+        if permit.is_some() {
             let by = self.asking.caller.principal();
             let writer = InProtocol::behind(self.edge, by, keep, writer, shown.len());
-            let stream = EventStream { run: following.into(), writer, location, permit: Some(permit) };
-            return Ok(stream.into_response_with(&self.edge.settings));
+            return Ok(self.streamed(&job, following, permit, writer));
         }
         let whole = Whole { request: &self, job: &job, writer, keep, seen: shown.len() };
         whole.collect(following).await
@@ -104,23 +100,34 @@ impl GoOn<'_> {
         self,
         writer: impl FnOnce(&[Event]) -> W,
     ) -> Result<Response, Error> {
-        let mut ask = self.asking.ask(String::new(), Options::default());
-        if let Some(check) = ask.rate_check.take()
-            && !check.passes().await
-        {
-            return Err(InvokeError::OverLimit.into());
-        }
-        let job = self.job().await?;
-        let Before { shown, .. } = self.before(&job).await?;
-        let permit = permit(self.edge, self.asking.caller.id())?;
-        let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
-        self.decide(&job).await?;
-        let following = streams.follow_job(&job, shown.len() as u64).ok_or_else(not_followed)?;
+        let Decided { job, before: Before { shown, .. }, permit, following } = self.begin(true).await?;
         let (by, writer) = (self.asking.caller.principal(), writer(&shown));
         let writer = InProtocol::behind(self.edge, by, None, writer, shown.len());
+        Ok(self.streamed(&job, following, permit, writer))
+    }
+
+    /// Takes the decisions. Whatever else could be refused comes before that, which cannot be taken back.
+    async fn begin(&self, is_streamed: bool) -> Result<Decided, Error> {
+        self.asking.check_limits().await?;
+        let job = self.job().await?;
+        let before = self.before(&job).await?;
+        let permit = is_streamed.then(|| permit(self.edge, self.asking.caller.id())).transpose()?;
+        let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
+        self.decide(&job).await?;
+        let following = streams.follow_job(&job, before.shown.len() as u64).ok_or_else(not_followed)?;
+        Ok(Decided { job, before, permit, following })
+    }
+
+    fn streamed<W: WriteRun>(
+        &self,
+        job: &Job,
+        following: Following,
+        permit: Option<StreamPermit>,
+        writer: InProtocol<W>,
+    ) -> Response {
         let location = location(&job.run_id);
-        let stream = EventStream { run: following.into(), writer, location, permit: Some(permit) };
-        Ok(stream.into_response_with(&self.edge.settings))
+        let stream = EventStream { run: following.into(), writer, location, permit };
+        stream.into_response_with(&self.edge.settings)
     }
 
     fn first(&self) -> Result<&ApprovalAnswer, Error> {

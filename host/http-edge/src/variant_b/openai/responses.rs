@@ -56,12 +56,11 @@ pub(super) async fn create(
     let is_background = background::read(&fields, &place)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
     let answers = approvals::answers(&fields, place.previous.is_some() || place.conversation.is_some())?;
-    if let (true, Some(first)) = (is_background, answers.first()) {
-        let why = "An approval is answered in the foreground: leave it out, or send false.";
-        tracing::debug!(param = first.param, "an approval was answered in the background");
-        return Err(Problem::unsupported_value("background", why).into());
-    }
     if !answers.is_empty() {
+        if is_background {
+            let why = "An approval is answered in the foreground: leave it out, or send false.";
+            return Err(Problem::unsupported_value("background", why).into());
+        }
         return GoOn { edge: &edge, asking: &asking, place: &place, answers }.respond(fields).await;
     }
     let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
