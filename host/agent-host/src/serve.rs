@@ -18,6 +18,7 @@ mod answer_progress;
 mod connection;
 mod connection_errors;
 mod connections;
+mod cores;
 mod http2;
 #[cfg(feature = "lambda")]
 pub mod lambda;
@@ -41,10 +42,12 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub use cores::Cores;
 pub use termination_signal::{Signal, signals};
 pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 
+use accept::Room;
 use connection::Shared;
 
 use crate::metrics::HttpMetrics;
@@ -58,6 +61,8 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 pub struct Server {
     /// Where they arrive.
     pub listener: TcpListener,
+    /// Where they are served.
+    pub cores: Cores,
     /// Who answers. Handlers may ask for `ConnectInfo<SocketAddr>`.
     pub router: Router,
     /// How long things may take.
@@ -98,12 +103,12 @@ impl Server {
         wanted: W,
         close: impl AsyncFnOnce(CancellationToken),
     ) -> Outcome {
-        let Self { listener, router, times, bodies, most_connections, metrics, shutdown } = self;
+        let Self { listener, cores, router, times, bodies, most_connections, metrics, shutdown } = self;
         let mut signals = pin!(signals);
         let connections = Tasks::new();
         let shared = Arc::new(Shared { router, times, bodies, metrics });
         let mut serving = pin!(async {
-            accept::all(listener, shared, most_connections, &connections).await;
+            accept::all(listener, shared, Room { most: most_connections, cores: &cores }, &connections).await;
             connections.finished().await;
         });
 

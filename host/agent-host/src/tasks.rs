@@ -14,6 +14,7 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -188,13 +189,24 @@ impl Tasks {
     ///
     /// Work that would go on for ever has to end when [`Self::stopping`] says so.
     pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&Handle::current(), name, work);
+    }
+
+    /// Runs `work` like [`Self::spawn`], on another runtime.
+    pub(crate) fn spawn_on(
+        &self,
+        runtime: &Handle,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let running = Running::begin(name, Arc::clone(&self.0));
         let id = running.id;
-        let spawned = self.0.tracker.spawn(async move {
+        let named = async move {
             // The task counts as running until the work has been dropped, whichever way it ended.
             let _running = running;
             NAME.scope(Name(name), work).await;
-        });
+        };
+        let spawned = self.0.tracker.spawn_on(named, runtime);
         let mut running = self.0.running.lock();
         if running.is_aborted {
             spawned.abort();

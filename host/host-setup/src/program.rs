@@ -37,13 +37,17 @@ static GUESTS: OnceLock<Runtime> = OnceLock::new();
 
 /// Carries the command of this process out on a runtime of its own, beside the `guest_runtime`.
 pub fn run(name: &str, command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let guests = runtime("guests", Some(processors.max(LEAST_GUEST_THREADS)))?;
+    let guests = runtime("guests", Some(processors().max(LEAST_GUEST_THREADS)))?;
     GUESTS.get_or_init(|| guests);
     let main = runtime(name, None)?;
     let exit = main.block_on(command);
     main.shutdown_background();
     exit
+}
+
+/// How many processors this process may use at once.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The runtime on which guests go on that take long: it serves nothing else. In tests, which run no command
@@ -84,7 +88,7 @@ pub fn install_tls() {
 /// How long a thread for blocking work waits for more. Such work is given to the thread that has waited for
 /// longest, so with tokio's ten seconds one look at a folder a second keeps all threads of a start for good,
 /// and with each what the allocator keeps of the memory that was freed on it (5 to 8 MiB in all).
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 fn runtime(name: &str, threads: Option<usize>) -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
@@ -67,6 +67,8 @@ pub struct Connection<B> {
     pub sender: SendRequest<B>,
     /// What it is connected to.
     pub address: SocketAddr,
+    /// Whose thread does its I/O.
+    pub(crate) runtime: runtime::Id,
     _driver: OwnedTask,
 }
 
@@ -141,11 +143,12 @@ async fn speak_http<B: RequestBody, T: AsyncRead + AsyncWrite + Send + Unpin + '
         .handshake(TokioIo::new(stream))
         .await;
     let (sender, connection) = made.map_err(|error| ConnectError::Failed(error.to_string()))?;
-    let driver = OwnedTask::begin(&Handle::current(), async move {
+    let runtime = Handle::current();
+    let driver = OwnedTask::begin(&runtime, async move {
         // silent-ok: whoever waits for a response on this connection gets the error.
         let _ended = connection.await;
     });
-    Ok(Connection { sender, address, _driver: driver })
+    Ok(Connection { sender, address, runtime: runtime.id(), _driver: driver })
 }
 
 /// Whether a server takes connections: one is made, to any address, and closed.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
 use crate::address::Reach;
@@ -86,11 +86,17 @@ impl<B: RequestBody> Pool<B> {
         self.bounds.in_all > 0 && self.bounds.per_key > 0
     }
 
-    /// The connection that has waited shortest, if one is still open.
+    /// The connection that has waited shortest, if one is still open: of those whose I/O is done by the
+    /// runtime that asks, so that no other thread is woken, or of all.
     pub(crate) fn take(&self, to: &Destination) -> Option<Connection<B>> {
+        let runtime = Handle::current().id();
         let mut idle = self.idle.lock();
         loop {
-            let latest = idle.connections.iter().rposition(|one| one.to == *to)?;
+            let waiting = &idle.connections;
+            let latest = |is_near: fn(&Connection<B>, runtime::Id) -> bool| {
+                waiting.iter().rposition(|one| is_near(&one.connection, runtime) && one.to == *to)
+            };
+            let latest = latest(|one, runtime| one.runtime == runtime).or_else(|| latest(|_, _| true))?;
             let taken = idle.connections.remove(latest)?;
             if taken.connection.sender.is_ready() && taken.since.elapsed() < self.bounds.idle {
                 return Some(taken.connection);

@@ -40,24 +40,37 @@ struct Parts<'a> {
     redis_url: &'a str,
     in_memory: bool,
     logs: bool,
-    one_thread: bool,
+    threads: Threads,
+}
+
+/// What serves.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// One for each processor, each with a runtime of its own.
+    Own,
+    /// Those of the runtime that all work is done on.
+    Shared,
+    /// The one thread of that runtime.
+    One,
 }
 
 /// Variant B with everything, and once without each part. Says which cannot be had here.
 pub(crate) fn start_all(ours: &Subject, provider: SocketAddr, redis_url: &str) -> Vec<Deployment> {
-    let whole = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
+    let whole = Parts { redis_url, in_memory: false, logs: true, threads: Threads::Own };
     let has_memory = Path::new(IN_MEMORY).is_dir();
     let mut wanted = vec![
         (WHOLE, whole),
         ("without Redis", Parts { redis_url: "memory://", ..whole }),
         ("without the log", Parts { logs: false, ..whole }),
-        ("with one worker thread of tokio", Parts { one_thread: true, ..whole }),
+        ("on the runtime of all other work", Parts { threads: Threads::Shared, ..whole }),
+        ("the same with one worker thread", Parts { threads: Threads::One, ..whole }),
     ];
     if has_memory {
         let bare = Parts { redis_url: "memory://", in_memory: true, logs: false, ..whole };
         wanted.push(("with SQLite's file in memory", Parts { in_memory: true, ..whole }));
         wanted.push(("without Redis, flushes and the log", bare));
-        wanted.push(("the same with one worker thread", Parts { one_thread: true, ..bare }));
+        let shared = Parts { threads: Threads::Shared, ..bare };
+        wanted.push(("without these, on the runtime of all other work", shared));
     } else {
         println!("there is no {IN_MEMORY}: what a flush costs is not measured");
     }
@@ -68,7 +81,10 @@ fn variant_b(subject: &Subject, name: &'static str, provider: SocketAddr, parts:
     let home = if parts.in_memory { tempfile::tempdir_in(IN_MEMORY) } else { tempfile::tempdir() };
     let home = home.unwrap();
     let mut command = deployments::host(subject, provider, parts.redis_url, home.path());
-    if parts.one_thread {
+    if !matches!(parts.threads, Threads::Own) {
+        command.env("SERVING_THREADS", "0");
+    }
+    if matches!(parts.threads, Threads::One) {
         // tokio reads it.
         command.env("TOKIO_WORKER_THREADS", "1");
     }
@@ -102,7 +118,7 @@ pub(crate) fn with_queue(
     provider: SocketAddr,
     redis_url: &str,
 ) -> Deployment {
-    let parts = Parts { redis_url, in_memory: false, logs: true, one_thread: false };
+    let parts = Parts { redis_url, in_memory: false, logs: true, threads: Threads::Own };
     variant_b(subject, name, provider, parts)
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
-use host_setup::program::install_tls;
+use host_setup::program::{install_tls, processors};
 use http_edge::{Hosts, Latch};
 use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,7 @@ use crate::config::{self, Config, EnvVars, Problems};
 use crate::file_limits;
 #[cfg(feature = "lambda")]
 use crate::serve::lambda::LeftBehind;
-use crate::serve::{self, BodyLimits, Outcome, Server, Signal};
+use crate::serve::{self, BodyLimits, Cores, Outcome, Server, Signal};
 use crate::tasks::{Supervisor, Tasks};
 use crate::telemetry::export::Exporter;
 use crate::telemetry::{self, Destination};
@@ -54,7 +55,9 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
-    let identity = Identity { worker, hosts };
+    let threads = config.http.serving_threads.unwrap_or_else(processors);
+    let cores = Cores::start(threads).context("starting the threads that serve (SERVING_THREADS)")?;
+    let identity = Identity { worker, hosts, runtimes: runtimes(&cores) };
     let most_connections = file_limits::connections(config.http.max_connections, descriptors);
     let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
@@ -77,6 +80,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     introduce(address);
     let server = Server {
         listener,
+        cores,
         router,
         times: config.http.timeouts,
         bodies: BodyLimits { bytes: config.http.max_body_bytes, time: config.http.body_timeout },
@@ -162,7 +166,11 @@ async fn run_as_function(
     exporter: Option<Exporter>,
 ) -> anyhow::Result<Exit> {
     let shutdown = Shutdown::default();
-    let identity = Identity { worker: worker_name("lambda"), hosts: Hosts::Unchecked };
+    let identity = Identity {
+        worker: worker_name("lambda"),
+        hosts: Hosts::Unchecked,
+        runtimes: runtimes(&Cores::default()),
+    };
     let built = tokio::select! {
         built = composition::build(config, identity, latch.readiness(), &shutdown) => built?,
         _ = signals.next() => return Ok(Exit::Forced),
@@ -183,6 +191,11 @@ async fn run_as_function(
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
     })
+}
+
+/// All runtimes that requests and jobs are worked on.
+fn runtimes(cores: &Cores) -> Vec<Handle> {
+    cores.runtimes().chain([Handle::current()]).collect()
 }
 
 /// Names this process among all that work off the queue: where it runs, by which one that is started again

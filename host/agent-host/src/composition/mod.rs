@@ -84,17 +84,19 @@ pub struct Identity {
     pub worker: String,
     /// Under which names its clients may call it.
     pub hosts: Hosts,
+    /// What requests and jobs are worked on.
+    pub runtimes: Vec<Handle>,
 }
 
 /// Puts a service together. `readiness` and `shutdown` say when the service is going away.
 #[expect(clippy::too_many_lines, reason = "the composition of the service, read from top to bottom")]
 pub async fn build(
     config: &Config,
-    Identity { worker, hosts }: Identity,
+    Identity { worker, hosts, runtimes }: Identity,
     readiness: Readiness,
     shutdown: &Shutdown,
 ) -> Result<Service, WireError> {
-    let (metrics, models) = connect_models(config)?;
+    let (metrics, models) = connect_models(config, runtimes)?;
     let (stores, store_checks) = open_checked(config).await?;
     let (tools, http_recordings) = start_tools(config, &stores, &metrics).await?;
     let (runs, sweeper) = (Tasks::new(), sweep(config, &stores, &worker, &metrics)?);
@@ -163,15 +165,15 @@ pub async fn build(
     Ok(Service { router, background, http_metrics, recording: behind, writes })
 }
 
-fn connect_models(config: &Config) -> Result<(Metrics, models::Connected), WireError> {
-    let metrics = new_metrics(config)?;
+fn connect_models(config: &Config, runtimes: Vec<Handle>) -> Result<(Metrics, models::Connected), WireError> {
+    let metrics = new_metrics(config, runtimes)?;
     let models = models::connect(&config.models, &metrics)?;
     Ok((metrics, models))
 }
 
-fn new_metrics(config: &Config) -> Result<Metrics, WireError> {
+fn new_metrics(config: &Config, runtimes: Vec<Handle>) -> Result<Metrics, WireError> {
     let prefix = &config.observe.metrics_prefix;
-    Metrics::new(config.service.environment, prefix, &Handle::current()).map_err(WireError::Metrics)
+    Metrics::new(config.service.environment, prefix, runtimes).map_err(WireError::Metrics)
 }
 
 /// The stores, with a look at the settings of those that are there before anything is written to them.

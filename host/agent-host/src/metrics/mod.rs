@@ -77,16 +77,16 @@ pub struct Metrics {
 
 impl Metrics {
     /// All series at zero. `process_prefix` stands before the names of the process's own (`METRICS_PREFIX`);
-    /// `handle` is the runtime's whose tasks are counted.
+    /// `runtimes` are those whose tasks are counted.
     pub fn new(
         environment: Environment,
         process_prefix: &str,
-        handle: &Handle,
+        runtimes: Vec<Handle>,
     ) -> Result<Self, prometheus::Error> {
         let registry = DescribedRegistry::default();
         #[cfg(target_os = "linux")]
         registry.register(Box::new(process::collector(process_prefix)?))?;
-        registry.register(Box::new(runtime::collector(process_prefix, handle.clone())?))?;
+        registry.register(Box::new(runtime::collector(process_prefix, runtimes)?))?;
         registry.register(Box::new(telemetry::log()?))?;
         registry.register(Box::new(telemetry::traces()?))?;
         Ok(Self {
@@ -103,7 +103,7 @@ impl Metrics {
 
     /// Every metric that a process can have, by name.
     pub fn described(process_prefix: &str, handle: &Handle) -> Result<Vec<Described>, prometheus::Error> {
-        let metrics = Self::new(Environment::Development, process_prefix, handle)?;
+        let metrics = Self::new(Environment::Development, process_prefix, vec![handle.clone()])?;
         metrics.show_providers(Vec::new())?;
         metrics.show_gates(SharedCircuit::new(0, || Instant::now().into_std()), Admission::unlimited())?;
         metrics.show_queue()?;

@@ -1,33 +1,52 @@
 //! What the async runtime is doing, asked at every scrape.
 
 use prometheus::core::Collector;
-use tokio::runtime::{Handle, RuntimeMetrics};
+use tokio::runtime::Handle;
 
 use super::family::{Kind, Readings, Series};
 
 /// A queue that stays long, or tasks that only grow in number, are what a lag of the event loop is in Node.
-const SERIES: [Series<RuntimeMetrics>; 3] = [
+const SERIES: [Series<Totals>; 3] = [
     Series {
         name: "tokio_workers",
         kind: Kind::Gauge,
-        help: "Threads of the async runtime.",
-        value: |runtime| Some(runtime.num_workers() as f64),
+        help: "Threads of the async runtimes.",
+        value: |runtime| Some(runtime.workers as f64),
     },
     Series {
         name: "tokio_alive_tasks",
         kind: Kind::Gauge,
         help: "Tasks that have not ended.",
-        value: |runtime| Some(runtime.num_alive_tasks() as f64),
+        value: |runtime| Some(runtime.tasks as f64),
     },
     Series {
         name: "tokio_global_queue_depth",
         kind: Kind::Gauge,
         help: "Tasks that wait for any thread.",
-        value: |runtime| Some(runtime.global_queue_depth() as f64),
+        value: |runtime| Some(runtime.queued as f64),
     },
 ];
 
-/// Asks `runtime`.
-pub(super) fn collector(prefix: &str, runtime: Handle) -> Result<impl Collector + use<>, prometheus::Error> {
-    Readings::new(prefix, SERIES, move || Some(runtime.metrics()))
+/// What all runtimes have together.
+#[derive(Default)]
+struct Totals {
+    workers: usize,
+    tasks: usize,
+    queued: usize,
+}
+
+/// Asks all of `runtimes`.
+pub(super) fn collector(
+    prefix: &str,
+    runtimes: Vec<Handle>,
+) -> Result<impl Collector + use<>, prometheus::Error> {
+    let add = |sum: Totals, runtime: &Handle| {
+        let runtime = runtime.metrics();
+        Totals {
+            workers: sum.workers + runtime.num_workers(),
+            tasks: sum.tasks + runtime.num_alive_tasks(),
+            queued: sum.queued + runtime.global_queue_depth(),
+        }
+    };
+    Readings::new(prefix, SERIES, move || Some(runtimes.iter().fold(Totals::default(), add)))
 }

@@ -15,7 +15,7 @@ use tool_host::{CallReport, Cost};
 use super::*;
 
 fn metrics(prefix: &str) -> Metrics {
-    Metrics::new(Environment::Production, prefix, &Handle::current()).unwrap()
+    Metrics::new(Environment::Production, prefix, vec![Handle::current()]).unwrap()
 }
 
 /// The lines that begin with `start`, and those that describe them.

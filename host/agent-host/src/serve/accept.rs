@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::connection::{self, Shared};
 use super::connections::{Connections, Open};
+use super::cores::Cores;
 use crate::tasks::Tasks;
 
 /// The delays after failures to accept, so that one that lasts (no file descriptors left) neither ends the
@@ -18,15 +19,30 @@ use crate::tasks::Tasks;
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
+/// Where connections have room.
+pub(super) struct Room<'a> {
+    /// Most of them at once.
+    pub(super) most: usize,
+    /// The threads that serve them.
+    pub(super) cores: &'a Cores,
+}
+
 /// Accepts connections and serves each in a task of its own, until the tasks are told to stop. Then the
 /// socket is closed, so that new connections are refused rather than left waiting.
-pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, most: usize, tasks: &Tasks) {
+pub(super) async fn all(listener: TcpListener, shared: Arc<Shared>, room: Room<'_>, tasks: &Tasks) {
     let stop = tasks.stopping();
-    let connections = Connections::new(most, shared.metrics.clone());
+    let connections = Connections::new(room.most, room.cores.count(), shared.metrics.clone());
     let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
     let serve = |(stream, peer): (TcpStream, SocketAddr), open: Open| {
-        let work = connection::serve(stream, peer, shared.clone(), open, tasks.stopping());
-        tasks.spawn("connection", work);
+        // The runtime that accepted it would else be woken for it.
+        let moved = stream.into_std();
+        let (shared, stopping) = (shared.clone(), tasks.stopping());
+        tasks.spawn_on(&room.cores.runtime(open.core()), "connection", async move {
+            match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => connection::serve(stream, peer, shared, open, stopping).await,
+                Err(error) => tracing::warn!(%peer, %error, "a connection cannot be served"),
+            }
+        });
     };
     loop {
         let accepted = tokio::select! {
@@ -115,7 +131,8 @@ mod tests {
             bodies: BodyLimits { bytes: 0, time: Duration::ZERO },
             metrics: Arc::new(HttpMetrics::register(&prometheus::Registry::new()).unwrap()),
         };
-        all(listener, Arc::new(shared), 1, &connections).await;
+        let room = Room { most: 1, cores: &Cores::default() };
+        all(listener, Arc::new(shared), room, &connections).await;
         connections.finished().await;
 
         let mut answer = String::new();

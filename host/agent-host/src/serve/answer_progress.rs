@@ -285,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_is_busy_until_the_last_of_its_answers_is_flushed() {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
-        let open = Connections::new(1, Arc::new(metrics)).admit().await;
+        let open = Connections::new(1, 1, Arc::new(metrics)).admit().await;
         let answers = Answers::new(open.activity());
         let first = AnswerBody::new((), answers.begin(), None);
         assert!(!answers.flushed() && open.is_busy(), "what was flushed is a part of the answer");
@@ -303,7 +303,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_gives_up_its_requests_is_told_to_go_and_then_cut_off() {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
-        let open = Connections::new(1, Arc::new(metrics)).admit().await;
+        let open = Connections::new(1, 1, Arc::new(metrics)).admit().await;
         let answers = Answers::new(open.activity());
         let give_up = |times| (0..times).for_each(|_| drop(answers.begin()));
         let is_to_go = || answers.given_up_often().now_or_never().is_some();
@@ -330,7 +330,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_taken_by_parts_is_the_whole_answer() {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
-        let open = Connections::new(1, Arc::new(metrics)).admit().await;
+        let open = Connections::new(1, 1, Arc::new(metrics)).admit().await;
         let answers = Answers::new(open.activity());
         let text: Vec<u8> = (0..100_000_u32).map(|n| n as u8).collect();
         let body = axum::body::Body::from(text.clone());

@@ -8,7 +8,7 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,8 @@ pub(super) struct Connections(Arc<Registry>);
 
 struct Registry {
     most: usize,
+    /// What each core has to do.
+    cores: Box<[Load]>,
     metrics: Arc<HttpMetrics>,
     /// Held while a connection begins or ends, and while the longest idle one is looked for; not for each
     /// request.
@@ -32,8 +34,17 @@ struct Registry {
     changed: Notify,
 }
 
+/// The connections of one core.
+#[derive(Default)]
+struct Load {
+    open: AtomicUsize,
+    busy: AtomicUsize,
+}
+
 /// One connection.
 struct Slot {
+    /// The core that serves it.
+    core: usize,
     /// [`BUSY`], [`DISPLACED`], or the tick at which it became idle.
     state: AtomicU64,
     /// Cancelled once, when the connection is displaced. A request that comes just in time makes it busy
@@ -60,9 +71,11 @@ pub(super) struct Activity {
 }
 
 impl Connections {
-    pub(super) fn new(most: usize, metrics: Arc<HttpMetrics>) -> Self {
+    /// At most so many, spread over so many cores.
+    pub(super) fn new(most: usize, cores: usize, metrics: Arc<HttpMetrics>) -> Self {
         Self(Arc::new(Registry {
             most,
+            cores: (0..cores).map(|_| Load::default()).collect(),
             metrics,
             open: Mutex::default(),
             ticks: AtomicU64::new(1),
@@ -108,7 +121,10 @@ impl Connections {
 impl Registry {
     fn add(self: &Arc<Self>, open: &mut HashMap<u64, Arc<Slot>>) -> Open {
         let id = self.tick();
+        let core = self.least_busy();
+        self.cores[core].open.fetch_add(1, Ordering::Relaxed);
         let slot = Arc::new(Slot {
+            core,
             state: AtomicU64::new(id),
             displaced: CancellationToken::new(),
             idle_again: Notify::new(),
@@ -116,6 +132,13 @@ impl Registry {
         open.insert(id, slot.clone());
         self.metrics.connections_open(open.len());
         Open { id, activity: Activity { slot, registry: Arc::clone(self) } }
+    }
+
+    /// The core with the fewest busy connections, and of such the one with the fewest.
+    fn least_busy(&self) -> usize {
+        let load = |load: &Load| (load.busy.load(Ordering::Relaxed), load.open.load(Ordering::Relaxed));
+        let least = self.cores.iter().enumerate().min_by_key(|(_, core)| load(core));
+        least.map_or(0, |(core, _)| core)
     }
 
     fn tick(&self) -> u64 {
@@ -155,7 +178,30 @@ impl Registry {
     }
 }
 
+impl Slot {
+    /// Becomes busy, and gives what it was.
+    fn begin(&self, load: &Load) -> u64 {
+        let was = self.state.swap(BUSY, Ordering::SeqCst);
+        if was != BUSY {
+            load.busy.fetch_add(1, Ordering::Relaxed);
+        }
+        was
+    }
+
+    /// Is busy no more. Nobody else writes the state while it is.
+    fn end(&self, load: &Load, state: u64) {
+        if self.state.swap(state, Ordering::SeqCst) == BUSY {
+            load.busy.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Open {
+    /// The core that is to serve it.
+    pub(super) fn core(&self) -> usize {
+        self.activity.slot.core
+    }
+
     /// For whoever knows what the connection is doing.
     pub(super) fn activity(&self) -> Activity {
         self.activity.clone()
@@ -181,28 +227,35 @@ impl Open {
 impl Activity {
     /// A request has come.
     pub(super) fn becomes_busy(&self) {
-        if self.slot.state.swap(BUSY, Ordering::SeqCst) == DISPLACED {
+        if self.slot.begin(self.load()) == DISPLACED {
             // The request came just in time: this connection ends with its answer, and another one has to be
             // found.
             self.registry.change();
         }
     }
 
-    /// The last byte of its answer was given to the socket. Nobody else writes the state while it is busy.
+    /// The last byte of its answer was given to the socket.
     pub(super) fn becomes_idle(&self) {
         if self.slot.displaced.is_cancelled() {
-            self.slot.state.store(DISPLACED, Ordering::SeqCst);
+            self.slot.end(self.load(), DISPLACED);
             self.slot.idle_again.notify_one();
         } else {
-            self.slot.state.store(self.registry.tick(), Ordering::SeqCst);
+            self.slot.end(self.load(), self.registry.tick());
         }
         self.registry.change();
+    }
+
+    fn load(&self) -> &Load {
+        &self.registry.cores[self.slot.core]
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let registry = &self.activity.registry;
+        let (registry, load) = (&self.activity.registry, self.activity.load());
+        // Whatever it was at: nobody is to find a core busy with it.
+        self.activity.slot.end(load, DISPLACED);
+        load.open.fetch_sub(1, Ordering::Relaxed);
         let mut open = registry.open.lock();
         open.remove(&self.id);
         registry.metrics.connections_open(open.len());
@@ -219,7 +272,7 @@ mod tests {
 
     fn at_most(most: usize) -> Connections {
         let metrics = HttpMetrics::register(&prometheus::Registry::new()).unwrap();
-        Connections::new(most, Arc::new(metrics))
+        Connections::new(most, 2, Arc::new(metrics))
     }
 
     fn was_displaced(open: &Open) -> bool {
@@ -252,6 +305,23 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none(), "its end is waited for");
         drop(slow);
         assert!(waiting.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_connection_goes_to_the_core_that_has_least_to_do() {
+        let connections = at_most(9);
+        let (first, second) = (connections.admit().await, connections.admit().await);
+        assert_eq!([first.core(), second.core()], [0, 1], "as many have the fewest");
+        second.activity().becomes_busy();
+        let third = connections.admit().await;
+        let fourth = connections.admit().await;
+        assert_eq!([third.core(), fourth.core()], [0, 0], "the other one is busy");
+        first.activity().becomes_busy();
+        assert_eq!(connections.admit().await.core(), 1, "both are busy with one");
+        drop(first);
+        second.activity().becomes_idle();
+        drop((third, fourth));
+        assert_eq!(connections.admit().await.core(), 0, "nobody is busy with what has gone");
     }
 
     #[tokio::test]

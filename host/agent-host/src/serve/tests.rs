@@ -82,6 +82,7 @@ async fn with_server<F: Future<Output = ()>>(
     };
     let router = Router::new()
         .route("/hello", get(async || "hello"))
+        .route("/thread", get(async || std::thread::current().name().unwrap_or_default().to_owned()))
         .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
         .route("/host", get(async |headers: HeaderMap| headers["host"].to_str().unwrap().to_owned()))
         .route("/huge", get(async || vec![b'x'; 64 << 20]))
@@ -91,8 +92,16 @@ async fn with_server<F: Future<Output = ()>>(
         .route("/late", post(async || StatusCode::REQUEST_TIMEOUT))
         .route("/read", post(async |body: Bytes| body));
     let bodies = BodyLimits { bytes: 100, time: Duration::from_secs(3600) };
-    let mut server =
-        Server { listener, router, times, bodies, most_connections: 1000, metrics: counts, shutdown };
+    let mut server = Server {
+        listener,
+        cores: Cores::default(),
+        router,
+        times,
+        bodies,
+        most_connections: 1000,
+        metrics: counts,
+        shutdown,
+    };
     change(&mut server);
     join(server.run(received, wanted, close), act(bench)).await.0
 }
@@ -179,6 +188,27 @@ async fn a_connection_serves_several_requests_and_its_peer_is_known() {
         let own = client.0.get_ref().local_addr().unwrap();
         assert_eq!(client.ask_for("/peer").await, own.to_string());
         bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
+#[tokio::test]
+async fn each_thread_that_serves_has_its_share_of_connections_and_ends_with_their_answers() {
+    let on_two = |server: &mut Server| server.cores = Cores::start(2).unwrap();
+    let outcome = with_changed(on_two, async |bench| {
+        let (mut first, mut second) = (bench.connect().await, bench.connect().await);
+        let threads = [first.ask_for("/thread").await, second.ask_for("/thread").await];
+        assert_eq!(threads, ["serve-0", "serve-1"]);
+        second.ask("/slow").await;
+        bench.asked.notified().await;
+        drop(first);
+        for _ in 0..2 {
+            assert_eq!(bench.connect().await.ask_for("/thread").await, "serve-0", "the other one is busy");
+        }
+        bench.signal(Signal::Terminate);
+        bench.wait_until_refused().await;
+        bench.answer.notify_one();
+        assert_eq!(second.answer().await.1, "slow");
     });
     assert_eq!(outcome.await, Outcome::Clean);
 }

@@ -199,11 +199,11 @@ impl Redis {
         }
     }
 
-    /// The number of the connection to the one server: another one after each time that it had to be made. A
-    /// cluster has many connections and no number.
+    /// The number of this runtime's connection to the one server: another one after each time that it had to be
+    /// made. A cluster has many connections and no number.
     pub(crate) fn connection_number(&self) -> Option<u64> {
         match &self.0 {
-            Target::Server(server) => Some(server.connection_number()),
+            Target::Server(server) => server.connection_number(),
             Target::Slot(..) => None,
         }
     }

@@ -1,5 +1,5 @@
-//! One multiplexed connection to a Redis server: made when it is first needed, shared by everybody, dropped
-//! when it fails.
+//! A multiplexed connection to a Redis server for each runtime that asks: made when it is first needed, shared
+//! by all of that runtime, whose thread does its I/O, and dropped when it fails.
 //!
 //! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept
 //! connection dead is sent once more on a new one.
@@ -8,6 +8,7 @@
 //! come, and needs a failed call to notice that a restarted server is back.
 
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, RedisResult};
+use tokio::runtime::{self, Handle};
 use tokio::time::{Instant, timeout};
 
 use super::QueryError;
@@ -43,21 +45,26 @@ pub(super) enum Manner {
     Once,
 }
 
-/// A connection to a server, with its circuit breaker.
+/// Connections to a server, with their circuit breaker.
 pub(super) struct Server {
     way: Way,
     answer_timeout: Duration,
-    connection: Mutex<Connection>,
+    connections: Mutex<Connections>,
     circuit: CircuitBreaker,
-    /// What the server lists the connection under.
+    /// What the server lists the connections under.
     name: Option<Arc<str>>,
 }
 
 #[derive(Default)]
+struct Connections {
+    of_runtimes: HashMap<runtime::Id, Connection>,
+    /// Counts connections: a failure ends the one it happened on and not its successor.
+    made: u64,
+}
+
 struct Connection {
     /// One future that all waiting callers poll: a caller that goes away does not stop it for the others.
-    connecting: Option<Connecting>,
-    /// Counts connections: a failure ends the one it happened on and not its successor.
+    connecting: Connecting,
     number: u64,
 }
 
@@ -74,7 +81,7 @@ impl Server {
     /// Nothing is connected yet: a Redis that is down at start-up is a matter of health, not of
     /// configuration.
     pub(super) fn new(way: Way, answer_timeout: Duration, circuit: CircuitBreaker) -> Self {
-        Self { way, answer_timeout, connection: Mutex::default(), circuit, name: None }
+        Self { way, answer_timeout, connections: Mutex::default(), circuit, name: None }
     }
 
     /// Gives the connection a name, under which the server lists it.
@@ -130,14 +137,16 @@ impl Server {
         Ok(())
     }
 
-    /// The number of the connection: another one after each time that it had to be made.
-    pub(super) fn connection_number(&self) -> u64 {
-        self.connection.lock().number
+    /// The number of this runtime's connection: another one after each time that it had to be made. None while
+    /// there is no connection.
+    pub(super) fn connection_number(&self) -> Option<u64> {
+        let connections = self.connections.lock();
+        connections.of_runtimes.get(&Handle::current().id()).map(|connection| connection.number)
     }
 
-    /// Drops the connection; the next query makes a new one.
+    /// Drops all connections; the next query makes a new one.
     pub(super) fn disconnect(&self) {
-        self.connection.lock().connecting = None;
+        self.connections.lock().of_runtimes.clear();
     }
 
     fn ask_the_circuit(&self, limit: Duration) -> Result<(), QueryError> {
@@ -195,20 +204,24 @@ impl Server {
 
     /// The connection with its number, and whether it is being made just now.
     fn connect(&self) -> (Connecting, u64, bool) {
-        let mut connection = self.connection.lock();
-        if let Some(connecting) = &connection.connecting {
-            return (connecting.clone(), connection.number, connecting.peek().is_none());
+        let runtime = Handle::current().id();
+        let mut connections = self.connections.lock();
+        if let Some(Connection { connecting, number }) = connections.of_runtimes.get(&runtime) {
+            return (connecting.clone(), *number, connecting.peek().is_none());
         }
         let connecting = connect(self.way.clone(), self.name.clone()).boxed().shared();
-        connection.number += 1;
-        connection.connecting = Some(connecting.clone());
-        (connecting, connection.number, true)
+        connections.made += 1;
+        let number = connections.made;
+        connections.of_runtimes.insert(runtime, Connection { connecting: connecting.clone(), number });
+        (connecting, number, true)
     }
 
     /// Drops the connection of that number; false when it was dropped before.
     fn drop_connection(&self, number: u64) -> bool {
-        let mut connection = self.connection.lock();
-        connection.number == number && connection.connecting.take().is_some()
+        let mut connections = self.connections.lock();
+        let before = connections.of_runtimes.len();
+        connections.of_runtimes.retain(|_, connection| connection.number != number);
+        connections.of_runtimes.len() < before
     }
 }
 
