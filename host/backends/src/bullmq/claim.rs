@@ -306,7 +306,7 @@ impl Store {
                 "stalled jobs go back to the queue: their workers let the lease expire"
             );
         }
-        let leased = match read_leased(answer) {
+        let leased = match read_leased(answer, self.idle_check_interval) {
             Ok(leased) => leased,
             Err(wait) => return Ok(ClaimReply::Nothing(wait)),
         };
@@ -331,8 +331,9 @@ impl Store {
 }
 
 /// A job that was leased, or how long it is worth waiting for one: BullMQ says `[0, 0, how long the queue is
-/// rate-limited (ms), when the next delayed job is due (ms)]`.
-fn read_leased(answer: Value) -> Result<Leased, Duration> {
+/// rate-limited (ms), when the next delayed job is due (ms)]`, and the script adds how many are active:
+/// with none, that is `when_idle` at most.
+fn read_leased(answer: Value, when_idle: Duration) -> Result<Leased, Duration> {
     let Value::Array(answer) = answer else { return Err(STALLED_CHECK_INTERVAL) };
     let whole = |value: &Value| match value {
         Value::Int(number) => u64::try_from(*number).unwrap_or(0),
@@ -353,12 +354,14 @@ fn read_leased(answer: Value) -> Result<Leased, Duration> {
                 is_more: whole(is_more) > 0,
             })
         }
-        [_, _, limited, next] => {
+        [_, _, limited, next, active @ ..] => {
             let waits = [whole(limited), whole(next).saturating_sub(now())];
             let wait = waits.into_iter().filter(|wait| *wait > 0).map(Duration::from_millis).min();
             // A job that became due just now is there at the next poll.
             let due = whole(next) > 0 && waits[1] == 0;
-            let wait = wait.unwrap_or(STALLED_CHECK_INTERVAL).min(STALLED_CHECK_INTERVAL);
+            let is_idle = active.first().is_some_and(|active| whole(active) == 0);
+            let longest = if is_idle { when_idle } else { STALLED_CHECK_INTERVAL };
+            let wait = wait.unwrap_or(longest).min(longest);
             Err(if due { SHORTEST_WAIT } else { wait })
         }
         _ => Err(STALLED_CHECK_INTERVAL),
@@ -482,6 +485,22 @@ mod tests {
         }
         pollers.each[0].poll = Some(fails());
         assert_eq!(pollers.poll_each(&stores, "worker", LEASE, false).await, Ok(None));
+    }
+
+    #[test]
+    fn while_no_job_is_active_a_poll_is_worth_less_often() {
+        let (idle, second) = (Duration::from_secs(4), STALLED_CHECK_INTERVAL);
+        let wait = |answer: &[u64]| {
+            let answer = answer.iter().map(|number| Value::Int(*number as i64)).collect();
+            read_leased(Value::Array(answer), idle).err().unwrap()
+        };
+        let due = to_millis(now()) + 2_500;
+        assert_eq!(wait(&[0, 0, 0, 0]), second, "the answer behind the end of a job");
+        assert_eq!(wait(&[0, 0, 0, 0, 1]), second);
+        assert_eq!(wait(&[0, 0, 0, 0, 0]), idle);
+        assert_eq!(wait(&[0, 0, 1_500, 0, 0]), Duration::from_millis(1_500), "the queue is limited");
+        let delayed = wait(&[0, 0, 0, due, 0]);
+        assert!(delayed > second && delayed <= Duration::from_millis(2_500), "{delayed:?}");
     }
 
     #[tokio::test]

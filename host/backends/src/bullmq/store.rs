@@ -27,9 +27,16 @@ use crate::redis::{QueryError, Redis};
 /// one waits for it.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a process that claims looks for stalled jobs, and so the longest wait for a new one: a job whose
-/// worker was killed is claimed again after a lease and this long.
+/// How often a process that claims looks for stalled jobs while jobs are active: one whose worker was killed is
+/// claimed again after a lease and this long.
 pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often it looks while none is, for a lease of that long. What is claimed behind such a look is seen active
+/// before its lease can have ended, and from then on it is looked at as often as above. A new job is announced by
+/// BullMQ's marker.
+fn idle_check_interval(lease: Duration) -> Duration {
+    (lease * 2 / 3).max(STALLED_CHECK_INTERVAL)
+}
 
 /// How far the clocks of those who add jobs may be ahead of this one.
 const CLOCKS_APART: Duration = Duration::from_secs(10);
@@ -41,6 +48,8 @@ pub(super) struct Store {
     pub(super) waiting: Redis,
     pub(super) keys: QueueKeys,
     pub(super) own_keys: OwnKeys,
+    /// How often to look for stalled jobs while none is active.
+    pub(super) idle_check_interval: Duration,
     pub(super) official: OfficialScripts,
     pub(super) own: OwnScripts,
     /// On this connection the stream of events is read.
@@ -66,6 +75,7 @@ impl Store {
             redis: redis.another(ANSWER_TIMEOUT),
             waiting: redis.another_named(ANSWER_TIMEOUT, &worker_name(prefix.as_deref())),
             events: redis.another(ANSWER_TIMEOUT),
+            idle_check_interval: idle_check_interval(lease),
             looked_for_stalled: Mutex::default(),
             connected: Mutex::default(),
             renewals: Renewals::default(),

@@ -8,7 +8,7 @@
 --          the field of a job that counts its claims, whether to stand for election (1), how long nobody else is elected
 --          (ms), how many active jobs are looked at by who is elected
 -- Returns  {how many jobs were put back, {the job, its id, the number of the claim, the request to cancel it or false,
---          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer
+--          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer, and how many are active
 --
 -- The number is not BullMQ's: those of attempts begin anew when somebody retries the job.
 local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
@@ -46,6 +46,9 @@ end
 
 local answer = move_to_active(KEYS, ARGV)
 local id = answer[2]
-if id == 0 then return {reclaimed, answer} end
+if id == 0 then
+  answer[5] = redis.call('LLEN', active)
+  return {reclaimed, answer}
+end
 redis.call('SET', note, id, 'PX', lease)
 return claimed(id, answer[1], redis.call('HINCRBY', prefix .. id, claims, 1))
