@@ -115,6 +115,10 @@ fn main() {
         rows.push(row(whole, what, kind, MANY));
     }
     rows.push(row(&worker, "job", Kind::JobOnRedis(&events), MANY));
+    if let Some(baseline) = &baseline {
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::JobOnRedis(&baseline_events))];
+        rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, MANY)));
+    }
     measure(&mut rows);
     table::print(&mut rows);
     table::print_worth(&mut rows, WHOLE);

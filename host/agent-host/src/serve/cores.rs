@@ -7,10 +7,17 @@
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use host_setup::program::KEEP_ALIVE;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+/// How often a thread looks at its clock with nothing to do. Whoever sets a timer that is due before all others
+/// has tokio wake the thread, its own as well, by a system call (`write` to an eventfd). A request sets some at
+/// half a second, for the answers of stores, so that one is always due sooner.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Threads that serve. They end when this is dropped, with whatever still goes on on them.
 #[derive(Debug, Default)]
@@ -51,9 +58,20 @@ impl Core {
         let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel();
         thread::Builder::new().name(format!("serve-{number}")).spawn(move || {
-            let _ended = runtime.block_on(ended);
+            runtime.block_on(async {
+                tokio::select! {
+                    _ended = ended => {}
+                    () = tick() => {}
+                }
+            });
             runtime.shutdown_background();
         })?;
         Ok(Self { runtime: handle, _running: running })
+    }
+}
+
+async fn tick() {
+    loop {
+        sleep(TICK).await;
     }
 }

@@ -494,7 +494,7 @@ mod tests {
             let answer = answer.iter().map(|number| Value::Int(*number as i64)).collect();
             read_leased(Value::Array(answer), idle).err().unwrap()
         };
-        let due = to_millis(now()) + 2_500;
+        let due = now() + 2_500;
         assert_eq!(wait(&[0, 0, 0, 0]), second, "the answer behind the end of a job");
         assert_eq!(wait(&[0, 0, 0, 0, 1]), second);
         assert_eq!(wait(&[0, 0, 0, 0, 0]), idle);

@@ -90,7 +90,8 @@ where
     )
 }
 
-/// As [`authenticate`], for routes that wait themselves for the check that they have as an extension.
+/// As [`authenticate`], for routes that wait themselves for the check that they have as an extension, or only
+/// read: their answers are held back until the check has passed.
 pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,

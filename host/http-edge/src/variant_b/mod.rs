@@ -70,7 +70,7 @@ pub(crate) fn routes() -> Routes<Shared> {
 
 /// Everything under `/api/`, to be nested there.
 pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
-    let (asked, mut described) = Routes::new().post("/agent", agent::invoke_agent, agent::describe).split();
+    let (asked, mut described) = routes_beside_their_count().split();
     let (others, of_others) = other_routes(state.variant.cluster.is_some()).split();
     described.extend(of_others);
     // Both fallbacks come after the authentication, so that they answer whoever asks.
@@ -83,11 +83,17 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     (router.with_state(state.clone()), described)
 }
 
+/// Those that wait for the count of their request before they begin anything, and those that only read.
+fn routes_beside_their_count() -> Routes<Shared> {
+    Routes::new()
+        .post("/agent", agent::invoke_agent, agent::describe)
+        .get("/agent/jobs", jobs::list_jobs, jobs::describe_list)
+        .get("/agent/jobs/{job_id}", jobs::read_job, jobs::describe_job)
+}
+
 fn other_routes(has_cluster: bool) -> Routes<Shared> {
     Routes::new()
         .post("/agent/async", submit::submit_job, submit::describe)
-        .get("/agent/jobs", jobs::list_jobs, jobs::describe_list)
-        .get("/agent/jobs/{job_id}", jobs::read_job, jobs::describe_job)
         .post("/agent/jobs/{job_id}/cancel", jobs::cancel_job, jobs::describe_cancel)
         .get("/agent/jobs/{job_id}/webhook", webhooks::read_webhook, webhooks::describe_read)
         .post("/agent/jobs/{job_id}/webhook/replay", webhooks::replay_webhook, webhooks::describe_replay)
