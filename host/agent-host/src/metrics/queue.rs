@@ -11,8 +11,8 @@ use prometheus::core::Collector;
 
 use super::family::{Kind, Readings, Series};
 
-/// How often the queue is asked: a few times between two scrapes, which are 15 s apart by default.
-const INTERVAL: Duration = Duration::from_secs(5);
+/// How often the queue is asked: as often as Prometheus scrapes by default.
+const INTERVAL: Duration = Duration::from_secs(15);
 
 const SERIES: [Series<Depth>; 6] = [
     Series {

@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often the records are asked for where the store announces changes: for changes by programs of earlier
 /// releases, which announce nothing.
-const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
+const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How often they are asked for until they have been read once.
 const FIRST_INTERVAL: Duration = Duration::from_millis(200);

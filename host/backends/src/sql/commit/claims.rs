@@ -56,12 +56,15 @@ const CLAIM_AS_JSON: &str = "\
 /// The tables of a claim, on top of `claimant` with the columns `next_worker`, `next_token`, `lease` and
 /// `number`, counted from 1: `next` has as many jobs as there are claimants, or fewer. `lock` is what
 /// PostgreSQL needs so that no two claim the same one.
+///
+/// Whether a wait has expired is asked by `MIN`, for which the first entry of an index is read. Of `EXISTS`
+/// PostgreSQL supposes that a third of all jobs match, and reads the table: 230 ms at a million that wait.
 pub(super) fn next_jobs(lock: &str) -> String {
     format!(
         "ready AS MATERIALIZED ( \
              SELECT id FROM jobs WHERE status = 'waiting' AND due_at <= (SELECT ms FROM clock) \
              AND NOT EXISTS (SELECT 1 FROM jobs s WHERE s.status = 'active' AND s.due_at <= (SELECT ms FROM clock)) \
-             AND NOT EXISTS (SELECT 1 FROM jobs p WHERE p.status = 'parked' AND p.due_at <= (SELECT ms FROM clock)) \
+             AND COALESCE((SELECT MIN(due_at) FROM jobs WHERE status = 'parked') > (SELECT ms FROM clock), TRUE) \
              ORDER BY place, due_at, id LIMIT (SELECT COUNT(*) FROM claimant) {lock}), \
          next AS MATERIALIZED (SELECT id AS next_id, ROW_NUMBER() OVER () AS next_number FROM ready)"
     )

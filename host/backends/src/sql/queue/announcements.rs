@@ -25,8 +25,8 @@ use crate::sql::listening;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often workers look for such jobs while announcements are heard: for jobs that programs of earlier
-/// releases add, who announce nothing.
-const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(5);
+/// releases add, who announce nothing. An idle service is to be silent: each look is two statements.
+const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The key of what is found, among other sources.
 const SOURCE: &str = "jobs";
