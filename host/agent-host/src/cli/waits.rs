@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{Principal, Verdict, Wait};
+use agent_core::words::{JobStatus, Principal, Verdict, Wait};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
@@ -174,6 +174,13 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
         shown(&of.shown.arguments.to_string(), ARGUMENT_CHARS),
         serde_json::to_string(&of.shown.hints)?,
     );
+    if let Some(child) = &of.child {
+        let status = wait.child.map_or("not begun", JobStatus::as_str);
+        let _ = writeln!(text, "waits for job {}, run {}, {status}", child.job_id, child.run_id);
+    }
+    if let Some(parent) = &wait.parent {
+        let _ = writeln!(text, "run {} waits for this one: {}", parent.run_id, parent.wait);
+    }
     for decision in &wait.open.decisions {
         let by = decision.by.as_deref().unwrap_or("its expiry");
         let _ = writeln!(
@@ -184,7 +191,7 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
             moment(at(decision.at))
         );
     }
-    if wait.decided().is_none() {
+    if wait.decided().is_none() && !of.kind.is_child() {
         let needed = of.deciders.count;
         let _ = writeln!(
             text,
@@ -232,5 +239,6 @@ fn as_json(wait: &JobWait) -> Value {
         "kind": of.kind.as_str(), "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
         "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
         "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
+        "child": of.child, "childStatus": wait.child, "parent": wait.parent,
     })
 }

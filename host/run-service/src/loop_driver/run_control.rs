@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use agent_core::words::Message;
 use tokio_util::sync::CancellationToken;
 
+use super::child_runs::ChildRuns;
 use crate::live::LiveRun;
 use crate::usage_meter::UsageMeter;
+use crate::wall_clock::WallClock;
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
@@ -43,6 +46,12 @@ pub struct RunControl {
     /// The job that goes on with the run of a request when that has to wait for somebody; absent where none
     /// does.
     pub job_id: Option<String>,
+    /// What its caller said beside the input, without what the conversation has, for that job.
+    pub(crate) own_history: Vec<Message>,
+    /// How it begins runs of its own.
+    pub children: ChildRuns,
+    /// By which its waits begin and expire.
+    pub clock: WallClock,
     /// Set when the run is being handed over to that job.
     pub(crate) handed_over: Flag,
     /// The kept conversation that the run is part of, for that job.

@@ -15,10 +15,14 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
 use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
-use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal, Wait};
+use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait};
 
+pub(crate) use decide::ARMED;
 pub use decide::{Decided, NotDecided, Proposal, ProposedDecision};
 pub use events::Delivery;
+
+use crate::loop_driver::ChildRuns;
+use crate::wall_clock::WallClock;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
@@ -31,6 +35,8 @@ pub struct Waits {
     /// Says what a call would be by now; absent beside the service, where the run says so when it goes on.
     toolbox: Option<Arc<dyn Toolbox>>,
     observer: Arc<dyn Observer>,
+    /// By which waits expire.
+    clock: WallClock,
 }
 
 /// A wait of a job's run.
@@ -45,6 +51,10 @@ pub struct JobWait {
     pub owner: Principal,
     /// What it is about, and what was decided so far.
     pub open: OpenWait,
+    /// Of a child run: where its job stands, if there is one yet.
+    pub child: Option<JobStatus>,
+    /// The call of another run that this run answers.
+    pub parent: Option<ParentCall>,
 }
 
 /// Some of the waits of a user's jobs.
@@ -71,18 +81,26 @@ pub enum WaitError {
 impl Waits {
     /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
     pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { queue, journal, toolbox: Some(toolbox), observer: Arc::new(Unobserved) }
+        let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
+        Self { queue, journal, toolbox: Some(toolbox), observer, clock }
     }
 
     /// [`Self::new`] in a process that has no tools.
     pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
-        Self { queue, journal, toolbox: None, observer: Arc::new(Unobserved) }
+        let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
+        Self { queue, journal, toolbox: None, observer, clock }
     }
 
     /// Decisions are told to `observer`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Waits expire by another clock than the system's.
+    #[must_use]
+    pub fn by(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
     }
 
     /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
@@ -135,7 +153,22 @@ impl Waits {
             return Ok(Vec::new());
         }
         let run = Run::waiting(events)?;
-        Ok(run.waits().map(|open| JobWait::of(job, &run, open)).collect())
+        let mut waits: Vec<_> = run.waits().map(|open| JobWait::of(job, &run, open)).collect();
+        for wait in &mut waits {
+            if let Some(child) = &wait.open.wait.child {
+                wait.child = self.queue.read(&child.job_id).await?.map(|job| job.status);
+            }
+        }
+        Ok(waits)
+    }
+
+    /// Has the children stopped of a job that was cancelled beside the service, as far as possible.
+    pub async fn stop_children(&self, job: &Job) -> Result<(), WaitError> {
+        let waits = self.of_job(job).await?;
+        let children = waits.iter().filter(|wait| wait.decided().is_none());
+        let children = children.filter_map(|wait| Some(wait.open.wait.child.as_ref()?.job_id.as_str()));
+        ChildRuns::of(&self.queue).stop(children).await;
+        Ok(())
     }
 
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
@@ -166,6 +199,8 @@ impl JobWait {
             run_id: job.run_id.clone(),
             owner: run.principal().clone(),
             open: open.clone(),
+            child: None,
+            parent: run.parent().cloned(),
         }
     }
 
@@ -182,7 +217,10 @@ impl JobWait {
     /// Whether a decision of this caller is missing.
     fn is_asked_of(&self, caller: &Principal) -> bool {
         let has_decided = || caller.user_id.as_deref().is_some_and(|user| self.open.has_decided(user));
-        self.decided().is_none() && self.may_be_decided_by(caller) && !has_decided()
+        !self.open.wait.kind.is_child()
+            && self.decided().is_none()
+            && self.may_be_decided_by(caller)
+            && !has_decided()
     }
 
     /// What was decided, once it is.
