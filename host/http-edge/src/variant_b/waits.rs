@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use run_service::waits::{Delivery, JobWait, NotDecided, ProposedDecision, WaitPage};
+use run_service::waits::{Change, Delivery, JobWait, LastApproved, NotDecided, ProposedDecision, WaitPage};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -245,8 +245,43 @@ pub(super) struct WaitBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     parent: Option<ParentBody>,
+    /// The last approved call of the tool for the same user, where the wait is read by itself or listed to be
+    /// decided, if the caller could have decided about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_approved: Option<LastApprovedBody>,
     /// What was decided so far.
     decisions: Vec<DecisionBody>,
+}
+
+/// A call of the same tool that was approved before.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = LastApproved)]
+struct LastApprovedBody {
+    /// When it was approved.
+    #[schema(format = DateTime, example = "2026-11-20T12:00:00.000Z")]
+    at: String,
+    /// What is different now, at most a hundred differences.
+    changes: Vec<ChangeBody>,
+}
+
+/// A part of the arguments that is different.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Change)]
+struct ChangeBody {
+    /// Where it is, as a JSON Pointer.
+    #[schema(example = "/euros")]
+    path: String,
+    /// What was there; absent when nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 5)]
+    before: Option<Value>,
+    /// What is there; absent when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 60)]
+    now: Option<Value>,
 }
 
 /// A run that another run began.
@@ -363,6 +398,7 @@ impl From<&JobWait> for WaitBody {
             tokens: usage.total(),
             child: child.as_ref().map(|child| ChildBody::of(child, wait.child)),
             parent: wait.parent.as_ref().map(ParentBody::from),
+            last_approved: wait.last_approved.as_ref().map(LastApprovedBody::from),
             decisions: wait.open.decisions.iter().map(DecisionBody::from).collect(),
         }
     }
@@ -372,6 +408,16 @@ impl ChildBody {
     fn of(child: &ChildRun, status: Option<JobStatus>) -> Self {
         let ChildRun { job_id, run_id, tools, tokens } = child.clone();
         Self { job_id, run_id, status: status.map(JobStatus::as_str), tools, tokens }
+    }
+}
+
+impl From<&LastApproved> for LastApprovedBody {
+    fn from(last: &LastApproved) -> Self {
+        let change = |change: &Change| {
+            let Change { path, before, now } = change.clone();
+            ChangeBody { path, before, now }
+        };
+        Self { at: iso_8601_of_millis(last.at), changes: last.changes.iter().map(change).collect() }
     }
 }
 

@@ -33,7 +33,7 @@ use crate::conversations::InConversation;
 use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
-use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
+use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
 use crate::outage::Outage;
 use crate::waits::ARMED;
 use crate::wall_clock::WallClock;
@@ -320,6 +320,7 @@ impl Worker {
                 live: Some(self.live.run(&claim.run_id)),
                 children: ChildRuns::of(&self.queue),
                 clock: self.clock,
+                observer: WaitObserver(self.context.observer.clone()),
                 ..RunControl::default()
             },
             options: data.options.options.clone(),

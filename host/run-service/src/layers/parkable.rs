@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError, RunStore, Spawn};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
 use agent_core::words::{Event, JobData, Message, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
-use crate::loop_driver::{ChildRuns, RunError};
+use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
 
 /// Hands the run of a request over to a job when it has to wait for somebody. Its journal goes to the store
 /// first, and the job is added behind that: whoever is killed in between loses a run that nobody was told of.
@@ -25,6 +25,7 @@ pub struct Parkable<I> {
     inner: I,
     desk: Arc<Desk>,
     spawn: Arc<dyn Spawn>,
+    observer: WaitObserver,
 }
 
 /// Where runs are handed over.
@@ -45,7 +46,14 @@ impl<I> Parkable<I> {
         store: Arc<dyn RunStore>,
         spawn: Arc<dyn Spawn>,
     ) -> Self {
-        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn }
+        let observer = WaitObserver::default();
+        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn, observer }
+    }
+
+    /// Tells `observer` that runs begin to wait.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: WaitObserver(observer), ..self }
     }
 
     /// Hands a run over in a task of its own: who asked may leave meanwhile.
@@ -124,6 +132,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
         }
         let job_id = Uuid::now_v7().simple().to_string();
         ask.control.job_id = Some(job_id.clone());
+        ask.control.observer = self.observer.clone();
         ask.control.children = ChildRuns::by_job_of(&*self.desk.queue);
         let mut record = RunRecord {
             id: ask.run_id.clone(),

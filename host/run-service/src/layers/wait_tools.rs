@@ -1,6 +1,6 @@
 //! The host's own tools, by which a model has its run wait: for an answer of the user (`ask_user`), for a
-//! time (`wait_until`), for an event (`wait_for_event`), for a run of its own (`run_agent`). None of them is ever called: what is decided about
-//! the wait is the answer.
+//! time (`wait_until`), for an event (`wait_for_event`), for a run of its own (`run_agent`). None of them is
+//! ever called: what is decided about the wait is the answer.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,15 +38,26 @@ pub(super) fn offered(tools: Arc<dyn ToolSet>, is_wanted: impl Fn(&str) -> bool)
     if ours.is_empty() {
         return tools;
     }
-    let mut hash = Sha256::new();
-    hash.update(own.digest());
-    for spec in &ours {
-        hash.update(spec.name.as_bytes());
-        hash.update(spec.input_schema.to_string());
-    }
-    let names: Vec<String> = ours.iter().map(|spec| spec.name.clone()).collect();
-    let specs = own.tools().iter().cloned().chain(ours).collect();
-    let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
+    let digest = |before: &str| {
+        let mut hash = Sha256::new();
+        hash.update(before);
+        for spec in &ours {
+            hash.update(spec.name.as_bytes());
+            hash.update(spec.input_schema.to_string());
+        }
+        format!("sha256:{:x}", hash.finalize())
+    };
+    // The host's own, whose refusal by a provider is no refusal of what a caller brought along.
+    let service = own.base().unwrap_or(own);
+    let service = Arc::new(service.with_own(&ours, digest(service.digest())));
+    let catalog = match own.base() {
+        None => service,
+        Some(_) => {
+            let specs = own.tools().iter().chain(&ours).cloned().collect();
+            Arc::new(Catalog::derived(&service, specs, digest(own.digest())))
+        }
+    };
+    let names = ours.iter().map(|spec| spec.name.clone()).collect();
     Arc::new(WithWaits { tools, catalog, names })
 }
 
@@ -235,7 +246,9 @@ impl ToolSet for WithWaits {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::EchoTools;
+    use agent_core::words::ClientFunction;
 
+    use super::super::client_functions;
     use super::*;
 
     fn call(name: &str, arguments: Value) -> ToolCall {
@@ -266,6 +279,11 @@ mod tests {
         let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])), |_| true);
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.clone()).collect();
         assert_eq!(names, [ASK_USER, "echo", RUN_AGENT, WAIT_FOR_EVENT, WAIT_UNTIL]);
+        let functions =
+            [ClientFunction { name: "f".into(), description: String::new(), parameters: json!({}) }];
+        let with_function = client_functions::offered(tools.clone(), &functions);
+        let own = |tool: &Arc<ToolSpec>| with_function.catalog().is_own(tool) == (tool.name != "f");
+        assert!(with_function.catalog().tools().iter().all(own), "a provider may refuse ours as any other");
         let nobody = Principal::default();
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();

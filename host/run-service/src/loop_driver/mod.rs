@@ -31,8 +31,8 @@ pub(crate) use call_context::CALLS_AT_ONCE;
 pub use child_runs::ChildRuns;
 pub use error::RunError;
 pub use run_claim::RunClaim;
-pub(crate) use run_control::Flag;
 pub use run_control::RunControl;
+pub(crate) use run_control::{Flag, WaitObserver};
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
@@ -128,11 +128,12 @@ impl Driver<'_> {
                 },
                 Step::CallTools(calls) => match self.waits(&run.run, &calls) {
                     waits if waits.is_empty() => self.call_tools(run, calls).await?,
-                    waits => self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await?,
+                    waits => self.begin_to_wait(run, waits).await?,
                 },
                 Step::Park(waits) => match self.due(&run.run, &waits).await? {
                     Some(due) => {
-                        let step = self.note(run, due.decided).await?;
+                        let step = self.note(run, due.event()).await?;
+                        self.control.observer.0.wait_decided(due.told());
                         self.control.children.stop(due.stops.as_deref().into_iter()).await;
                         step
                     }

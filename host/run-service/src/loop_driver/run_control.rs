@@ -1,9 +1,11 @@
 //! How those around a run end it, watch it and learn what it cost.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use agent_core::ports::{Observer, Unobserved};
 use agent_core::words::Message;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +33,22 @@ impl Flag {
     }
 }
 
+/// Who is told when a run begins to wait and when that is decided by itself; nobody by default.
+#[derive(Clone)]
+pub(crate) struct WaitObserver(pub(crate) Arc<dyn Observer>);
+
+impl Default for WaitObserver {
+    fn default() -> Self {
+        Self(Arc::new(Unobserved))
+    }
+}
+
+impl fmt::Debug for WaitObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitObserver")
+    }
+}
+
 /// Set by the layers around a run, and by its owner.
 #[derive(Debug, Clone, Default)]
 pub struct RunControl {
@@ -52,6 +70,8 @@ pub struct RunControl {
     pub children: ChildRuns,
     /// By which its waits begin and expire.
     pub clock: WallClock,
+    /// Told of its waits.
+    pub(crate) observer: WaitObserver,
     /// Set when the run is being handed over to that job.
     pub(crate) handed_over: Flag,
     /// The kept conversation that the run is part of, for that job.

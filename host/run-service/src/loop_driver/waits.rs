@@ -1,12 +1,12 @@
 //! Calls that wait for somebody: which they are, what is decided by itself, and letting go of their run.
 
-use agent_core::agent_loop::{OpenCall, Run};
+use agent_core::agent_loop::{OpenCall, Run, Step};
 use agent_core::chosen_tools;
-use agent_core::ports::WaitingCall;
+use agent_core::ports::{WaitDecided, WaitingCall};
 use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
 use super::child_runs::Child;
-use super::{Driver, RunError};
+use super::{Driver, Journaled, RunError};
 
 /// The answer to a call that waited for a time.
 const TIME_HAS_COME: &str = "The time has come.";
@@ -36,6 +36,18 @@ impl Driver<'_> {
         Some(terms.wait(call, self.control.clock.millis()))
     }
 
+    /// Journals what calls wait for.
+    pub(super) async fn begin_to_wait(
+        &self,
+        run: &mut Journaled,
+        waits: Vec<Wait>,
+    ) -> Result<Step, RunError> {
+        let kinds: Vec<_> = waits.iter().map(|wait| wait.kind).collect();
+        let step = self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await?;
+        kinds.into_iter().for_each(|kind| self.control.observer.0.wait_began(kind));
+        Ok(step)
+    }
+
     /// What is decided by itself by now, if anything is: a wait has expired, or the run has ended that it is
     /// for. Child runs that there are not are begun.
     pub(super) async fn due(&self, run: &Run, waits: &[Wait]) -> Result<Option<Due>, RunError> {
@@ -54,7 +66,7 @@ impl Driver<'_> {
                 },
             };
             let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
-            return Ok(Some(Due { decided: Event::Decided { wait: wait.id.clone(), decision }, stops }));
+            return Ok(Some(Due { wait: wait.clone(), decision, stops }));
         }
         Ok(None)
     }
@@ -87,9 +99,20 @@ impl Driver<'_> {
 
 /// Something that nobody decides.
 pub(super) struct Due {
-    pub(super) decided: Event,
+    wait: Wait,
+    decision: Decision,
     /// The job of a child run that is not waited for any more.
     pub(super) stops: Option<String>,
+}
+
+impl Due {
+    pub(super) fn event(&self) -> Event {
+        Event::Decided { wait: self.wait.id.clone(), decision: self.decision.clone() }
+    }
+
+    pub(super) fn told(&self) -> WaitDecided<'_> {
+        WaitDecided { wait: &self.wait, decision: &self.decision }
+    }
 }
 
 /// What an expired wait is decided by itself.

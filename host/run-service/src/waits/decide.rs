@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
+use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitDecided, WaitingCall};
 use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind};
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
@@ -256,10 +256,12 @@ impl Waits {
         if waits.iter().any(|wait| wait.decided().is_some()) {
             self.go_on(&job.id).await?;
         }
+        for wait in &waits {
+            self.approved.keep(wait).await;
+        }
         let decided = waits.into_iter().zip(&events).map(|(wait, event)| {
             if let Event::Decided { decision, .. } = event {
-                let after = decision.at.saturating_sub(wait.open.wait.began_at);
-                self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
+                self.observer.wait_decided(WaitDecided { wait: &wait.open.wait, decision });
             }
             Decided { goes_on: wait.decided().is_some(), wait }
         });

@@ -8,19 +8,24 @@
 
 mod decide;
 mod events;
+mod last_approved;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
-use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
-use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait};
+use agent_core::ports::{
+    JobQueue, JournalError, KeyValueStore, Observer, QueueError, RunStore, Toolbox, Unobserved,
+};
+use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait, WaitKind};
 
 pub(crate) use decide::ARMED;
 pub use decide::{Decided, NotDecided, Proposal, ProposedDecision};
 pub use events::Delivery;
+pub use last_approved::{Change, LastApproved};
 
+use self::last_approved::ApprovedCalls;
 use crate::loop_driver::ChildRuns;
 use crate::wall_clock::WallClock;
 
@@ -37,6 +42,7 @@ pub struct Waits {
     observer: Arc<dyn Observer>,
     /// By which waits expire.
     clock: WallClock,
+    approved: ApprovedCalls,
 }
 
 /// A wait of a job's run.
@@ -53,6 +59,9 @@ pub struct JobWait {
     pub open: OpenWait,
     /// Of a child run: where its job stands, if there is one yet.
     pub child: Option<JobStatus>,
+    /// Of an approval that is to be decided, where it is shown by itself or listed to be decided: the last
+    /// approved call of the same tool for the same user.
+    pub last_approved: Option<LastApproved>,
     /// The call of another run that this run answers.
     pub parent: Option<ParentCall>,
 }
@@ -81,20 +90,25 @@ pub enum WaitError {
 impl Waits {
     /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
     pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
-        let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
-        Self { queue, journal, toolbox: Some(toolbox), observer, clock }
+        Self { toolbox: Some(toolbox), ..Self::beside_the_service(queue, journal) }
     }
 
     /// [`Self::new`] in a process that has no tools.
     pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
         let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
-        Self { queue, journal, toolbox: None, observer, clock }
+        Self { queue, journal, toolbox: None, observer, clock, approved: ApprovedCalls::default() }
     }
 
     /// Decisions are told to `observer`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Keeps approved calls there, for whoever decides about the next one.
+    #[must_use]
+    pub fn keeping_approved_in(self, store: Arc<dyn KeyValueStore>) -> Self {
+        Self { approved: ApprovedCalls::new(store), ..self }
     }
 
     /// Waits expire by another clock than the system's.
@@ -134,6 +148,9 @@ impl Waits {
         for job in &page.jobs {
             let of_job = self.readable(job).await?;
             waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
+        }
+        for wait in &mut waits {
+            self.add_last_approved(wait, caller).await;
         }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
     }
@@ -187,7 +204,25 @@ impl Waits {
         let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
         let waits = self.of_job(&job).await?;
-        Ok(waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller)))
+        let wait = waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller));
+        let Some(mut wait) = wait else { return Ok(None) };
+        self.add_last_approved(&mut wait, caller).await;
+        Ok(Some(wait))
+    }
+
+    /// [`Self::show`] for whoever may read the stores.
+    pub async fn show_to_operator(&self, id: &str) -> Result<Option<JobWait>, WaitError> {
+        let of_job = self.of(Wait::job_of(id).unwrap_or(id)).await?;
+        let Some(mut wait) = of_job.into_iter().find(|wait| wait.id == id) else { return Ok(None) };
+        let owner = wait.owner.clone();
+        self.add_last_approved(&mut wait, &owner).await;
+        Ok(Some(wait))
+    }
+
+    async fn add_last_approved(&self, wait: &mut JobWait, caller: &Principal) {
+        if wait.open.wait.kind == WaitKind::Approval && wait.decided().is_none() {
+            wait.last_approved = self.approved.before(wait, caller).await;
+        }
     }
 }
 
@@ -200,6 +235,7 @@ impl JobWait {
             owner: run.principal().clone(),
             open: open.clone(),
             child: None,
+            last_approved: None,
             parent: run.parent().cloned(),
         }
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue as _, Journal as _, Model, Unobserved};
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, asks_for, says, wall_clock};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says, wall_clock,
+};
 use agent_core::words::{Event, JobData, RunLimits, ToolOutcome, Verdict};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -249,4 +251,26 @@ async fn waits_of_one_reply_are_decided_one_after_the_other() {
     bench.work_for(10).await;
     assert_eq!(bench.result()["output"], "paid");
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_have_approved() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let mut bench = Bench::parked_by(tools(), &calls).await;
+    bench.waits = bench.waits.keeping_approved_in(Arc::new(TestKeyValues::default()));
+    let mut page = bench.waits.list("ada", 10, None).await.unwrap().waits;
+    let (second, first) = (page.pop().unwrap(), page.pop().unwrap());
+    let shown = |by: Principal| {
+        let (waits, id) = (&bench.waits, &second.id);
+        async move { waits.show(&by, id).await.unwrap().unwrap().last_approved }
+    };
+    assert_eq!(shown(ada()).await, None);
+    let proposed =
+        ProposedDecision { by: ada(), shown: first.open.wait.shown.digest(), verdict: Verdict::Approve };
+    bench.waits.decide(&first.id, &proposed).await.unwrap();
+    let last = shown(ada()).await.unwrap();
+    let change = Change { path: "/euros".into(), before: Some(json!(5)), now: Some(json!(6)) };
+    assert_eq!((last.arguments, last.changes), (json!({ "euros": 5 }), vec![change]));
+    let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+    assert!(shown(eve).await.is_some(), "who could have decided");
 }

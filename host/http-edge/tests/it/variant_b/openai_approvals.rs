@@ -284,6 +284,20 @@ async fn a_conversation_has_the_run_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_beside_the_question_is_kept_of_a_run_that_waited() {
+    let bench = bench([pays(&[5]), says("paid"), says("welcome")]);
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let input = json!([user("I am rich"), {"role": "assistant", "content": "Good."}, user("pay ada")]);
+    let first = bench.ask(&json!({"conversation": "trip", "input": input})).await.json();
+    let input = json!([answer(&first["output"][0], true)]);
+    let second = bench.ask(&json!({"conversation": "trip", "input": input})).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    bench.ask(&json!({"conversation": "trip", "input": "thanks"})).await;
+    let said = bench.model.asked().pop().unwrap();
+    assert_eq!((said.len(), &said[0]), (7, &Message::User { content: "I am rich".into() }), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_sentence() {
     let bench =
         bench([pays(&[5]), says("paid"), asks_for(&[("c", "ask_user", json!({"question": "Who?"}))])]);
