@@ -1,8 +1,8 @@
 //! The last approved call of a tool on behalf of a user, kept so that whoever decides about the next one sees
 //! what is different. One word per user and tool, under its own key: nothing is searched for.
 //!
-//! Only those are shown it who could have decided about it, or whose it is. Losing it costs a convenience, so
-//! that no decision waits for the store or fails with it.
+//! Only those are shown it who could have decided about it, or whose it is. Losing it costs a convenience:
+//! it is kept when the run goes on already, and a store that fails or takes long fails no decision.
 
 use std::sync::Arc;
 use std::time::Duration;
