@@ -72,6 +72,9 @@ impl Agent {
             // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
                 self.cancel_unwanted(&ask, task).await;
+                if task.options.history.len() > ask.control.own_history.len() {
+                    ask.control.began_behind_turns.set();
+                }
                 let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
                 choose(self.with_waits(tools, &task.options, &ask), &task.options)
             }

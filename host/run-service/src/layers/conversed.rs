@@ -11,7 +11,7 @@ use agent_core::ports::lease::owner_of_attempt;
 use agent_core::words::Turn;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
@@ -62,8 +62,14 @@ impl<I: Invoke> Conversed<I> {
         ask.options.history = in_front(before, &own);
         ask.control.own_history.clone_from(&own);
         let (run_id, is_job) = (ask.run_id.clone(), ask.claim.is_some());
+        let began_behind_turns = ask.control.began_behind_turns.clone();
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
+            // Its run has waited meanwhile, or its worker was killed.
+            Ok(_) if began_behind_turns.is_set() && held.turns().is_empty() => {
+                info!(run_id, "a turn is not kept: its conversation was deleted during the run");
+                held.release().await;
+            }
             Ok(answer) if is_kept(answer.result.stop_reason) => {
                 let at = WallClock::default().millis();
                 let turn = Turn { id: turn_id, run_id, at, ..said(&own, &answer.result.messages) };

@@ -66,6 +66,8 @@ pub struct RunControl {
     pub job_id: Option<String>,
     /// What its caller said beside the input, without what the conversation has, for that job.
     pub(crate) own_history: Vec<Message>,
+    /// Set when the run began behind turns of its conversation, in an attempt before this one.
+    pub(crate) began_behind_turns: Flag,
     /// How it begins runs of its own.
     pub children: ChildRuns,
     /// By which its waits begin and expire.
