@@ -12,10 +12,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ports::JournalError;
-use crate::words::{Event, Task};
+use crate::words::{Event, Task, Verdict};
 
 /// The highest version of an event that this program reads and writes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The version of journals that do not say one.
 const FIRST_VERSION: u32 = 1;
@@ -46,6 +46,10 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
+        // Older programs know no child runs: one would have the tokens of any other.
+        Event::Started { task, .. } if task.parent.is_some() => 7,
+        Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.child.is_some()) => 7,
+        Event::Decided { decision, .. } if matches!(decision.verdict, Verdict::Ended { .. }) => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,

@@ -19,6 +19,7 @@
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`output_check`]: outputs that a caller wants as JSON, held against their schema.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
+//! - [`wall_clock`]: the time by which waits expire.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
 //! - [`shutdown`]: the phases in which a service stops.
 //! - `testing`: a scripted agent behind the feature of that name.
@@ -48,4 +49,5 @@ pub mod streams;
 pub mod testing;
 pub mod usage_meter;
 pub mod waits;
+pub mod wall_clock;
 pub mod webhooks;

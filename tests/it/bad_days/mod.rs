@@ -5,6 +5,7 @@
 
 mod backlog;
 mod boundaries;
+mod child_runs;
 mod clock;
 mod conversations;
 mod crowd;

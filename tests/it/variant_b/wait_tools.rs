@@ -82,3 +82,29 @@ async fn an_event_reaches_the_runs_of_its_user_that_wait_for_it() {
     assert_eq!(model.calls()[1].tool_results(), [r#"{"euros":60}"#]);
     assert_eq!(deliver(&ada, json!({ "key": "17" })).await.json(), json!({ "delivered": 0 }), "once");
 }
+
+#[tokio::test]
+async fn a_request_whose_model_begins_a_run_becomes_a_job_that_goes_on_with_what_that_says() {
+    let model = Model::openai().await;
+    let service = service(&model).await;
+    let user = service.user(Token::of("ada"));
+    model
+        .asks_for("run_agent", json!({ "task": "Count to 42.", "tools": [] }))
+        .says("42")
+        .says("It says 42.");
+    let accepted = user.agent("Have somebody count.").await;
+    assert_eq!(accepted.status, 202, "{accepted}");
+    let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
+    let done = eventually("the job to go on", async || {
+        let job = user.job(&job).await.json();
+        (job["status"] == "completed").then_some(job)
+    })
+    .await;
+    assert_eq!(done["result"]["output"], "It says 42.", "{done:#}");
+    let calls = model.calls();
+    assert_eq!(calls[2].tool_results(), ["42"]);
+    assert!(calls[1].tools().is_empty(), "{:?}", calls[1].tools());
+    let listed = user.get("/api/agent/jobs").await.json();
+    let parents: Vec<_> = listed["data"].as_array().unwrap().iter().map(|job| &job["parentJobId"]).collect();
+    assert_eq!(parents, [&json!(job), &Value::Null], "{listed:#}");
+}

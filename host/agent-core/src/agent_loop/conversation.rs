@@ -180,6 +180,7 @@ mod tests {
             principal: Principal::default(),
             grants: Grants::default(),
             versions: Default::default(),
+            parent: None,
         };
         for (own, before, input, messages, stood) in [
             (None, "", "q", "u", 0),

@@ -14,6 +14,7 @@
 //! journal folds to the same history with whatever tools are loaded when it is read.
 
 mod budget;
+mod children;
 mod conversation;
 mod open_wait;
 mod output;
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use budget::most_catalog_tokens;
+pub use children::{MOST_DEPTH, RUN_AGENT};
 pub use conversation::kept_history;
 pub use open_wait::{Approved, OpenWait};
 pub use progress::{attempts_without_progress, hand_backs_without_progress};

@@ -13,12 +13,15 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
-    /// The decision that is complete, once there is one: one who rejects, edits or answers and an expiry
-    /// decide alone, and as many have to approve as the wait says, never the same one twice.
+    /// The decision that is complete, once there is one: one who rejects, edits or answers, an expiry and the
+    /// end of a child run decide alone, and as many have to approve as the wait says, never the same one twice.
     pub fn decided(&self) -> Option<&Decision> {
         let mut approving = BTreeSet::new();
         self.decisions.iter().find(|decision| match &decision.verdict {
-            Verdict::Reject { .. } | Verdict::Edit { .. } | Verdict::Answer { .. } => true,
+            Verdict::Reject { .. }
+            | Verdict::Edit { .. }
+            | Verdict::Answer { .. }
+            | Verdict::Ended { .. } => true,
             Verdict::Approve => {
                 approving.insert(&decision.by);
                 decision.by.is_none() || approving.len() >= self.wait.deciders.count as usize

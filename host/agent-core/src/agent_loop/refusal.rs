@@ -63,6 +63,17 @@ pub(super) fn answered(call: &ToolCall, answer: &Value) -> ToolReturn {
     without_running(call, text, ToolOutcome::Ok)
 }
 
+/// The answer to a call that began a run, when that has ended: what it answered, or why it did not.
+pub(super) fn ended(call: &ToolCall, answer: &str, is_answered: bool, job_id: Option<String>) -> ToolReturn {
+    let (content, outcome) = match is_answered {
+        true => (answer.to_owned(), ToolOutcome::Ok),
+        false => (format!("Error: {answer}"), ToolOutcome::Failed),
+    };
+    let mut ended = without_running(call, content, outcome);
+    ended.receipt.detail_mut().child = job_id;
+    ended
+}
+
 /// The answer to a call that was under way when its worker died and must not be made twice.
 pub(super) fn interrupted(call: &ToolCall) -> ToolReturn {
     let text = "Error: the call was interrupted, and it is not known whether it had an effect. It was not made again, \

@@ -68,7 +68,7 @@ impl Run {
     }
 
     /// About how many tokens a model call reads that is made now.
-    fn next_input(&self) -> u64 {
+    pub(super) fn next_input(&self) -> u64 {
         self.estimate_input(self.catalog.prompt_bytes() + self.rules().prompt_bytes())
     }
 

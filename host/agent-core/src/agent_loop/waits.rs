@@ -71,7 +71,12 @@ impl Run {
     pub(super) fn on_decided(&mut self, id: &str, decision: Decision) -> Result<(), UnexpectedEvent> {
         let open = self.waits.values_mut().find(|open| open.wait.id == id && open.decided().is_none());
         match open {
-            Some(open) => open.decisions.push(decision),
+            Some(open) => {
+                if let Verdict::Ended { usage, .. } = &decision.verdict {
+                    self.usage = self.usage.plus(*usage);
+                }
+                open.decisions.push(decision);
+            }
             None => return Err(self.unexpected("does not wait for that decision")),
         }
         Ok(())
@@ -79,7 +84,8 @@ impl Run {
 
     /// What was decided about a call, if anything was.
     pub(super) fn decided(&self, index: usize, call: &Arc<ToolCall>) -> Option<Decided> {
-        let decision = self.waits.get(&index)?.decided()?;
+        let open = self.waits.get(&index)?;
+        let decision = open.decided()?;
         let approved = Approved { digest: decision.shown.clone(), asked: call.clone() };
         Some(match &decision.verdict {
             Verdict::Approve => Decided::Made { call: call.clone(), approved },
@@ -91,6 +97,10 @@ impl Run {
                 Decided::Answered(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
             }
             Verdict::Answer { answer } => Decided::Answered(Box::new(refusal::answered(call, answer))),
+            Verdict::Ended { answer, is_answered, .. } => {
+                let child = open.wait.child.as_ref().map(|child| child.job_id.clone());
+                Decided::Answered(Box::new(refusal::ended(call, answer, *is_answered, child)))
+            }
         })
     }
 }

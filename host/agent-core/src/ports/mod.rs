@@ -34,7 +34,7 @@ pub use journal::{Appended, Epoch, Journal, JournalError};
 pub use key_value::{KeyValueError, KeyValueStore, Space};
 pub use lease::{ClaimTime, LeaseError, Leases, Renewal};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
-pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved};
+pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved, WaitDecided};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};

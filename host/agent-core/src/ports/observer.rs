@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::RetainedKind;
-use crate::words::{JobStatus, Verdict};
+use crate::words::{Decision, JobStatus, Verdict, Wait, WaitKind};
 
 /// Is told what happens. Called on the way of requests, so it has to be quick.
 pub trait Observer: Send + Sync {
@@ -25,8 +25,11 @@ pub trait Observer: Send + Sync {
     /// An attempt at a job ended, so long after it began.
     fn attempt_ended(&self, _end: AttemptOutcome, _took: Duration) {}
 
-    /// Somebody decided about a wait, so long after it began.
-    fn wait_decided(&self, _verdict: &Verdict, _after: Duration) {}
+    /// A run began to wait.
+    fn wait_began(&self, _kind: WaitKind) {}
+
+    /// It was decided about a wait.
+    fn wait_decided(&self, _decided: WaitDecided<'_>) {}
 
     /// A sweep removed so many.
     fn swept(&self, _kind: RetainedKind, _removed: u64) {}
@@ -39,6 +42,32 @@ pub trait Observer: Send + Sync {
 
     /// When the one ended that is kept for longest; nothing when none is kept.
     fn oldest_retained(&self, _kind: RetainedKind, _ended_at: Option<SystemTime>) {}
+}
+
+/// A decision about a wait.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitDecided<'a> {
+    pub wait: &'a Wait,
+    pub decision: &'a Decision,
+}
+
+impl WaitDecided<'_> {
+    /// What was decided, as it stands in metric labels: an expiry is told from what somebody decides.
+    pub fn outcome(&self) -> &'static str {
+        let Decision { by, at, verdict, .. } = self.decision;
+        let has_expired = by.is_none() && *at >= self.wait.expires_at;
+        match verdict {
+            // A timer's time has come, which is what it waits for.
+            Verdict::Answer { .. } if has_expired => "answer",
+            _ if has_expired => "expired",
+            verdict => verdict.as_str(),
+        }
+    }
+
+    /// How long after its beginning.
+    pub fn after(&self) -> Duration {
+        Duration::from_millis(self.decision.at.saturating_sub(self.wait.began_at))
+    }
 }
 
 /// An observer that looks away.

@@ -128,6 +128,7 @@ impl WaitTerms {
             expires_at: began_at.saturating_add(within),
             on_expiry: self.on_expiry,
             usage,
+            child: None,
         }
     }
 

@@ -8,7 +8,7 @@ mod tool_versions;
 
 pub use conversations::TestConversations;
 pub use key_value::TestKeyValues;
-pub use queue::TestQueue;
+pub use queue::{TestQueue, wall_clock};
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 
@@ -47,6 +47,7 @@ pub fn task(input: &str) -> Task {
         principal: Principal::user("u1"),
         grants: Grants::default(),
         versions: Default::default(),
+        parent: None,
     }
 }
 
@@ -145,6 +146,8 @@ pub struct EchoTools {
     /// Tools whose calls somebody has to approve, and the policy that says so.
     approved: BTreeSet<String>,
     policy: String,
+    /// How long they may wait for that.
+    within: Duration,
     faults: Vec<ToolFault>,
     preparing: Preparing,
     hang: bool,
@@ -180,6 +183,7 @@ impl EchoTools {
             per_user: BTreeSet::new(),
             approved: BTreeSet::new(),
             policy: "sha256:policy".into(),
+            within: Duration::from_secs(60),
             faults: vec![],
             preparing: Preparing::default(),
             hang: false,
@@ -232,6 +236,12 @@ impl EchoTools {
         self.approved.insert(name.to_owned());
         policy.clone_into(&mut self.policy);
         self
+    }
+
+    /// Sets how long calls may wait to be approved.
+    #[must_use]
+    pub fn within(self, within: Duration) -> Self {
+        Self { within, ..self }
     }
 
     /// Marks that tool as one that may not be called twice for one purpose.
@@ -295,7 +305,7 @@ impl ToolSet for EchoTools {
                 hints: ToolHints::default(),
             },
             deciders: Deciders::default(),
-            within: Duration::from_secs(60),
+            within: self.within,
             on_expiry: OnExpiry::Reject,
         })
     }

@@ -31,7 +31,7 @@ pub struct TestQueue {
     pub tells_nothing: AtomicBool,
     ended: Mutex<Vec<String>>,
     handed_over: Mutex<u64>,
-    jobs: Mutex<BTreeMap<u64, Entry>>,
+    jobs: Mutex<BTreeMap<u128, Entry>>,
     changed: Notify,
     taken: Mutex<u64>,
     calls: Mutex<u64>,
@@ -87,6 +87,11 @@ impl TestQueue {
         *self.handed_over.lock()
     }
 
+    /// How many jobs were claimed.
+    pub fn claims(&self) -> u64 {
+        *self.taken.lock()
+    }
+
     /// How often the queue was asked anything.
     pub fn calls(&self) -> u64 {
         *self.calls.lock()
@@ -97,12 +102,16 @@ impl TestQueue {
         let wanted = data.as_ref().ok();
         let id = wanted.and_then(|data| data.id.clone());
         let id = id.unwrap_or_else(|| (jobs.len() + 1).to_string());
+        if jobs.contains_key(&number(&id)) {
+            return id;
+        }
         let parked = wanted.and_then(|data| data.goes_on.clone());
-        let left = |until: SystemTime| until.duration_since(SystemTime::now()).unwrap_or_default();
+        let left = |until: SystemTime| until.duration_since(wall_clock()).unwrap_or_default();
         let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
         let job = Job {
             id: id.clone(),
             user_id: user_id.into(),
+            parent: wanted.and_then(|data| data.parent.clone()),
             status: if parked.is_some() { JobStatus::Parked } else { JobStatus::Waiting },
             run_id: parked.map_or_else(|| run_id(number(&id)), |parked| parked.run_id),
             result: None,
@@ -174,14 +183,21 @@ fn panic_no_job(job_id: &str) -> Job {
     panic!("there is no job {job_id}")
 }
 
-fn run_id(number: u64) -> String {
+fn run_id(number: u128) -> String {
     format!("run_job_{number}")
 }
 
+/// The time by tokio's clock, which a test may stop, as a date.
+pub fn wall_clock() -> SystemTime {
+    // In a runtime whose clock is stopped its instants are ahead of the system's, or behind.
+    let (tokio, system) = (Instant::now().into_std(), std::time::Instant::now());
+    SystemTime::now() + tokio.saturating_duration_since(system) - system.saturating_duration_since(tokio)
+}
+
 /// The key of a job. Ids that its submitter chose are of hexadecimal digits.
-fn number(job_id: &str) -> u64 {
-    let chosen = || u64::from_str_radix(job_id.get(..16)?, 16).ok();
-    job_id.parse().ok().or_else(chosen).unwrap_or_default()
+fn number(job_id: &str) -> u128 {
+    let counted = job_id.parse::<u64>().ok().map(u128::from);
+    counted.or_else(|| u128::from_str_radix(job_id, 16).ok()).unwrap_or_default()
 }
 
 #[async_trait]
@@ -314,7 +330,7 @@ impl JobQueue for TestQueue {
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
             AttemptEnd::Parked { until } => {
-                let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+                let left = until.duration_since(wall_clock()).unwrap_or_default();
                 entry.due = Some(Instant::now() + left);
                 JobStatus::Parked
             }

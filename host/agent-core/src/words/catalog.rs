@@ -81,6 +81,15 @@ impl Catalog {
         Self::sorted(tools, digest, Some(base.base.as_ref().unwrap_or(base).clone()))
     }
 
+    /// This catalog with tools of the host itself, which are the service's own as much as the others. One of
+    /// the same name stands in place of another.
+    #[must_use]
+    pub fn with_own(&self, tools: &[Arc<ToolSpec>], digest: String) -> Self {
+        let is_kept = |tool: &&Arc<ToolSpec>| tools.iter().all(|own| own.name != tool.name);
+        let tools = self.tools.iter().filter(is_kept).chain(tools).cloned().collect();
+        Self::sorted(tools, digest, None)
+    }
+
     fn sorted(mut tools: Vec<Arc<ToolSpec>>, digest: String, base: Option<Arc<Self>>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let prompt_bytes = tools.iter().map(|tool| tool.prompt_bytes()).sum::<usize>() as u64;

@@ -37,9 +37,13 @@ pub struct JobData {
     /// and in claims.
     #[serde(skip)]
     pub id: Option<String>,
-    /// The run of a request that waits for somebody, with which the job goes on. Absent in claims.
+    /// The run that the job goes on with: that of a request that waits for somebody, or a child run, whose
+    /// journal has its beginning. Absent in claims.
     #[serde(skip)]
     pub goes_on: Option<ParkedRun>,
+    /// [`super::Wait::id`] of what another job waits for: the end of this one.
+    #[serde(skip)]
+    pub parent: Option<String>,
 }
 
 /// A run that waits for somebody.
@@ -63,6 +67,7 @@ impl JobData {
             options: JobOptions::default(),
             id: None,
             goes_on: None,
+            parent: None,
         }
     }
 
@@ -144,6 +149,8 @@ pub struct Job {
     pub run_id: String,
     /// Whose job it is.
     pub user_id: String,
+    /// [`super::Wait::id`] of what another job waits for: the end of this one.
+    pub parent: Option<String>,
     /// Where it stands.
     pub status: JobStatus,
     /// The agent's result as JSON, once completed.

@@ -75,6 +75,9 @@ pub struct ReceiptDetail {
     /// What the operator is told of a failure beyond what the model is told, scanned for secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The job of the run that it began, and whose end is its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// Milliseconds that it waited for its permits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<f64>,
@@ -247,6 +250,7 @@ mod tests {
             arguments: Some("sha256:a".into()),
             code: Some("unavailable".into()),
             cause: Some("the connection was closed".into()),
+            child: Some("01a2".into()),
             waited_ms: Some(0.1),
             instantiate_ms: Some(0.2),
             run_ms: Some(12.345),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Grants, Message, Principal, ReplyRules, StopReason};
+use super::{Grants, Message, ParentCall, Principal, ReplyRules, StopReason};
 
 /// Most model calls of one run (host/docs/interface/errors-and-limits.md#limits).
 pub const MAX_ITERATIONS: u32 = 10;
@@ -77,6 +77,9 @@ pub struct Task {
     /// of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
+    /// The call of another run that this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentCall>,
 }
 
 impl Task {

@@ -47,6 +47,34 @@ pub struct Wait {
     pub on_expiry: OnExpiry,
     /// What the run has cost so far.
     pub usage: Usage,
+    /// The run whose end is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildRun>,
+}
+
+/// A run that a run began, as its parent's wait names it. Both ids follow from the parent's run and the call,
+/// so that whoever goes on with the parent begins no second one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildRun {
+    pub job_id: String,
+    pub run_id: String,
+    /// Names of the tools that it has, all of them its parent's.
+    pub tools: Vec<String>,
+    /// Most tokens that it may use, which are its parent's as well.
+    pub tokens: u64,
+}
+
+/// The call on whose behalf a run is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentCall {
+    /// The run that made it.
+    pub run_id: String,
+    /// [`Wait::id`] of what that run waits for: the end of this one.
+    pub wait: String,
+    /// How deep the run is: 1 for that of a run that has no parent.
+    pub depth: u32,
 }
 
 impl Wait {
@@ -74,9 +102,19 @@ pub enum WaitKind {
     Timer,
     /// Nothing: the call is answered with an event that somebody delivers.
     Event,
+    /// Nothing: the call is answered with the end of a run that it began.
+    Child,
 }
 
 impl WaitKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Approval, Self::Question, Self::Timer, Self::Event, Self::Child];
+
+    /// Whether the end of another run is waited for.
+    pub fn is_child(self) -> bool {
+        self == Self::Child
+    }
+
     /// As it stands in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,6 +122,7 @@ impl WaitKind {
             Self::Question => "question",
             Self::Timer => "timer",
             Self::Event => "event",
+            Self::Child => "child",
         }
     }
 }
@@ -219,6 +258,15 @@ pub enum Verdict {
         /// Any JSON. A text is given to the model as it is.
         answer: Value,
     },
+    /// The child run has ended, which nobody decides.
+    Ended {
+        /// What the model is told: the answer of the run, or why there is none.
+        answer: String,
+        /// Whether it has an answer.
+        is_answered: bool,
+        /// What it cost, which its parent pays.
+        usage: Usage,
+    },
 }
 
 impl Verdict {
@@ -229,6 +277,7 @@ impl Verdict {
             Self::Reject { .. } => "reject",
             Self::Edit { .. } => "edit",
             Self::Answer { .. } => "answer",
+            Self::Ended { .. } => "ended",
         }
     }
 }

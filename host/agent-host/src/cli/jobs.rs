@@ -3,15 +3,17 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ports::JobQueue;
 use agent_core::terminal_text::shown;
-use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome, Wait};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
 use run_service::runs::moment;
+use run_service::waits::Waits;
 use serde_json::{Value, json};
 
 use super::Exit;
@@ -87,11 +89,11 @@ struct List {
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
-    let queue = open().await?;
+    let (queue, waits) = open().await?;
     let text = match &arguments.command {
         Command::List(wanted) => list(&*queue, wanted).await,
         Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
-        Command::Cancel { job_id, json } => cancel(&*queue, job_id, *json).await,
+        Command::Cancel { job_id, json } => cancel(&*queue, waits.as_ref(), job_id, *json).await,
         Command::Retry { job_id, json } => retry(&*queue, job_id, *json).await,
     };
     queue.close().await;
@@ -99,11 +101,15 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-async fn open() -> anyhow::Result<Arc<dyn JobQueue>> {
+/// The queue, and what its jobs wait for where runs are kept.
+async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Waits>)> {
     let stores = Stores::from_vars(&ProcessEnv)?;
     let opened = composition::open_stores(&stores).await?;
     match composition::open_queue(&stores, &opened)? {
-        Some(queue) => Ok(queue),
+        Some(queue) => {
+            let waits = opened.runs.map(|runs| Waits::beside_the_service(queue.clone(), runs.store));
+            Ok((queue, waits))
+        }
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
              (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
@@ -182,6 +188,9 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
         let _ = write!(text, ", {what} {}", moment(time));
     }
     let _ = writeln!(text, ", {} attempts", job.attempts_made);
+    if let Some(parent) = &job.parent {
+        let _ = writeln!(text, "its parent waits for it: {}", shown(parent, ID_CHARS));
+    }
     if let Some(error) = &job.error {
         let _ = writeln!(text, "error: {}", shown(error, ERROR_CHARS));
     }
@@ -199,8 +208,20 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
     Ok(text)
 }
 
-async fn cancel(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+async fn cancel(
+    queue: &dyn JobQueue,
+    waits: Option<&Waits>,
+    job_id: &str,
+    json: bool,
+) -> anyhow::Result<String> {
+    let job = queue.read(job_id).await.context("the job cannot be read")?;
     let outcome = queue.cancel(job_id).await.context("the job cannot be cancelled")?;
+    if let (CancelOutcome::Done, Some(job), Some(waits)) = (outcome, &job, waits) {
+        waits.stop_children(job).await.context("it is cancelled, but not the runs that its run began")?;
+        if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
+            queue.resume(parent, Duration::ZERO).await.context("it is cancelled, but its parent not told")?;
+        }
+    }
     let (outcome, text) = match outcome {
         CancelOutcome::Done => ("cancelled", "It is cancelled."),
         CancelOutcome::Asked => ("asked", "Its worker was asked to stop, and does within seconds."),
@@ -238,7 +259,7 @@ fn unknown(job_id: &str) -> anyhow::Error {
 fn as_json(job: &Job) -> Value {
     let moment = |time: Option<_>| time.map(moment);
     json!({
-        "jobId": job.id, "runId": job.run_id, "userId": job.user_id, "status": job.status.as_str(),
+        "jobId": job.id, "runId": job.run_id, "parent": job.parent, "userId": job.user_id, "status": job.status.as_str(),
         "result": job.result, "error": job.error, "attemptsMade": job.attempts_made,
         "createdAt": moment(Some(job.created_at)), "startedAt": moment(job.started_at),
         "finishedAt": moment(job.finished_at),
@@ -272,8 +293,8 @@ mod tests {
         let json: Value = serde_json::from_str(&list(&queue, &of(Some("u1"), true)).await.unwrap()).unwrap();
         assert_eq!(json["jobs"][0]["jobId"], id);
         assert!(show(&queue, &id, false).await.unwrap().contains("of user u1"));
-        assert_eq!(cancel(&queue, &id, false).await.unwrap(), "It is cancelled.\n");
-        let again = cancel(&queue, &id, false).await.unwrap_err();
+        assert_eq!(cancel(&queue, None, &id, false).await.unwrap(), "It is cancelled.\n");
+        let again = cancel(&queue, None, &id, false).await.unwrap_err();
         assert!(again.to_string().contains("had ended already"), "{again}");
         let retried = retry(&queue, &id, false).await.unwrap_err();
         assert!(retried.to_string().contains("has not failed"), "{retried}");

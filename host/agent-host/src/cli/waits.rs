@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{Principal, Verdict, Wait};
+use agent_core::words::{JobStatus, Principal, Verdict, Wait};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
 use run_service::runs::moment;
-use run_service::waits::{JobWait, NotDecided, ProposedDecision, WaitPage, Waits};
+use run_service::waits::{Change, JobWait, NotDecided, ProposedDecision, WaitPage, Waits};
 use serde_json::{Value, json};
 
 use super::Exit;
@@ -92,13 +92,17 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let stores = Stores::from_vars(&ProcessEnv)?;
     let opened = composition::open_stores(&stores).await?;
     let queue = composition::open_queue(&stores, &opened)?;
+    let kept_in = composition::open_key_value(&stores, &opened)?;
     let (Some(queue), Some(runs)) = (queue, opened.runs) else {
         bail!(
             "there are no stores to look at: set DATABASE_URL, and REDIS_URL and MONGODB_URL where the service has them \
              (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
         );
     };
-    let waits = Waits::beside_the_service(queue.clone(), runs.store);
+    let mut waits = Waits::beside_the_service(queue.clone(), runs.store);
+    if let Some(kept_in) = kept_in {
+        waits = waits.keeping_approved_in(kept_in);
+    }
     let text = match &arguments.command {
         Command::List(wanted) => list(&waits, wanted).await,
         Command::Show { wait_id, json } => show(&waits, wait_id, *json).await,
@@ -147,8 +151,7 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
 }
 
 async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
-    let of_job = waits.of(Wait::job_of(id).unwrap_or(id)).await.context("the wait cannot be read")?;
-    match of_job.into_iter().find(|wait| wait.id == id) {
+    match waits.show_to_operator(id).await.context("the wait cannot be read")? {
         Some(wait) => Ok(wait),
         None => bail!("there is no wait {id:?}: it never was, or its run went on"),
     }
@@ -174,6 +177,24 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
         shown(&of.shown.arguments.to_string(), ARGUMENT_CHARS),
         serde_json::to_string(&of.shown.hints)?,
     );
+    if let Some(child) = &of.child {
+        let status = wait.child.map_or("not begun", JobStatus::as_str);
+        let _ = writeln!(text, "waits for job {}, run {}, {status}", child.job_id, child.run_id);
+    }
+    if let Some(parent) = &wait.parent {
+        let _ = writeln!(text, "run {} waits for this one: {}", parent.run_id, parent.wait);
+    }
+    if let Some(last) = &wait.last_approved {
+        let _ = writeln!(text, "last approved at {}, and now", moment(at(last.at)));
+        for Change { path, before, now } in &last.changes {
+            let of = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+            let change = format!("{path}: {} instead of {}", of(now), of(before));
+            let _ = writeln!(text, "  {}", shown(&change, ARGUMENT_CHARS));
+        }
+        if last.changes.is_empty() {
+            text.push_str("  the same\n");
+        }
+    }
     for decision in &wait.open.decisions {
         let by = decision.by.as_deref().unwrap_or("its expiry");
         let _ = writeln!(
@@ -184,7 +205,7 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
             moment(at(decision.at))
         );
     }
-    if wait.decided().is_none() {
+    if wait.decided().is_none() && !of.kind.is_child() {
         let needed = of.deciders.count;
         let _ = writeln!(
             text,
@@ -232,5 +253,6 @@ fn as_json(wait: &JobWait) -> Value {
         "kind": of.kind.as_str(), "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
         "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
         "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
+        "child": of.child, "childStatus": wait.child, "parent": wait.parent,
     })
 }

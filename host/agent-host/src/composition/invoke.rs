@@ -233,7 +233,8 @@ impl SharedDeps<'_> {
     ) -> Arc<dyn Invoke> {
         match (queue, &self.store) {
             (Some(queue), Some(store)) => {
-                Arc::new(Parkable::new(run, queue, journal, store.clone(), self.spawn.clone()))
+                let parkable = Parkable::new(run, queue, journal, store.clone(), self.spawn.clone());
+                Arc::new(parkable.observed_by(self.metrics.service()))
             }
             _ => run,
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, StoreFindings, ToolAdmin};
-use backends::sql::SqlPool;
+use backends::sql::{SqlKeyValues, SqlPool};
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
 use run_service::direct_calls::DirectCalls;
@@ -48,6 +48,12 @@ pub(crate) fn build(
 ) -> Result<(http_edge::VariantB, JobProcessing), WireError> {
     let SharedDeps { metrics, .. } = *parts;
     let shared = stores::open_shared(config, needs, stores.pool, stores.findings, metrics.service())?;
+    if config.agent.wait_tools && !shared.queue.takes_options() {
+        tracing::warn!(
+            "no run has the tool run_agent: Node workers may share the queue, who know nothing of what a child run may not \
+             do; set NODE_WORKERS=off once none of them works on it"
+        );
+    }
     let context = parts.for_jobs(worker.clone(), stores.runs.clone());
     let runs = stores.runs;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
@@ -59,6 +65,8 @@ pub(crate) fn build(
     let cache = config.agent.result_cache.then(|| parts.written_behind(shared.cache));
     let waits = Waits::new(shared.queue.clone(), runs.clone(), parts.toolbox.clone());
     let waits = waits.observed_by(metrics.service());
+    let kept_in = Arc::new(SqlKeyValues::new(stores.pool.clone()));
+    let waits = waits.keeping_approved_in(kept_in);
     let (webhooks, dispatcher) = webhooks::open(&config.webhooks, stores.pool, &jobs, &waits)?.unzip();
     let processing = JobProcessing {
         queue: shared.queue.clone(),

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::{CircuitState, SharedCircuit};
 use agent_core::ports::{
-    AttemptOutcome, CacheUse, Hits, Observer, RateError, RateWindows, Window, WindowKind,
+    AttemptOutcome, CacheUse, Hits, Observer, RateError, RateWindows, WaitDecided, Window, WindowKind,
 };
-use agent_core::words::Verdict;
+use agent_core::words::WaitKind;
 use async_trait::async_trait;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
@@ -36,6 +36,7 @@ pub struct ServiceMetrics {
     attempt_seconds: HistogramVec,
     pub(super) exemplars: Exemplars,
     task_restarts: IntCounterVec,
+    waits_begun: IntCounterVec,
     decision_seconds: HistogramVec,
 }
 
@@ -76,11 +77,19 @@ impl ServiceMetrics {
                 "Background tasks that panicked and were begun anew",
                 "task",
             )?,
+            waits_begun: counters(
+                "agent_waits_begun_total",
+                "Waits that runs began, by what is waited for",
+                "kind",
+            )?,
             decision_seconds: decision_seconds()?,
         };
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
             this.cache.with_label_values(&[outcome.as_str()]);
+        }
+        for kind in WaitKind::ALL {
+            this.waits_begun.with_label_values(&[kind.as_str()]);
         }
         for kind in WindowKind::ALL {
             this.limited.with_label_values(&[kind.as_str()]);
@@ -99,15 +108,17 @@ impl ServiceMetrics {
         registry.register(Box::new(this.attempts.clone()))?;
         registry.register(Box::new(this.attempt_seconds.clone()))?;
         registry.register(Box::new(this.task_restarts.clone()))?;
+        registry.register(Box::new(this.waits_begun.clone()))?;
         registry.register(Box::new(this.decision_seconds.clone()))?;
         Ok(this)
     }
 }
 
 fn decision_seconds() -> Result<HistogramVec, prometheus::Error> {
-    let help = "How long runs waited until somebody decided, by what was decided";
+    let help = "How long runs waited until it was decided, by what was waited for and what was decided: approve, reject, \
+                edit, answer, ended of a child run, or expired";
     let opts = HistogramOpts::new("agent_wait_decision_seconds", help).buckets(DECISION_SECONDS.to_vec());
-    HistogramVec::new(opts, &["decision"])
+    HistogramVec::new(opts, &["kind", "decision"])
 }
 
 /// The tasks that are begun anew when they panic: `composition/background.rs` and `cli/serve.rs` start them.
@@ -148,8 +159,13 @@ impl ServiceMetrics {
 }
 
 impl Observer for ServiceMetrics {
-    fn wait_decided(&self, verdict: &Verdict, after: Duration) {
-        self.decision_seconds.with_label_values(&[verdict.as_str()]).observe(after.as_secs_f64());
+    fn wait_began(&self, kind: WaitKind) {
+        self.waits_begun.with_label_values(&[kind.as_str()]).inc();
+    }
+
+    fn wait_decided(&self, decided: WaitDecided<'_>) {
+        let labels = [decided.wait.kind.as_str(), decided.outcome()];
+        self.decision_seconds.with_label_values(&labels).observe(decided.after().as_secs_f64());
     }
 
     fn cache_used(&self, used: CacheUse) {

@@ -78,6 +78,7 @@ fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() 
         principal: Default::default(),
         grants: Default::default(),
         versions: Default::default(),
+        parent: None,
     };
     let events = [
         Event::Started { task, tools: String::new() },

@@ -80,6 +80,7 @@ pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
         run_id: given_run(ended, options.as_deref())
             .unwrap_or_else(|| run_id(id, added, &ended.to_string(), data.as_deref().unwrap_or_default())),
         user_id: data.as_deref().map(read_user).unwrap_or_default(),
+        parent: submitter::parent_of(options.as_deref()),
         status,
         result: result.filter(|_| status == JobStatus::Completed).and_then(|result| read_result(&result)),
         error: error.filter(|error| !error.is_empty() && status != JobStatus::Completed),

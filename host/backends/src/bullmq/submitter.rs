@@ -1,7 +1,7 @@
 //! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
-//! of, the run that the job goes on with, and the options of its run, in the job's own options: BullMQ keeps
-//! options that it does not know, and the data of a job stay `{query, userId}` for Node peers. Jobs of Node
-//! producers have none.
+//! of, the run that the job goes on with, the wait of another job that ends with it, and the options of its
+//! run, in the job's own options: BullMQ keeps options that it does not know, and the data of a job stay
+//! `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, JobOptions, is_conversation_id};
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub(super) struct Submitter<'a> {
     conversation_id: Option<&'a str>,
     #[serde(rename = "runId", skip_serializing_if = "Option::is_none")]
     run_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
     /// JSON within a text: BullMQ's scripts read options and write them again, which makes an empty list an
     /// object.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,15 +34,20 @@ pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
     let conversation_id = job.conversation_id.as_deref();
     let run_id = job.goes_on.as_ref().map(|run| run.run_id.as_str());
-    let options = job.options.to_text();
+    let (parent, options) = (job.parent.as_deref(), job.options.to_text());
     let says_something =
-        [tier, role, conversation_id, run_id, options.as_deref()].iter().any(Option::is_some);
-    says_something.then_some(Submitter { tier, role, conversation_id, run_id, options })
+        [tier, role, conversation_id, run_id, parent, options.as_deref()].iter().any(Option::is_some);
+    says_something.then_some(Submitter { tier, role, conversation_id, run_id, parent, options })
 }
 
 /// The run that a job with these options goes on with, if it is not one of its own.
 pub(super) fn run_of(options: Option<&str>) -> Option<String> {
     said(options).get("runId").and_then(Value::as_str).filter(|id| id.starts_with("run_")).map(str::to_owned)
+}
+
+/// The wait of another job that ends with one of these options.
+pub(super) fn parent_of(options: Option<&str>) -> Option<String> {
+    said(options).get("parent").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn said(options: Option<&str>) -> Value {
@@ -54,6 +61,7 @@ pub(super) fn read(options: Option<&str>, job: &mut JobData) -> Result<(), Strin
     let said = said(options);
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
     (job.tier, job.role) = (text("tier"), text("role"));
+    job.parent = text("parent");
     // Whoever else writes to the queue may have written any.
     job.conversation_id = text("conversationId").filter(|id| is_conversation_id(id));
     job.options = JobOptions::from_text(text("options").as_deref())?;

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 19] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 20] = [
     (
         1,
         "runs and jobs",
@@ -123,6 +123,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 19] = [
         "options of jobs",
         include_str!("../../migrations/postgres/0020_options_of_jobs.sql"),
         include_str!("../../migrations/sqlite/0020_options_of_jobs.sql"),
+    ),
+    (
+        21,
+        "parents of jobs",
+        include_str!("../../migrations/postgres/0021_parents_of_jobs.sql"),
+        include_str!("../../migrations/sqlite/0021_parents_of_jobs.sql"),
     ),
 ];
 

@@ -21,6 +21,17 @@ function shown(wait) {
   ];
 }
 
+// What is different from the call of the same tool that was approved last for the same user.
+function changed({ lastApproved }) {
+  if (!lastApproved) return null;
+  const word = (value) => (value === undefined ? "nothing" : JSON.stringify(value));
+  const changes = lastApproved.changes.map(({ path, before, now }) => [path || "all", `${word(now)} instead of ${word(before)}`]);
+  return [
+    h("h3", {}, `Since the one approved ${when(lastApproved.at)}`),
+    changes.length === 0 ? h("p", { class: "none" }, "The same arguments.") : facts(changes),
+  ];
+}
+
 export function open(view) {
   const list = h("div", {});
   view.body.append(h("p", { class: "note" }, "Calls that you may decide about. What you approve is carried out exactly as it is shown."), list);
@@ -57,7 +68,7 @@ export function open(view) {
     const name = wait.kind === "question" ? wait.shown.arguments.question : `${wait.shown.tool} (${wait.kind})`;
     const approve = button("Approve", () => decide(wait, { decision: "approve" }, "Approve this call?", "Approve"), { "data-key": `approve ${wait.waitId}` });
     const reject = button("Reject", () => decide(wait, { decision: "reject" }, "Reject it?", "Reject"), { "data-key": `reject ${wait.waitId}`, class: "danger" });
-    return h("section", { "aria-label": name }, h("h2", {}, name), shown(wait),
+    return h("section", { "aria-label": name }, h("h2", {}, name), shown(wait), changed(wait),
       wait.kind === "question" ? answering(wait) : null,
       h("p", { class: "actions" }, wait.kind === "approval" ? approve : null, reject));
   };

@@ -243,6 +243,9 @@ struct Waiting<'a> {
     arguments: &'a Value,
     digest: String,
     expires_at: u64,
+    /// The job of the run whose end is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child_job_id: Option<&'a str>,
 }
 
 impl<'a> From<&'a Wait> for Waiting<'a> {
@@ -255,6 +258,7 @@ impl<'a> From<&'a Wait> for Waiting<'a> {
             arguments: &wait.shown.arguments,
             digest: wait.shown.digest(),
             expires_at: wait.expires_at,
+            child_job_id: wait.child.as_ref().map(|child| child.job_id.as_str()),
         }
     }
 }

@@ -118,6 +118,10 @@ pub(super) struct JobBody<'a> {
     /// Where it stands.
     #[schema(value_type = JobStatus)]
     status: &'static str,
+    /// The job whose run began this one, and waits for it or did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "1")]
+    parent_job_id: Option<&'a str>,
     /// What its run came to, once it is completed. A worker of another program on the same queue may have
     /// kept something else.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,6 +181,7 @@ impl<'a> From<&'a Job> for JobBody<'a> {
         Self {
             job_id: &job.id,
             status: job.status.as_str(),
+            parent_job_id: job.parent.as_deref().and_then(agent_core::words::Wait::job_of),
             result: job.result.as_deref(),
             error: job.error.as_deref(),
             waits: None,

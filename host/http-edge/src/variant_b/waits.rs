@@ -1,12 +1,12 @@
 //! `/api/agent/waits`: what one's runs wait for, and what others asked one to decide. What a caller neither
 //! owns nor decides about does not exist.
 
-use agent_core::words::{Decision, ShownCall, ToolHints, Verdict, Wait};
+use agent_core::words::{ChildRun, Decision, JobStatus, ParentCall, ShownCall, ToolHints, Verdict, Wait};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use run_service::waits::{Delivery, JobWait, NotDecided, ProposedDecision, WaitPage};
+use run_service::waits::{Change, Delivery, JobWait, LastApproved, NotDecided, ProposedDecision, WaitPage};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -207,7 +207,7 @@ pub(super) struct WaitBody {
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
     run_id: String,
     /// What it is: `approval`, whether the call may be made; `question`, an answer of the user; `timer`;
-    /// `event`.
+    /// `event`; `child`, the end of a run that this one began.
     #[schema(example = "approval")]
     kind: &'static str,
     /// Whose run it is; null when that is not known.
@@ -237,8 +237,90 @@ pub(super) struct WaitBody {
     /// Tokens that the run has cost so far.
     #[schema(example = 228)]
     tokens: u64,
+    /// The run whose end is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    child: Option<ChildBody>,
+    /// The call that the run answers, if another run began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    parent: Option<ParentBody>,
+    /// The last approved call of the tool for the same user, where the wait is read by itself or listed to be
+    /// decided, if the caller could have decided about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_approved: Option<LastApprovedBody>,
     /// What was decided so far.
     decisions: Vec<DecisionBody>,
+}
+
+/// A call of the same tool that was approved before.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = LastApproved)]
+struct LastApprovedBody {
+    /// When it was approved.
+    #[schema(format = DateTime, example = "2026-11-20T12:00:00.000Z")]
+    at: String,
+    /// What is different now, at most a hundred differences.
+    changes: Vec<ChangeBody>,
+}
+
+/// A part of the arguments that is different.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Change)]
+struct ChangeBody {
+    /// Where it is, as a JSON Pointer.
+    #[schema(example = "/euros")]
+    path: String,
+    /// What was there; absent when nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 5)]
+    before: Option<Value>,
+    /// What is there; absent when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 60)]
+    now: Option<Value>,
+}
+
+/// A run that another run began.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ChildRun)]
+struct ChildBody {
+    /// The job that carries it out.
+    #[schema(example = "019ab6f1c2007d1e8f0a1b2c3d4e5f60")]
+    job_id: String,
+    /// The run, as `/api/agent/runs` knows it.
+    #[schema(example = "run_019ab6f1c2007d1e8f0a1b2c3d4e5f60")]
+    run_id: String,
+    /// Where its job stands; absent until it is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<agent_core::words::JobStatus>, nullable = false)]
+    status: Option<&'static str>,
+    /// The tools that it has.
+    #[schema(example = json!(["calculate"]))]
+    tools: Vec<String>,
+    /// Most tokens that it may use, which count among those of the run that began it.
+    #[schema(example = 2000)]
+    tokens: u64,
+}
+
+/// The call of another run that a run answers.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ParentCall)]
+struct ParentBody {
+    /// The job whose run waits for this one.
+    #[schema(example = "1")]
+    job_id: String,
+    /// The run that waits.
+    #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
+    run_id: String,
+    /// What it waits for: the end of this run.
+    #[schema(example = "1:1.0")]
+    wait_id: String,
 }
 
 /// A call as those who decide are shown it.
@@ -279,7 +361,7 @@ struct DecisionBody {
     /// At what time that was decided.
     #[schema(format = DateTime, example = "2026-11-21T12:05:00.000Z")]
     at: String,
-    /// `approve`, `reject`, `edit` or `answer`.
+    /// `approve`, `reject`, `edit` or `answer`; `ended` where nobody decides, because a child run has ended.
     #[schema(example = "approve")]
     decision: &'static str,
     /// Why the call was rejected, which the model is told.
@@ -298,7 +380,7 @@ struct DecisionBody {
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
+        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, child, .. } =
             &wait.open.wait;
         Self {
             wait_id: wait.id.clone(),
@@ -314,8 +396,35 @@ impl From<&JobWait> for WaitBody {
             expires_at: iso_8601_of_millis(*expires_at),
             on_expiry: on_expiry.as_str(),
             tokens: usage.total(),
+            child: child.as_ref().map(|child| ChildBody::of(child, wait.child)),
+            parent: wait.parent.as_ref().map(ParentBody::from),
+            last_approved: wait.last_approved.as_ref().map(LastApprovedBody::from),
             decisions: wait.open.decisions.iter().map(DecisionBody::from).collect(),
         }
+    }
+}
+
+impl ChildBody {
+    fn of(child: &ChildRun, status: Option<JobStatus>) -> Self {
+        let ChildRun { job_id, run_id, tools, tokens } = child.clone();
+        Self { job_id, run_id, status: status.map(JobStatus::as_str), tools, tokens }
+    }
+}
+
+impl From<&LastApproved> for LastApprovedBody {
+    fn from(last: &LastApproved) -> Self {
+        let change = |change: &Change| {
+            let Change { path, before, now } = change.clone();
+            ChangeBody { path, before, now }
+        };
+        Self { at: iso_8601_of_millis(last.at), changes: last.changes.iter().map(change).collect() }
+    }
+}
+
+impl From<&ParentCall> for ParentBody {
+    fn from(parent: &ParentCall) -> Self {
+        let job_id = Wait::job_of(&parent.wait).unwrap_or_default().to_owned();
+        Self { job_id, run_id: parent.run_id.clone(), wait_id: parent.wait.clone() }
     }
 }
 
@@ -341,6 +450,7 @@ impl From<&Decision> for DecisionBody {
             Verdict::Reject { reason } => (reason.clone(), None, None),
             Verdict::Edit { arguments } => (None, Some(arguments.clone()), None),
             Verdict::Answer { answer } => (None, None, Some(answer.clone())),
+            Verdict::Ended { answer, .. } => (None, None, Some(Value::from(answer.as_str()))),
         };
         Self {
             by: decision.by.clone(),

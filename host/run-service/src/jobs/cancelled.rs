@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::ports::{Epoch, Journal};
+use agent_core::ports::{Epoch, JobQueue, Journal};
 use agent_core::words::{Job, Principal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::worker::LAST_WORDS;
 use crate::layers::{Ask, Invoke, InvokeError};
-use crate::loop_driver::{RunClaim, RunControl, RunError};
+use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
 
 /// Takes a run up to cancel it at once.
 pub struct CancelledRuns {
@@ -28,12 +28,12 @@ pub struct CancelledRuns {
 impl CancelledRuns {
     /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled
     /// whatever becomes of this, so it takes a bounded time and fails with a line in the log only.
-    pub(super) async fn end(&self, job: &Job) {
+    pub(super) async fn end(&self, job: &Job, queue: &Arc<dyn JobQueue>) {
         if job.started_at.is_none() {
             return;
         }
         let (job_id, run_id) = (&job.id, &job.run_id);
-        match timeout(LAST_WORDS, self.cancel(job)).await {
+        match timeout(LAST_WORDS, self.cancel(job, queue)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 warn!(job_id, run_id, error = %ErrorChain(&error), "the run of a cancelled job is not recorded as that");
@@ -47,7 +47,7 @@ impl CancelledRuns {
         }
     }
 
-    async fn cancel(&self, job: &Job) -> Result<(), InvokeError> {
+    async fn cancel(&self, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), InvokeError> {
         let events = self.journal.read(&job.run_id, 0).await.map_err(RunError::Journal)?;
         if events.is_empty() {
             return Ok(());
@@ -59,7 +59,11 @@ impl CancelledRuns {
             principal: Principal::user_or_nobody(&job.user_id),
             // A worker that still holds on to the run is refused from now on.
             claim: Some(RunClaim { job_id: job.id.clone(), epoch: Epoch::FINAL, ..RunClaim::default() }),
-            control: RunControl { cancel: Some(cancel), ..RunControl::default() },
+            control: RunControl {
+                cancel: Some(cancel),
+                children: ChildRuns::of(queue),
+                ..RunControl::default()
+            },
             // What it was to do stands in its journal.
             ..Ask::new(job.id.clone(), String::new())
         };

@@ -31,6 +31,7 @@ pub(super) async fn read(
         id: job_id.to_owned(),
         run_id: record.id,
         user_id: user_id.to_owned(),
+        parent: None,
         status,
         result,
         error: (status == JobStatus::Failed).then(|| FAILED.to_owned()),

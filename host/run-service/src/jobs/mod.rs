@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{JobQueue, QueueError, RunStore};
-use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus, Wait};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -179,7 +179,16 @@ impl Jobs {
             CancelOutcome::Done => {
                 self.signals.notify(job_id);
                 if let Some(runs) = &self.cancelled {
-                    runs.end(&job).await;
+                    runs.end(&job, &self.queue).await;
+                }
+                if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
+                    self.queue.resume(parent, Duration::ZERO).await?;
+                }
+            }
+            // Whoever asked before may have been killed before its run was ended, and its children.
+            CancelOutcome::HadEnded if job.status == JobStatus::Cancelled => {
+                if let Some(runs) = &self.cancelled {
+                    runs.end(&job, &self.queue).await;
                 }
             }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}

@@ -163,7 +163,7 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),
             RunError::Stopped => handed_back(),
-            RunError::Parked { until, .. } => parked(*until),
+            RunError::Parked { due, .. } => parked(*due),
             RunError::Journal(JournalError::Store { .. }) => {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
                 Disposition { is_excused: false, pause: true, ..handed_back() }

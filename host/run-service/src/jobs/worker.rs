@@ -17,7 +17,7 @@ use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
 };
 use agent_core::trace;
-use agent_core::words::{Event, JobData};
+use agent_core::words::{Event, JobData, Wait};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -33,8 +33,10 @@ use crate::conversations::InConversation;
 use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
-use crate::loop_driver::{RunClaim, RunControl, RunError};
+use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
 use crate::outage::Outage;
+use crate::waits::ARMED;
+use crate::wall_clock::WallClock;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
@@ -87,6 +89,8 @@ pub struct Worker {
     outage: Outage,
     /// From when the moments are counted at which leases are renewed.
     began: Instant,
+    /// By which waits begin and expire.
+    clock: WallClock,
 }
 
 /// A job that this worker holds, and its right to run one.
@@ -108,7 +112,14 @@ impl Worker {
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
         let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
-        Self { queue, signals, live, context, provider, outage: Outage::default(), began: Instant::now() }
+        let (outage, began, clock) = (Outage::default(), Instant::now(), WallClock::default());
+        Self { queue, signals, live, context, provider, outage, began, clock }
+    }
+
+    /// Waits begin and expire by another clock than the system's.
+    #[must_use]
+    pub fn by(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
@@ -228,15 +239,19 @@ impl Worker {
         let mut next = None;
         if let Some(attempt_end) = &disposition.end {
             let wanted = if disposition.pause { None } else { self.permit_now(stopping) };
+            self.wake_parent(claim, attempt_end, ARMED).await;
             match self.settle(claim, attempt_end, wanted.is_some(), stopping).await {
                 Some(claimed) => next = claimed.zip(wanted).map(|(claim, permit)| Claimed { claim, permit }),
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
+            self.wake_parent(claim, attempt_end, Duration::ZERO).await;
         }
-        if let (AttemptOutcome::Parked, End::Ran(Err(InvokeError::Run(RunError::Parked { events, .. })))) =
-            (disposition.outcome, &end)
+        if let (
+            AttemptOutcome::Parked,
+            End::Ran(Err(InvokeError::Run(RunError::Parked { events, children, .. }))),
+        ) = (disposition.outcome, &end)
         {
-            self.resume_if_decided(claim, *events).await;
+            self.resume_if_decided(claim, *events, children).await;
         }
         // Whoever begins to wait from now on looks at the job, and those who wait are woken.
         drop(running);
@@ -303,6 +318,9 @@ impl Worker {
             control: RunControl {
                 cancel: Some(cancel.clone()),
                 live: Some(self.live.run(&claim.run_id)),
+                children: ChildRuns::of(&self.queue),
+                clock: self.clock,
+                observer: WaitObserver(self.context.observer.clone()),
                 ..RunControl::default()
             },
             options: data.options.options.clone(),
@@ -346,12 +364,24 @@ impl Worker {
         0
     }
 
-    /// Has a parked job claimed again when something was decided about it while this attempt still held it:
-    /// whoever decided could not have it claimed then.
-    async fn resume_if_decided(&self, claim: &Claim, seen: u64) {
+    /// Has the parent of a child run that ends claimed: in some seconds before the queue is told, in case
+    /// that this worker is killed behind it, and at once then. A parent that is taken up too early is let go
+    /// of again.
+    async fn wake_parent(&self, claim: &Claim, end: &AttemptEnd, within: Duration) {
+        let parent = claim.data.as_ref().ok().and_then(|data| Wait::job_of(data.parent.as_deref()?));
+        let has_ended = !matches!(end, AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. });
+        if let Some(parent) = parent.filter(|_| has_ended) {
+            // silent-ok: the parent is due by itself after a while.
+            let _ = timeout(LAST_WORDS, self.queue.resume(parent, within)).await;
+        }
+    }
+
+    /// Has a parked job claimed again when something was decided about it, or a child run of its ended, while
+    /// this attempt still held it: nobody could have it claimed then.
+    async fn resume_if_decided(&self, claim: &Claim, seen: u64, children: &[String]) {
         let look = async {
             let later = self.context.journal.read_page(&claim.run_id, seen, 1).await.ok()?;
-            if later.is_empty() {
+            if later.is_empty() && !ChildRuns::of(&self.queue).has_ended(children).await.ok()? {
                 return None;
             }
             self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()

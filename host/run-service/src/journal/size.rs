@@ -40,10 +40,16 @@ fn of_function(function: &ClientFunction) -> usize {
 }
 
 fn of_wait(wait: &Wait) -> usize {
-    let Wait { id, shown, deciders, .. } = wait;
+    let Wait { id, shown, deciders, child, .. } = wait;
     let named = [&deciders.users, &deciders.tiers, &deciders.roles].into_iter().flatten();
     let names: usize = named.map(|name| size_of::<String>() + name.len()).sum();
     let texts = id.len() + shown.tool.len() + shown.component.len() + shown.policy.len();
+    let names = names
+        + child
+            .iter()
+            .flat_map(|child| &child.tools)
+            .map(|tool| size_of::<String>() + tool.len())
+            .sum::<usize>();
     size_of::<Wait>() + texts + of_value(&shown.arguments) + wait.answer.as_ref().map_or(0, of_value) + names
 }
 
@@ -53,6 +59,7 @@ fn of_verdict(verdict: &Verdict) -> usize {
         Verdict::Reject { reason } => of_text(reason.as_ref()),
         Verdict::Edit { arguments } => of_value(arguments),
         Verdict::Answer { answer } => of_value(answer),
+        Verdict::Ended { answer, .. } => answer.len(),
     }
 }
 

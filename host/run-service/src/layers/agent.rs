@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::agent_loop::kept_history;
+use agent_core::agent_loop::{RUN_AGENT, kept_history};
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
 use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
@@ -71,13 +71,18 @@ impl Agent {
             // caller may use by now, in the versions that it began with. What was chosen and is not there any
             // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
+                self.cancel_unwanted(&ask, task).await;
+                if task.options.history.len() > ask.control.own_history.len() {
+                    ask.control.began_behind_turns.set();
+                }
                 let tools = self.toolbox.pinned(&task.principal, &task.id, &task.versions).await;
-                self.with_waits(choose(tools, &task.options), &task.options, &ask)
+                choose(self.with_waits(tools, &task.options, &ask), &task.options)
             }
             Some(_) | None => {
                 let tools = self.toolbox.for_run(&ask.principal, &ask.run_id);
+                let tools = self.with_waits(tools, &ask.options, &ask);
                 chosen_tools::check(tools.catalog(), ask.options.tools.as_deref())?;
-                self.with_waits(choose(tools, &ask.options), &ask.options, &ask)
+                choose(tools, &ask.options)
             }
         };
         let options = self.keep_history(ask.options, &ask.input, tools.catalog());
@@ -96,6 +101,7 @@ impl Agent {
             } else {
                 Versions::new()
             },
+            parent: None,
         };
         let driver = Driver {
             request_id: &ask.request_id,
@@ -114,13 +120,25 @@ impl Agent {
         Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
 
-    /// The tools with those by which a run waits, if this one can and nobody chose others.
+    /// The tools with those by which a run waits, if this one can and they were chosen.
     fn with_waits(&self, tools: Arc<dyn ToolSet>, options: &Options, ask: &Ask) -> Arc<dyn ToolSet> {
         let can_wait = ask.claim.is_some() || ask.control.job_id.is_some();
-        if self.wait_tools && can_wait && options.tools.is_none() {
-            wait_tools::offered(tools)
-        } else {
-            tools
+        if !self.wait_tools || !can_wait {
+            return tools;
+        }
+        let may_begin = ask.control.children.are_possible();
+        wait_tools::offered(tools, |name| {
+            let is_chosen = |chosen: &Vec<String>| chosen.iter().any(|chosen| chosen == name);
+            options.tools.as_ref().is_none_or(is_chosen) && (name != RUN_AGENT || may_begin)
+        })
+    }
+
+    /// Cancels a run whose parent waits for it no longer.
+    async fn cancel_unwanted(&self, ask: &Ask, task: &Task) {
+        if let (Some(parent), Some(cancel)) = (&task.parent, &ask.control.cancel)
+            && !ask.control.children.are_wanted_by(&*self.journal, parent).await
+        {
+            cancel.cancel();
         }
     }
 
@@ -241,6 +259,7 @@ mod tests {
                 principal,
                 grants,
                 versions,
+                parent: None,
             };
             let started = Event::Started { task, tools: "sha256:before".into() };
             let epoch = agent_core::ports::Epoch(1);

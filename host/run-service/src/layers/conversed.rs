@@ -4,19 +4,19 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent_core::ports::ConversationError;
 use agent_core::ports::lease::owner_of_attempt;
 use agent_core::words::Turn;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::held_lease::new_owner;
-use crate::loop_driver::waits::since_1970;
+use crate::wall_clock::WallClock;
 
 /// How long appending a turn may take beyond the time that its run could have taken.
 const APPEND_GRACE: Duration = Duration::from_secs(5);
@@ -60,11 +60,18 @@ impl<I: Invoke> Conversed<I> {
         }
         let own = std::mem::take(&mut ask.options.history);
         ask.options.history = in_front(before, &own);
+        ask.control.own_history.clone_from(&own);
         let (run_id, is_job) = (ask.run_id.clone(), ask.claim.is_some());
+        let began_behind_turns = ask.control.began_behind_turns.clone();
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
+            // Its run has waited meanwhile, or its worker was killed.
+            Ok(_) if began_behind_turns.is_set() && held.turns().is_empty() => {
+                info!(run_id, "a turn is not kept: its conversation was deleted during the run");
+                held.release().await;
+            }
             Ok(answer) if is_kept(answer.result.stop_reason) => {
-                let at = since_1970(SystemTime::now());
+                let at = WallClock::default().millis();
                 let turn = Turn { id: turn_id, run_id, at, ..said(&own, &answer.result.messages) };
                 let appending = held.append(turn);
                 match in_time(appending, until).await {

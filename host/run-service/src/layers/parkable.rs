@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError, RunStore, Spawn};
-use agent_core::words::{JobData, ParkedRun, RunOutcome, RunRecord};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
+use agent_core::words::{Event, JobData, Message, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
@@ -13,10 +13,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
-use crate::loop_driver::RunError;
-
-/// The query of a job whose run began without a text.
-const WITHOUT_TEXT: &str = "(goes on with a run)";
+use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
 
 /// Hands the run of a request over to a job when it has to wait for somebody. Its journal goes to the store
 /// first, and the job is added behind that: whoever is killed in between loses a run that nobody was told of.
@@ -28,6 +25,7 @@ pub struct Parkable<I> {
     inner: I,
     desk: Arc<Desk>,
     spawn: Arc<dyn Spawn>,
+    observer: WaitObserver,
 }
 
 /// Where runs are handed over.
@@ -48,7 +46,14 @@ impl<I> Parkable<I> {
         store: Arc<dyn RunStore>,
         spawn: Arc<dyn Spawn>,
     ) -> Self {
-        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn }
+        let observer = WaitObserver::default();
+        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn, observer }
+    }
+
+    /// Tells `observer` that runs begin to wait.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: WaitObserver(observer), ..self }
     }
 
     /// Hands a run over in a task of its own: who asked may leave meanwhile.
@@ -68,8 +73,11 @@ impl<I> Parkable<I> {
 /// A run that goes to a job.
 struct HandedOver {
     record: RunRecord,
-    job: JobData,
+    /// The kept conversation that it is part of, and what its caller said beside the input.
+    conversation: Option<(String, Vec<Message>)>,
     job_id: String,
+    /// When it is to be taken up at the latest.
+    due: SystemTime,
     /// How many events the run has.
     events: u64,
     /// Whether somebody has cancelled the run.
@@ -78,7 +86,7 @@ struct HandedOver {
 
 impl Desk {
     async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
-        let HandedOver { record, mut job, job_id, events: count, cancel } = run;
+        let HandedOver { record, conversation, job_id, due, events: count, cancel } = run;
         let events = self.journal.read(&record.id, 0).await?;
         if events.len() as u64 != count {
             // The backlog had no room for them.
@@ -92,8 +100,21 @@ impl Desk {
         // As long as it waits, it is not taken for one that has ended: neither by who reads of it nor by who
         // removes what is old.
         self.store.save(&record).await?;
-        job.id = Some(job_id.clone());
-        job.goes_on = Some(ParkedRun { run_id: record.id, until: record.finished_at });
+        let Some(Event::Started { task, .. }) = events.into_iter().next() else {
+            let detail = "the journal of a run that has to wait does not begin with it".to_owned();
+            return Err(JournalError::Store { detail });
+        };
+        // What the job does stands in the journal. Its options are for its turn in a conversation, and for
+        // another run if somebody has the job tried again when it has failed.
+        let (conversation_id, own) = conversation.unzip();
+        let history = own.unwrap_or(task.options.history);
+        let options = Options { history, ..task.options };
+        let job = JobData {
+            id: Some(job_id.clone()),
+            goes_on: Some(ParkedRun { run_id: record.id, until: due }),
+            conversation_id,
+            ..JobData::with_options(task.principal, task.input, options)
+        };
         let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
         self.queue.add(&job).await.map_err(failed)?;
         if cancel.is_some_and(|cancel| cancel.is_cancelled()) {
@@ -111,6 +132,8 @@ impl<I: Invoke> Invoke for Parkable<I> {
         }
         let job_id = Uuid::now_v7().simple().to_string();
         ask.control.job_id = Some(job_id.clone());
+        ask.control.observer = self.observer.clone();
+        ask.control.children = ChildRuns::by_job_of(&*self.desk.queue);
         let mut record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
@@ -120,16 +143,14 @@ impl<I: Invoke> Invoke for Parkable<I> {
             finished_at: UNIX_EPOCH,
             outcome: RunOutcome::Running,
         };
-        // A job without a query is none; what this one does stands in its run's journal.
-        let query = if ask.input.is_empty() { WITHOUT_TEXT } else { &ask.input };
-        let mut job = JobData::submitted_by(ask.principal.clone(), query.to_owned());
-        job.conversation_id.clone_from(&ask.control.conversation_id);
+        let conversation = ask.control.conversation_id.clone().zip(Some(ask.control.own_history.clone()));
         let (cancel, handed_over) = (ask.control.cancel.clone(), ask.control.handed_over.clone());
         match self.inner.invoke(ask).await {
-            Err(InvokeError::Run(RunError::Parked { until, events })) => {
+            Err(InvokeError::Run(RunError::Parked { until, due, events, .. })) => {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
                 handed_over.set();
-                let run = HandedOver { record, job, job_id: job_id.clone(), events, cancel };
+                let due = UNIX_EPOCH + Duration::from_millis(due);
+                let run = HandedOver { record, conversation, job_id: job_id.clone(), due, events, cancel };
                 self.hand_over(run).await.map_err(RunError::Journal)?;
                 Err(InvokeError::Waits { job_id })
             }

@@ -1,10 +1,11 @@
 //! The host's own tools, by which a model has its run wait: for an answer of the user (`ask_user`), for a
-//! time (`wait_until`), for an event (`wait_for_event`). None of them is ever called: what is decided about
-//! the wait is the answer.
+//! time (`wait_until`), for an event (`wait_for_event`), for a run of its own (`run_agent`). None of them is
+//! ever called: what is decided about the wait is the answer.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agent_core::agent_loop::RUN_AGENT;
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{
     Catalog, Deciders, OnExpiry, Principal, ShownCall, ToolCall, ToolHints, ToolReturn, ToolSpec, WaitKind,
@@ -28,25 +29,41 @@ const DEFAULT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that a run waits: a year.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The tools, and behind them those by which a run waits. One with the name of another tool is left out.
-pub(super) fn offered(tools: Arc<dyn ToolSet>) -> Arc<dyn ToolSet> {
+/// The tools, and behind them those by which a run waits, as far as they are wanted. One with the name of
+/// another tool is left out.
+pub(super) fn offered(tools: Arc<dyn ToolSet>, is_wanted: impl Fn(&str) -> bool) -> Arc<dyn ToolSet> {
     let own = tools.catalog();
-    let ours: Vec<_> = SPECS.iter().filter(|spec| own.get(&spec.name).is_none()).cloned().collect();
-    let mut hash = Sha256::new();
-    hash.update(own.digest());
-    for spec in &ours {
-        hash.update(spec.name.as_bytes());
-        hash.update(spec.input_schema.to_string());
+    let is_ours = |spec: &&Arc<ToolSpec>| is_wanted(&spec.name) && own.get(&spec.name).is_none();
+    let ours: Vec<_> = SPECS.iter().filter(is_ours).cloned().collect();
+    if ours.is_empty() {
+        return tools;
     }
-    let names: Vec<String> = ours.iter().map(|spec| spec.name.clone()).collect();
-    let specs = own.tools().iter().cloned().chain(ours).collect();
-    let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
+    let digest = |before: &str| {
+        let mut hash = Sha256::new();
+        hash.update(before);
+        for spec in &ours {
+            hash.update(spec.name.as_bytes());
+            hash.update(spec.input_schema.to_string());
+        }
+        format!("sha256:{:x}", hash.finalize())
+    };
+    // The host's own, whose refusal by a provider is no refusal of what a caller brought along.
+    let service = own.base().unwrap_or(own);
+    let service = Arc::new(service.with_own(&ours, digest(service.digest())));
+    let catalog = match own.base() {
+        None => service,
+        Some(_) => {
+            let specs = own.tools().iter().chain(&ours).cloned().collect();
+            Arc::new(Catalog::derived(&service, specs, digest(own.digest())))
+        }
+    };
+    let names = ours.iter().map(|spec| spec.name.clone()).collect();
     Arc::new(WithWaits { tools, catalog, names })
 }
 
-static SPECS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| specs().map(Arc::new));
+static SPECS: LazyLock<[Arc<ToolSpec>; 4]> = LazyLock::new(|| specs().map(Arc::new));
 
-fn specs() -> [ToolSpec; 3] {
+fn specs() -> [ToolSpec; 4] {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
         name: name.to_owned(),
@@ -90,6 +107,19 @@ fn specs() -> [ToolSpec; 3] {
             }),
             &["name", "key"],
         ),
+        spec(
+            RUN_AGENT,
+            "Has another agent do a part of the work and answers with what it says. It knows nothing of this \
+             conversation, has some of your tools and tokens, and several may run at once. Use it for work that can \
+             be described in full and whose way does not matter to you.",
+            json!({
+                "task": text("What is to be done, with everything that has to be known for it."),
+                "tools": { "type": "array", "items": { "type": "string" }, "description": "Names of the only tools of yours that it has; all by default." },
+                "tokens": { "type": "integer", "minimum": 1, "description": "How many it may use at most; by default a part of those that you have left." },
+                "within_seconds": { "type": "integer", "minimum": 1, "description": "How long it may take; a day by default." },
+            }),
+            &["task"],
+        ),
     ]
 }
 
@@ -122,10 +152,25 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
     }
 }
 
+/// Whether a child run can have the tools that were named: some that its parent has.
+fn check_child(arguments: &Value, catalog: &Catalog) -> Result<(), String> {
+    if arguments["task"].as_str().is_none_or(|task| task.trim().is_empty()) {
+        return Err("\"task\" is missing: a text that says what is to be done".to_owned());
+    }
+    let Some(named) = arguments.get("tools").filter(|named| !named.is_null()) else { return Ok(()) };
+    let named = named.as_array().ok_or("\"tools\" is a list of names")?;
+    match named.iter().find(|name| name.as_str().is_none_or(|name| catalog.get(name).is_none())) {
+        Some(unknown) => Err(format!("you have no tool {unknown}, so that another run cannot have it")),
+        None => Ok(()),
+    }
+}
+
 /// The terms of a wait that the call asks for, or why it cannot be had.
-fn terms(call: &ToolCall) -> Result<WaitTerms, String> {
+fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
     let arguments = &call.arguments;
     let missing = |name: &str| format!("\"{name}\" is missing: a text");
+    let within = arguments["within_seconds"].as_u64().map_or(DEFAULT_WITHIN, Duration::from_secs);
+    let within = within.clamp(Duration::from_secs(1), LONGEST);
     let (kind, answer, within, on_expiry) = match call.name.as_str() {
         ASK_USER => {
             arguments["question"].as_str().ok_or_else(|| missing("question"))?;
@@ -136,11 +181,14 @@ fn terms(call: &ToolCall) -> Result<WaitTerms, String> {
             let left = due(arguments)?.duration_since(SystemTime::now()).unwrap_or_default();
             (WaitKind::Timer, None, left, OnExpiry::Answer)
         }
+        RUN_AGENT => {
+            check_child(arguments, catalog)?;
+            (WaitKind::Child, None, within, OnExpiry::Reject)
+        }
         _ => {
             arguments["name"].as_str().ok_or_else(|| missing("name"))?;
             arguments["key"].as_str().ok_or_else(|| missing("key"))?;
-            let within = arguments["within_seconds"].as_u64().map_or(DEFAULT_WITHIN, Duration::from_secs);
-            (WaitKind::Event, None, within.clamp(Duration::from_secs(1), LONGEST), OnExpiry::Reject)
+            (WaitKind::Event, None, within, OnExpiry::Reject)
         }
     };
     let shown = ShownCall {
@@ -175,7 +223,11 @@ impl ToolSet for WithWaits {
     }
 
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
-        if self.names.contains(&call.name) { terms(call).ok() } else { self.tools.approval(call, caller) }
+        if self.names.contains(&call.name) {
+            terms(call, &self.catalog).ok()
+        } else {
+            self.tools.approval(call, caller)
+        }
     }
 
     /// A call of ours comes here only if it asks for nothing that could be waited for.
@@ -183,7 +235,7 @@ impl ToolSet for WithWaits {
         if !self.names.contains(&request.call.name) {
             return self.tools.call(request).await;
         }
-        let why = terms(request.call).err();
+        let why = terms(request.call, &self.catalog).err();
         WaitTerms::not_made(
             request.call,
             why.as_deref().unwrap_or("only a run that can wait may ask for that"),
@@ -194,7 +246,9 @@ impl ToolSet for WithWaits {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::EchoTools;
+    use agent_core::words::ClientFunction;
 
+    use super::super::client_functions;
     use super::*;
 
     fn call(name: &str, arguments: Value) -> ToolCall {
@@ -222,9 +276,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_waited_for_is_an_answer_and_others_keep_their_names() {
-        let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])));
+        let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])), |_| true);
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.clone()).collect();
-        assert_eq!(names, [ASK_USER, "echo", WAIT_FOR_EVENT, WAIT_UNTIL]);
+        assert_eq!(names, [ASK_USER, "echo", RUN_AGENT, WAIT_FOR_EVENT, WAIT_UNTIL]);
+        let functions =
+            [ClientFunction { name: "f".into(), description: String::new(), parameters: json!({}) }];
+        let with_function = client_functions::offered(tools.clone(), &functions);
+        let own = |tool: &Arc<ToolSpec>| with_function.catalog().is_own(tool) == (tool.name != "f");
+        assert!(with_function.catalog().tools().iter().all(own), "a provider may refuse ours as any other");
         let nobody = Principal::default();
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();

@@ -25,6 +25,10 @@ pub enum RunError {
         until: u64,
         /// How many events its journal has.
         events: u64,
+        /// When it is to be taken up at the latest: then, or sooner to look at its children.
+        due: u64,
+        /// The jobs of child runs whose ends it waits for.
+        children: Vec<String>,
     },
     /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]

@@ -96,7 +96,7 @@ impl Driver<'_> {
             && let waits = self.waits(&run.run, calls)
             && !waits.is_empty()
         {
-            return self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await;
+            return self.begin_to_wait(run, waits).await;
         }
         if !matches!(step, Step::Done(_)) {
             self.write(run).await?;

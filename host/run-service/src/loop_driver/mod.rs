@@ -5,6 +5,7 @@
 //! `gen_ai.rs` has the spans.
 
 mod call_context;
+mod child_runs;
 mod error;
 pub(crate) mod gen_ai;
 mod journaled;
@@ -15,7 +16,7 @@ mod run_control;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
-pub(crate) mod waits;
+mod waits;
 
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
@@ -27,10 +28,11 @@ use uuid::Uuid;
 
 use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
+pub use child_runs::ChildRuns;
 pub use error::RunError;
 pub use run_claim::RunClaim;
-pub(crate) use run_control::Flag;
 pub use run_control::RunControl;
+pub(crate) use run_control::{Flag, WaitObserver};
 
 /// What a run is driven with.
 #[derive(Clone, Copy)]
@@ -77,14 +79,17 @@ impl Driver<'_> {
         self.control.meter.set(run.usage(), run.iterations());
         let mut run = Journaled::resumed(run, next);
         match step {
-            Step::Done(result) => return Ok(*result),
+            Step::Done(result) => {
+                self.stop_children(&run.run).await;
+                return Ok(*result);
+            }
             // Taken up too early, which is no attempt, and behind it decisions can be written as before.
             Step::Park(waits)
                 if run.run.waits_epoch().is_some()
                     && !self.is_cancelled()
-                    && waits::expired(&waits).is_none() =>
+                    && self.due(&run.run, &waits).await?.is_none() =>
             {
-                return Err(waits::parked(&waits, next));
+                return Err(self.parked(&run.run, &waits, next));
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
@@ -98,7 +103,10 @@ impl Driver<'_> {
     async fn carry_out(&self, mut run: Journaled, step: Step) -> Result<AgentResult, RunError> {
         let ended = self.go_on(&mut run, step).await;
         match &ended {
-            Ok(_result) => self.write_last(&mut run).await?,
+            Ok(_result) => {
+                self.stop_children(&run.run).await;
+                self.write_last(&mut run).await?;
+            }
             // The journal takes nothing, or the run is somebody else's by now.
             Err(RunError::Journal(_)) => {}
             Err(_let_go) => self.write_start(&mut run).await,
@@ -120,17 +128,22 @@ impl Driver<'_> {
                 },
                 Step::CallTools(calls) => match self.waits(&run.run, &calls) {
                     waits if waits.is_empty() => self.call_tools(run, calls).await?,
-                    waits => self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await?,
+                    waits => self.begin_to_wait(run, waits).await?,
                 },
-                Step::Park(waits) => match waits::expired(&waits) {
-                    Some(decided) => self.note(run, decided).await?,
+                Step::Park(waits) => match self.due(&run.run, &waits).await? {
+                    Some(due) => {
+                        let step = self.note(run, due.event()).await?;
+                        self.control.observer.0.wait_decided(due.told());
+                        self.control.children.stop(due.stops.as_deref().into_iter()).await;
+                        step
+                    }
                     // Decisions are written under the epoch of the last writer, which this claim may have
                     // become.
                     None if run.run.waits_epoch().is_none() => {
                         let epoch = self.epoch().0;
                         self.note(run, Event::Waiting { waits: Vec::new(), epoch }).await?
                     }
-                    None => return Err(waits::parked(&waits, run.next)),
+                    None => return Err(self.parked(&run.run, &waits, run.next)),
                 },
             };
         }

@@ -1,13 +1,18 @@
 //! How those around a run end it, watch it and learn what it cost.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use agent_core::ports::{Observer, Unobserved};
+use agent_core::words::Message;
 use tokio_util::sync::CancellationToken;
 
+use super::child_runs::ChildRuns;
 use crate::live::LiveRun;
 use crate::usage_meter::UsageMeter;
+use crate::wall_clock::WallClock;
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
@@ -28,6 +33,22 @@ impl Flag {
     }
 }
 
+/// Who is told when a run begins to wait and when that is decided by itself; nobody by default.
+#[derive(Clone)]
+pub(crate) struct WaitObserver(pub(crate) Arc<dyn Observer>);
+
+impl Default for WaitObserver {
+    fn default() -> Self {
+        Self(Arc::new(Unobserved))
+    }
+}
+
+impl fmt::Debug for WaitObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitObserver")
+    }
+}
+
 /// Set by the layers around a run, and by its owner.
 #[derive(Debug, Clone, Default)]
 pub struct RunControl {
@@ -43,6 +64,16 @@ pub struct RunControl {
     /// The job that goes on with the run of a request when that has to wait for somebody; absent where none
     /// does.
     pub job_id: Option<String>,
+    /// What its caller said beside the input, without what the conversation has, for that job.
+    pub(crate) own_history: Vec<Message>,
+    /// Set when the run began behind turns of its conversation, in an attempt before this one.
+    pub(crate) began_behind_turns: Flag,
+    /// How it begins runs of its own.
+    pub children: ChildRuns,
+    /// By which its waits begin and expire.
+    pub clock: WallClock,
+    /// Told of its waits.
+    pub(crate) observer: WaitObserver,
     /// Set when the run is being handed over to that job.
     pub(crate) handed_over: Flag,
     /// The kept conversation that the run is part of, for that job.

@@ -1,12 +1,12 @@
-//! Calls that wait for somebody: which they are, and letting go of their run.
+//! Calls that wait for somebody: which they are, what is decided by itself, and letting go of their run.
 
-use std::time::SystemTime;
-
-use agent_core::agent_loop::{OpenCall, Run};
-use agent_core::ports::WaitingCall;
+use agent_core::agent_loop::{OpenCall, Run, Step};
+use agent_core::chosen_tools;
+use agent_core::ports::{WaitDecided, WaitingCall};
 use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
-use super::{Driver, RunError};
+use super::child_runs::Child;
+use super::{Driver, Journaled, RunError};
 
 /// The answer to a call that waited for a time.
 const TIME_HAS_COME: &str = "The time has come.";
@@ -19,7 +19,9 @@ impl Driver<'_> {
         let claimed = self.claim.map(|claim| claim.job_id.as_str());
         let Some(job_id) = claimed.or(self.control.job_id.as_deref()) else { return Vec::new() };
         let made = calls.iter().filter(|open| open.refusal.is_none());
-        made.filter_map(|open| self.wait(job_id, run, open)).collect()
+        let mut waits: Vec<_> = made.filter_map(|open| self.wait(job_id, run, open)).collect();
+        run.begin_children(&mut waits);
+        waits
     }
 
     fn wait(&self, job_id: &str, run: &Run, open: &OpenCall) -> Option<Wait> {
@@ -31,30 +33,93 @@ impl Driver<'_> {
         let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
         let call =
             WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
-        Some(terms.wait(call, since_1970(SystemTime::now())))
+        Some(terms.wait(call, self.control.clock.millis()))
+    }
+
+    /// Journals what calls wait for.
+    pub(super) async fn begin_to_wait(
+        &self,
+        run: &mut Journaled,
+        waits: Vec<Wait>,
+    ) -> Result<Step, RunError> {
+        let kinds: Vec<_> = waits.iter().map(|wait| wait.kind).collect();
+        let step = self.note(run, Event::Waiting { waits, epoch: self.epoch().0 }).await?;
+        kinds.into_iter().for_each(|kind| self.control.observer.0.wait_began(kind));
+        Ok(step)
+    }
+
+    /// What is decided by itself by now, if anything is: a wait has expired, or the run has ended that it is
+    /// for. Child runs that there are not are begun.
+    pub(super) async fn due(&self, run: &Run, waits: &[Wait]) -> Result<Option<Due>, RunError> {
+        let now = self.control.clock.millis();
+        for wait in waits {
+            let (verdict, stops) = match &wait.child {
+                None if wait.expires_at <= now => (expired(wait), None),
+                None => continue,
+                Some(child) => match self.look(run, wait).await? {
+                    Some(ended) => (ended, None),
+                    None if wait.expires_at <= now => {
+                        let late = self.control.children.late(self.journal, wait).await;
+                        (late, Some(child.job_id.clone()))
+                    }
+                    None => continue,
+                },
+            };
+            let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
+            return Ok(Some(Due { wait: wait.clone(), decision, stops }));
+        }
+        Ok(None)
+    }
+
+    async fn look(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
+        let chosen = wait.child.as_ref().map(|child| child.tools.as_slice());
+        let tools = chosen_tools::digest(run.catalog(), chosen);
+        let child = Child { wait, task: run.child_task(wait), tools };
+        self.control.children.look(self.journal, child).await.map_err(RunError::Journal)
+    }
+
+    /// Stops the child runs of one that has ended.
+    pub(super) async fn stop_children(&self, run: &Run) {
+        self.control.children.stop(run.children().map(|(_, child)| child.job_id.as_str())).await;
+    }
+
+    /// The end of an attempt whose run waits.
+    pub(super) fn parked(&self, run: &Run, waits: &[Wait], events: u64) -> RunError {
+        let until = waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default();
+        let children: Vec<_> = run.children().map(|(_, child)| child.job_id.clone()).collect();
+        let decided = run.waits().filter_map(|open| open.decided()).map(|decision| decision.at);
+        let since = waits.iter().map(|wait| wait.began_at).chain(decided).max().unwrap_or_default();
+        let look = match children.is_empty() {
+            true => u64::MAX,
+            false => self.control.children.due(since, self.control.clock.millis()),
+        };
+        RunError::Parked { until, due: until.min(look), events, children }
     }
 }
 
-/// What an expired wait is decided by itself, if one of these has expired.
-pub(super) fn expired(waits: &[Wait]) -> Option<Event> {
-    let now = since_1970(SystemTime::now());
-    let wait = waits.iter().find(|wait| wait.expires_at <= now)?;
-    let verdict = match wait.on_expiry {
+/// Something that nobody decides.
+pub(super) struct Due {
+    wait: Wait,
+    decision: Decision,
+    /// The job of a child run that is not waited for any more.
+    pub(super) stops: Option<String>,
+}
+
+impl Due {
+    pub(super) fn event(&self) -> Event {
+        Event::Decided { wait: self.wait.id.clone(), decision: self.decision.clone() }
+    }
+
+    pub(super) fn told(&self) -> WaitDecided<'_> {
+        WaitDecided { wait: &self.wait, decision: &self.decision }
+    }
+}
+
+/// What an expired wait is decided by itself.
+fn expired(wait: &Wait) -> Verdict {
+    match wait.on_expiry {
         OnExpiry::Reject => Verdict::Reject { reason: None },
         OnExpiry::Approve => Verdict::Approve,
         OnExpiry::Answer => Verdict::Answer { answer: TIME_HAS_COME.into() },
-    };
-    let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
-    Some(Event::Decided { wait: wait.id.clone(), decision })
-}
-
-/// The end of an attempt whose run waits.
-pub(super) fn parked(waits: &[Wait], events: u64) -> RunError {
-    RunError::Parked { until: waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default(), events }
-}
-
-/// How many milliseconds a moment is behind 1970.
-pub(crate) fn since_1970(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
 }

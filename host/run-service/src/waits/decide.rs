@@ -1,10 +1,10 @@
 //! One decision about one wait.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
+use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitDecided, WaitingCall};
 use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind};
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
@@ -13,11 +13,10 @@ use agent_core::ports::queue::LEASE;
 use tokio::time::{Instant, sleep};
 
 use super::{JobWait, WaitError, Waits};
-use crate::loop_driver::waits::since_1970;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
 /// enough for whoever waits for a job whose decider was killed in between.
-const ARMED: Duration = Duration::from_secs(5);
+pub(crate) const ARMED: Duration = Duration::from_secs(5);
 
 /// How often a decision is tried whose journal grew meanwhile. Each time somebody else decided something.
 const TRIES: u32 = 16;
@@ -129,7 +128,7 @@ impl Waits {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
             let found = self.find(&job, proposals).await?;
             for (wait, proposal) in found.waits.iter().zip(proposals) {
-                check(wait, proposal.decision)?;
+                check(wait, proposal.decision, self.clock.millis())?;
             }
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
@@ -191,7 +190,7 @@ impl Waits {
     ) -> Result<Judged, NotDecided> {
         let Wait { id, shown, index, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
-            let (by, at) = (proposed.by.user_id.clone(), since_1970(SystemTime::now()));
+            let (by, at) = (proposed.by.user_id.clone(), self.clock.millis());
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
             Judged::Decided(Event::Decided { wait: id.clone(), decision })
         };
@@ -217,7 +216,7 @@ impl Waits {
                 index: *index,
                 usage: found.run.usage(),
             };
-            return Ok(Judged::Void(terms.wait(call, since_1970(SystemTime::now()))));
+            return Ok(Judged::Void(terms.wait(call, self.clock.millis())));
         }
         if let Verdict::Edit { arguments } = &proposed.verdict {
             fits(&*tools, &shown.tool, arguments)?;
@@ -257,10 +256,12 @@ impl Waits {
         if waits.iter().any(|wait| wait.decided().is_some()) {
             self.go_on(&job.id).await?;
         }
+        for wait in &waits {
+            self.approved.keep(wait).await;
+        }
         let decided = waits.into_iter().zip(&events).map(|(wait, event)| {
             if let Event::Decided { decision, .. } = event {
-                let after = decision.at.saturating_sub(wait.open.wait.began_at);
-                self.observer.wait_decided(&decision.verdict, Duration::from_millis(after));
+                self.observer.wait_decided(WaitDecided { wait: &wait.open.wait, decision });
             }
             Decided { goes_on: wait.decided().is_some(), wait }
         });
@@ -287,7 +288,7 @@ fn job_of_all<'a>(proposals: &[Proposal<'a>]) -> Result<&'a str, NotDecided> {
 }
 
 /// Whether that can be a decision, by what stands in the journal.
-fn check(wait: &JobWait, proposed: &ProposedDecision) -> Result<(), NotDecided> {
+fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), NotDecided> {
     if !wait.is_visible_to(&proposed.by) {
         return Err(NotDecided::Unknown);
     }
@@ -297,7 +298,7 @@ fn check(wait: &JobWait, proposed: &ProposedDecision) -> Result<(), NotDecided> 
     if let Some(decision) = wait.decided() {
         return Err(NotDecided::Already(Box::new(decision.clone())));
     }
-    if wait.open.wait.expires_at <= since_1970(SystemTime::now()) {
+    if wait.open.wait.expires_at <= now {
         return Err(NotDecided::NotWaiting);
     }
     if proposed.by.user_id.as_deref().is_some_and(|user| wait.open.has_decided(user)) {
@@ -308,6 +309,10 @@ fn check(wait: &JobWait, proposed: &ProposedDecision) -> Result<(), NotDecided> 
     }
     let Wait { kind, answer, .. } = &wait.open.wait;
     match (kind, &proposed.verdict) {
+        // Its end is its run's own; cancelling that is another wish.
+        (WaitKind::Child, _) => {
+            return Err(NotDecided::OtherDecision("the end of its run: cancel its job instead"));
+        }
         (_, Verdict::Reject { .. }) | (WaitKind::Approval, Verdict::Approve | Verdict::Edit { .. }) => {}
         (WaitKind::Question | WaitKind::Event, Verdict::Answer { answer: given }) => {
             if let Some(schema) = answer {

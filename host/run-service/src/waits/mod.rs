@@ -8,17 +8,26 @@
 
 mod decide;
 mod events;
+mod last_approved;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
-use agent_core::ports::{JobQueue, JournalError, Observer, QueueError, RunStore, Toolbox, Unobserved};
-use agent_core::words::{Decision, Job, JobQuery, JobStatus, Principal, Wait};
+use agent_core::ports::{
+    JobQueue, JournalError, KeyValueStore, Observer, QueueError, RunStore, Toolbox, Unobserved,
+};
+use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait, WaitKind};
 
+pub(crate) use decide::ARMED;
 pub use decide::{Decided, NotDecided, Proposal, ProposedDecision};
 pub use events::Delivery;
+pub use last_approved::{Change, LastApproved};
+
+use self::last_approved::ApprovedCalls;
+use crate::loop_driver::ChildRuns;
+use crate::wall_clock::WallClock;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
@@ -31,6 +40,9 @@ pub struct Waits {
     /// Says what a call would be by now; absent beside the service, where the run says so when it goes on.
     toolbox: Option<Arc<dyn Toolbox>>,
     observer: Arc<dyn Observer>,
+    /// By which waits expire.
+    clock: WallClock,
+    approved: ApprovedCalls,
 }
 
 /// A wait of a job's run.
@@ -45,6 +57,13 @@ pub struct JobWait {
     pub owner: Principal,
     /// What it is about, and what was decided so far.
     pub open: OpenWait,
+    /// Of a child run: where its job stands, if there is one yet.
+    pub child: Option<JobStatus>,
+    /// Of an approval that is to be decided, where it is shown by itself or listed to be decided: the last
+    /// approved call of the same tool for the same user.
+    pub last_approved: Option<LastApproved>,
+    /// The call of another run that this run answers.
+    pub parent: Option<ParentCall>,
 }
 
 /// Some of the waits of a user's jobs.
@@ -71,18 +90,31 @@ pub enum WaitError {
 impl Waits {
     /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
     pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { queue, journal, toolbox: Some(toolbox), observer: Arc::new(Unobserved) }
+        Self { toolbox: Some(toolbox), ..Self::beside_the_service(queue, journal) }
     }
 
     /// [`Self::new`] in a process that has no tools.
     pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
-        Self { queue, journal, toolbox: None, observer: Arc::new(Unobserved) }
+        let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
+        Self { queue, journal, toolbox: None, observer, clock, approved: ApprovedCalls::default() }
     }
 
     /// Decisions are told to `observer`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Keeps approved calls there, for whoever decides about the next one.
+    #[must_use]
+    pub fn keeping_approved_in(self, store: Arc<dyn KeyValueStore>) -> Self {
+        Self { approved: ApprovedCalls::new(store), ..self }
+    }
+
+    /// Waits expire by another clock than the system's.
+    #[must_use]
+    pub fn by(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
     }
 
     /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
@@ -117,6 +149,9 @@ impl Waits {
             let of_job = self.readable(job).await?;
             waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
         }
+        for wait in &mut waits {
+            self.add_last_approved(wait, caller).await;
+        }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
     }
 
@@ -135,7 +170,22 @@ impl Waits {
             return Ok(Vec::new());
         }
         let run = Run::waiting(events)?;
-        Ok(run.waits().map(|open| JobWait::of(job, &run, open)).collect())
+        let mut waits: Vec<_> = run.waits().map(|open| JobWait::of(job, &run, open)).collect();
+        for wait in &mut waits {
+            if let Some(child) = &wait.open.wait.child {
+                wait.child = self.queue.read(&child.job_id).await?.map(|job| job.status);
+            }
+        }
+        Ok(waits)
+    }
+
+    /// Has the children stopped of a job that was cancelled beside the service, as far as possible.
+    pub async fn stop_children(&self, job: &Job) -> Result<(), WaitError> {
+        let waits = self.of_job(job).await?;
+        let children = waits.iter().filter(|wait| wait.decided().is_none());
+        let children = children.filter_map(|wait| Some(wait.open.wait.child.as_ref()?.job_id.as_str()));
+        ChildRuns::of(&self.queue).stop(children).await;
+        Ok(())
     }
 
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
@@ -154,7 +204,25 @@ impl Waits {
         let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
         let waits = self.of_job(&job).await?;
-        Ok(waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller)))
+        let wait = waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller));
+        let Some(mut wait) = wait else { return Ok(None) };
+        self.add_last_approved(&mut wait, caller).await;
+        Ok(Some(wait))
+    }
+
+    /// [`Self::show`] for whoever may read the stores.
+    pub async fn show_to_operator(&self, id: &str) -> Result<Option<JobWait>, WaitError> {
+        let of_job = self.of(Wait::job_of(id).unwrap_or(id)).await?;
+        let Some(mut wait) = of_job.into_iter().find(|wait| wait.id == id) else { return Ok(None) };
+        let owner = wait.owner.clone();
+        self.add_last_approved(&mut wait, &owner).await;
+        Ok(Some(wait))
+    }
+
+    async fn add_last_approved(&self, wait: &mut JobWait, caller: &Principal) {
+        if wait.open.wait.kind == WaitKind::Approval && wait.decided().is_none() {
+            wait.last_approved = self.approved.before(wait, caller).await;
+        }
     }
 }
 
@@ -166,6 +234,9 @@ impl JobWait {
             run_id: job.run_id.clone(),
             owner: run.principal().clone(),
             open: open.clone(),
+            child: None,
+            last_approved: None,
+            parent: run.parent().cloned(),
         }
     }
 
@@ -182,7 +253,10 @@ impl JobWait {
     /// Whether a decision of this caller is missing.
     fn is_asked_of(&self, caller: &Principal) -> bool {
         let has_decided = || caller.user_id.as_deref().is_some_and(|user| self.open.has_decided(user));
-        self.decided().is_none() && self.may_be_decided_by(caller) && !has_decided()
+        !self.open.wait.kind.is_child()
+            && self.decided().is_none()
+            && self.may_be_decided_by(caller)
+            && !has_decided()
     }
 
     /// What was decided, once it is.

@@ -1,18 +1,21 @@
 //! From a job that waits to one that goes on, with the real worker, driver and service over stores in memory.
 
+mod children;
 mod races;
 
 use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue as _, Journal as _, Unobserved};
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, asks_for, says};
+use agent_core::ports::{JobQueue as _, Journal as _, Model, Unobserved};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says, wall_clock,
+};
 use agent_core::words::{Event, JobData, RunLimits, ToolOutcome, Verdict};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::jobs::{Jobs, Worker, WorkerContext};
+use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
 use crate::layers::{Admission, Agent};
 
 /// A service whose model asks for one payment, with somebody to ask.
@@ -33,34 +36,41 @@ impl Bench {
 
     /// A job whose run waits for these calls of one reply.
     async fn parked_by(tools: EchoTools, calls: &[(&str, &str, Value)]) -> Self {
+        // Asked again when its reply was not recorded.
+        let model = ScriptedModel::new([Ok(asks_for(calls)), Ok(says("paid")), Ok(says("paid"))]);
+        let bench = Self::begun(Arc::new(model), tools, "pay ada").await;
+        bench.work_for(1).await;
+        assert_eq!(bench.status(), JobStatus::Parked);
+        bench
+    }
+
+    /// A job that asks this model that.
+    async fn begun(model: Arc<dyn Model>, tools: EchoTools, query: &str) -> Self {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let tools: Arc<EchoTools> = Arc::new(tools);
-        let asked = asks_for(calls);
-        let agent = Agent {
-            // Asked again when its reply was not recorded.
-            model: Arc::new(ScriptedModel::new([Ok(asked), Ok(says("paid")), Ok(says("paid"))])),
+        let agent = Arc::new(Agent {
+            model,
             toolbox: tools.clone(),
             journal: runs.clone(),
             limits: RunLimits::default(),
             instructions: None,
-            wait_tools: false,
-        };
-        let jobs = Jobs::new(queue.clone());
+            wait_tools: true,
+        });
+        let ends = CancelledRuns { agent: agent.clone(), journal: runs.clone() };
+        let jobs = Jobs::new(queue.clone()).ending(ends);
         let context = WorkerContext {
             name: "host-1".into(),
             admission: Admission::new(10),
-            agent: Arc::new(agent),
+            agent,
             circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
             journal: runs.clone(),
             observer: Arc::new(Unobserved),
         };
-        let worker = Worker::new(&jobs, context);
-        let job_id = jobs.submit(&JobData::new("pay ada", "ada")).await.unwrap();
-        let waits = Waits::new(queue.clone(), runs.clone(), tools);
-        let bench = Self { queue, runs, waits, jobs, worker, job_id };
-        bench.work_for(1).await;
-        assert_eq!(bench.status(), JobStatus::Parked);
-        bench
+        let clock = WallClock(wall_clock);
+        let worker = Worker::new(&jobs, context).by(clock);
+        let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
+        let waits = Waits::new(queue.clone(), runs.clone(), tools).by(clock);
+        Self { queue, runs, waits, jobs, worker, job_id }
     }
 
     /// Works for so many seconds.
@@ -97,8 +107,10 @@ impl Bench {
 }
 
 fn tools() -> EchoTools {
-    EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy")
+    EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy").within(DAY)
 }
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn ada() -> Principal {
     Principal::user("ada")
@@ -239,4 +251,26 @@ async fn waits_of_one_reply_are_decided_one_after_the_other() {
     bench.work_for(10).await;
     assert_eq!(bench.result()["output"], "paid");
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_have_approved() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let mut bench = Bench::parked_by(tools(), &calls).await;
+    bench.waits = bench.waits.keeping_approved_in(Arc::new(TestKeyValues::default()));
+    let mut page = bench.waits.list("ada", 10, None).await.unwrap().waits;
+    let (second, first) = (page.pop().unwrap(), page.pop().unwrap());
+    let shown = |by: Principal| {
+        let (waits, id) = (&bench.waits, &second.id);
+        async move { waits.show(&by, id).await.unwrap().unwrap().last_approved }
+    };
+    assert_eq!(shown(ada()).await, None);
+    let proposed =
+        ProposedDecision { by: ada(), shown: first.open.wait.shown.digest(), verdict: Verdict::Approve };
+    bench.waits.decide(&first.id, &proposed).await.unwrap();
+    let last = shown(ada()).await.unwrap();
+    let change = Change { path: "/euros".into(), before: Some(json!(5)), now: Some(json!(6)) };
+    assert_eq!((last.arguments, last.changes), (json!({ "euros": 5 }), vec![change]));
+    let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+    assert!(shown(eve).await.is_some(), "who could have decided");
 }

@@ -23,6 +23,7 @@ pub(super) fn wait(open: &OpenCall) -> Wait {
         expires_at: 2,
         on_expiry: OnExpiry::Reject,
         usage: Usage::default(),
+        child: None,
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) struct ClaimRow {
     pub(crate) user_role: Option<String>,
     pub(crate) conversation_id: Option<String>,
     pub(crate) options: Option<String>,
+    pub(crate) parent: Option<String>,
     pub(crate) status: String,
     pub(crate) attempts_made: i64,
     pub(crate) created_at: i64,
@@ -50,7 +51,7 @@ pub(crate) struct ClaimRow {
 /// columns whatever was written.
 const CLAIM_AS_JSON: &str = "\
     'id', id, 'run_id', run_id, 'user_id', user_id, 'query', query, 'user_tier', user_tier, 'user_role', user_role, \
-    'conversation_id', conversation_id, 'options', options, 'status', status, 'attempts_made', attempts_made, 'created_at', created_at, \
+    'conversation_id', conversation_id, 'options', options, 'parent', parent, 'status', status, 'attempts_made', attempts_made, 'created_at', created_at, \
     'traceparent', traceparent, 'claims', claims, 'losses', losses";
 
 /// The tables of a claim, on top of `claimant` with the columns `next_worker`, `next_token`, `lease` and

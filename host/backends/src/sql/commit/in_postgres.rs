@@ -82,6 +82,7 @@ fn add_jobs<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
         optional_texts(jobs, |job| job.user_role.as_deref()),
         optional_texts(jobs, |job| job.conversation_id.as_deref()),
         optional_texts(jobs, |job| job.options.as_deref()),
+        optional_texts(jobs, |job| job.parent.as_deref()),
         optional_texts(jobs, |job| job.traceparent.as_deref()),
         texts(jobs, |job| job.status),
         numbers(jobs, |job| job.claims),

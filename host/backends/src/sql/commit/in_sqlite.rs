@@ -70,6 +70,7 @@ fn add_jobs<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
                 job.user_role.as_ref().into(),
                 job.conversation_id.as_ref().into(),
                 job.options.as_ref().into(),
+                job.parent.as_ref().into(),
                 job.traceparent.as_ref().into(),
                 job.status.into(),
                 job.claims.into(),

@@ -22,6 +22,7 @@ pub(crate) struct NewJob {
     pub(super) user_role: Option<String>,
     pub(super) conversation_id: Option<String>,
     pub(super) options: Option<String>,
+    pub(super) parent: Option<String>,
     pub(super) traceparent: Option<String>,
     pub(super) status: &'static str,
     /// In how many ms it may be claimed.
@@ -71,8 +72,7 @@ pub(crate) struct EndedRow {
 }
 
 /// The columns of [`NewJob`] in the table of jobs.
-pub(super) const NEW_JOB: &str =
-    "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, traceparent, status, claims";
+pub(super) const NEW_JOB: &str = "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, parent, traceparent, status, claims";
 
 /// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
 pub(super) const ATTEMPT: &str =
@@ -110,6 +110,7 @@ impl NewJob {
             user_role: job.role.as_deref().map(|role| escape(role).into_owned()),
             conversation_id: job.conversation_id.clone(),
             options: job.options.to_text(),
+            parent: job.parent.clone(),
             traceparent: trace::current().map(|context| context.to_string()),
             status: status.as_str(),
             delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),

@@ -12,7 +12,7 @@
 /// The columns of a job.
 macro_rules! job_columns {
     () => {
-        "id, run_id, user_id, result, error, attempts_made, created_at, started_at, finished_at, \
+        "id, run_id, user_id, parent, result, error, attempts_made, created_at, started_at, finished_at, \
          CASE WHEN status = 'waiting' AND due_at > (SELECT ms FROM clock) THEN 'delayed' ELSE status END \
          AS status"
     };
@@ -105,7 +105,7 @@ macro_rules! claim {
              place = 1, worker = $1, token = $2, claims = claims + 1 \
              WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
-                       traceparent, claims, losses, conversation_id, options"
+                       traceparent, claims, losses, conversation_id, options, parent"
         )
     };
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
-    ClientFunction, Event, FailureKind, Grants, Message, Options, OutputFormat, Principal, ReceiptDetail,
-    ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolOutcome,
-    ToolReceipt, ToolReturn, Usage,
+    ClientFunction, Event, FailureKind, Grants, Message, Options, OutputFormat, ParentCall, Principal,
+    ReceiptDetail, ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task,
+    ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -376,6 +376,7 @@ fn history(text: &str) -> Vec<Event> {
         principal: Principal { tier: Some(text.into()), role: Some(text.into()), ..Principal::user(text) },
         grants: Grants::new(["net".to_owned()]),
         versions: Default::default(),
+        parent: Some(ParentCall { run_id: text.into(), wait: text.into(), depth: 1 }),
     };
     let detail =
         ReceiptDetail { run_ms: Some(0.1 + 0.2), cause: Some(text.into()), ..ReceiptDetail::default() };

@@ -203,6 +203,7 @@ mod tests {
             id: "1".into(),
             run_id: "run_1".into(),
             user_id: "u1".into(),
+            parent: None,
             status,
             result: result.map(|result| to_raw_value(result).unwrap()),
             error: Some("it went wrong".into()),

@@ -72,5 +72,6 @@ fn what(wait: &Wait) -> String {
         WaitKind::Question => format!("your answer to a question: {}", said("question")),
         WaitKind::Timer => format!("a time, {}", said("time")),
         WaitKind::Event => format!("the event {}", said("name")),
+        WaitKind::Child => format!("the end of a run that it began: {}", said("task")),
     }
 }

@@ -284,6 +284,37 @@ async fn a_conversation_has_the_run_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_beside_the_question_is_kept_of_a_run_that_waited() {
+    let bench = bench([pays(&[5]), says("paid"), says("welcome")]);
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let input = json!([user("I am rich"), {"role": "assistant", "content": "Good."}, user("pay ada")]);
+    let first = bench.ask(&json!({"conversation": "trip", "input": input})).await.json();
+    let input = json!([answer(&first["output"][0], true)]);
+    let second = bench.ask(&json!({"conversation": "trip", "input": input})).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    bench.ask(&json!({"conversation": "trip", "input": "thanks"})).await;
+    let said = bench.model.asked().pop().unwrap();
+    assert_eq!((said.len(), &said[0]), (7, &Message::User { content: "I am rich".into() }), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_deleted_while_its_run_waits_does_not_come_back() {
+    let bench = bench([says("hello"), pays(&[5]), says("paid")]);
+    for input in ["hi", "pay ada"] {
+        bench.ask(&json!({"conversation": "trip", "input": input})).await;
+    }
+    let path = "/api/agent/conversations/trip";
+    assert_eq!(bench.fakes.ask("DELETE", path, axum::body::Body::empty()).await.status, 204);
+    let wait = bench.waits.list("u1", 10, None).await.unwrap().waits.remove(0);
+    let (by, shown) = (Principal::user("u1"), wait.open.wait.shown.digest());
+    let proposed = ProposedDecision { by, shown, verdict: Verdict::Approve };
+    bench.waits.decide(&wait.id, &proposed).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(bench.told().len(), 1, "the run went on");
+    assert_eq!(bench.fakes.get(path).await.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_sentence() {
     let bench =
         bench([pays(&[5]), says("paid"), asks_for(&[("c", "ask_user", json!({"question": "Who?"}))])]);

@@ -76,6 +76,7 @@ fn journal(run_id: &str) -> Vec<Event> {
         principal: Principal::user("u1"),
         grants: Default::default(),
         versions: Default::default(),
+        parent: None,
     };
     let answer = ToolReturn { content: "4".into(), receipt: ToolReceipt::new("add", ToolOutcome::Ok) };
     vec![

@@ -56,6 +56,7 @@ fn fetched() -> ReceiptDetail {
         arguments: Some("sha256:a".into()),
         code: Some("unavailable".into()),
         cause: Some("the server closed the connection".into()),
+        child: None,
         waited_ms: Some(0.05),
         instantiate_ms: Some(0.2),
         run_ms: Some(12.345_678),

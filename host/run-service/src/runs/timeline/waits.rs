@@ -1,7 +1,7 @@
 //! Lines about what a run waits for and what was decided.
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{Decision, Verdict, Wait};
+use agent_core::words::{ChildRun, Decision, Verdict, Wait};
 
 use super::{TEXT_CHARS, Timeline, word};
 
@@ -14,6 +14,10 @@ impl Timeline<'_> {
             self.beneath(1, format_args!("[{}] {tool} {}", wait.index, shown(&arguments, TEXT_CHARS)));
             let (component, digest) = (word(&wait.shown.component), wait.shown.digest());
             self.beneath(2, format_args!("wait {}, {component}, shown {digest}", word(&wait.id)));
+            if let Some(ChildRun { job_id, run_id, tokens, .. }) = &wait.child {
+                let (job_id, run_id) = (word(job_id), word(run_id));
+                self.beneath(2, format_args!("job {job_id}, run {run_id}, {tokens} tokens at most"));
+            }
         }
     }
 }
@@ -26,6 +30,9 @@ pub(super) fn decided(decision: &Decision) -> String {
         Verdict::Reject { reason: None } => format!("{by} rejected"),
         Verdict::Reject { reason: Some(reason) } => format!("{by} rejected: {}", shown(reason, TEXT_CHARS)),
         Verdict::Answer { answer } => format!("{by} answered {}", shown(&answer.to_string(), TEXT_CHARS)),
+        Verdict::Ended { answer, usage, .. } => {
+            format!("its run ended with {} tokens: {}", usage.total(), shown(answer, TEXT_CHARS))
+        }
         Verdict::Edit { arguments } => {
             format!("{by} approved with {}", shown(&arguments.to_string(), TEXT_CHARS))
         }

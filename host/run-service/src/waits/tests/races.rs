@@ -3,9 +3,10 @@
 
 use tokio::time::timeout;
 
+use super::children::Family;
 use super::*;
 
-/// Of each of the two races.
+/// Of each of the races.
 const RACES: u64 = 5_000;
 
 const KILLS: u64 = 500;
@@ -23,7 +24,7 @@ fn approval(wait: &JobWait) -> ProposedDecision {
     ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve }
 }
 
-async fn within(milliseconds: u64) {
+async fn within_ms(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }
 
@@ -45,7 +46,11 @@ impl Bench {
 
     /// How many decisions there are, and the answers of calls that were made.
     fn acts(&self) -> (usize, Vec<String>) {
-        let events = self.runs.events("run_job_1");
+        self.acts_of("run_job_1")
+    }
+
+    fn acts_of(&self, run_id: &str) -> (usize, Vec<String>) {
+        let events = self.runs.events(run_id);
         let decided = events.iter().filter(|event| matches!(event, Event::Decided { .. })).count();
         let acts = events.iter().filter_map(|event| match event {
             Event::ToolReturned { answer, .. } if answer.receipt.outcome == ToolOutcome::Ok => {
@@ -78,11 +83,11 @@ async fn of_two_deciders_one_decides_and_that_is_carried_out() {
         let (first, second) = (random.u64(0..6), random.u64(0..6));
         let (approved, rejected, ()) = tokio::join!(
             async {
-                within(first).await;
+                within_ms(first).await;
                 bench.waits.decide(&wait.id, &proposed).await
             },
             async {
-                within(second).await;
+                within_ms(second).await;
                 bench.waits.decide(&wait.id, &other).await
             },
             bench.work_for(1),
@@ -102,11 +107,11 @@ async fn a_decision_and_a_cancellation_leave_one_ending_and_no_call_without_a_de
         let (first, second) = (random.u64(0..12), random.u64(0..12));
         let (decided, cancelled, ()) = tokio::join!(
             async {
-                within(first).await;
+                within_ms(first).await;
                 bench.waits.decide(&wait.id, &proposed).await
             },
             async {
-                within(second).await;
+                within_ms(second).await;
                 bench.jobs.cancel("ada", &bench.job_id).await.unwrap()
             },
             bench.work_for(1),
@@ -146,5 +151,100 @@ async fn deciders_and_workers_that_are_killed_at_any_point_lose_nothing() {
         acts.sort_unstable();
         let expected = [5, 6].map(|euros| json!({ "euros": euros }).to_string()).to_vec();
         assert_eq!((bench.status(), decided, acts), (JobStatus::Completed, 2, expected), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_at_the_moment_of_the_expiry_counts_or_the_expiry_does() {
+    let within = Duration::from_secs(2);
+    let (mut decided_first, mut expired_first) = (0, 0);
+    for seed in 0..RACES {
+        let bench = Bench::parked(tools().within(within)).await;
+        let wait = bench.wait().await;
+        let (proposed, mut random) = (approval(&wait), bench.slowed(seed));
+        let left = wait.open.wait.expires_at - WallClock(wall_clock).millis();
+        let (from, decider) = (left - 8, random.u64(0..16));
+        let (decided, ()) = tokio::join!(
+            async {
+                within_ms(from + decider).await;
+                bench.waits.decide(&wait.id, &proposed).await
+            },
+            async {
+                within_ms(from).await;
+                bench.work_for(1).await;
+            },
+        );
+        bench.work_to_its_end().await;
+        let acts = if decided.is_ok() { vec![json!({ "euros": 5 }).to_string()] } else { vec![] };
+        assert_eq!(bench.acts(), (1, acts), "seed {seed}: {decided:?}");
+        assert_eq!(bench.status(), JobStatus::Completed, "seed {seed}");
+        *if decided.is_ok() { &mut decided_first } else { &mut expired_first } += 1;
+    }
+    assert!(decided_first.min(expired_first) > RACES / 20, "{decided_first} {expired_first}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_child_and_the_cancellation_of_its_parent_leave_one_ending() {
+    let (mut cancelled_first, mut completed) = (0, 0);
+    for seed in 0..RACES {
+        let bench = Bench::begun(Arc::new(Family), tools(), "begin a").await;
+        let mut random = bench.slowed(seed);
+        let when = random.u64(0..120);
+        let (outcome, (), ()) = tokio::join!(
+            async {
+                within_ms(when).await;
+                bench.jobs.cancel("ada", "1").await.unwrap()
+            },
+            bench.work_for(1),
+            bench.work_for(1),
+        );
+        bench.work_to_its_end().await;
+        bench.work_for(10).await;
+        let said = format!("seed {seed}: {outcome:?}");
+        let (told, _) = bench.acts();
+        match bench.status() {
+            JobStatus::Completed => {
+                assert_eq!((told, &bench.result()["output"]), (1, &json!("told a")), "{said}");
+                completed += 1;
+            }
+            status => {
+                assert_eq!((status, told.min(2)), (JobStatus::Cancelled, told.min(1)), "{said}");
+                cancelled_first += 1;
+            }
+        }
+        let statuses = bench.statuses().await;
+        assert!(
+            statuses.len() <= 2 && statuses.iter().all(|status| status.has_ended()),
+            "{said}: {statuses:?}"
+        );
+    }
+    assert!(cancelled_first.min(completed) > RACES / 20, "{cancelled_first} {completed}");
+}
+
+/// A child waits for an approval, and everybody is killed at some point: its parent, itself, who decides.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_killed_around_a_child_run_it_is_begun_once_and_told_of_once() {
+    for seed in 0..KILLS {
+        let bench = Bench::begun(Arc::new(Family), tools(), "begin pay").await;
+        let mut random = bench.slowed(seed);
+        for _ in 0..3 {
+            let (decider, worker) = (random.u64(0..60), random.u64(0..80));
+            let (_decided, _worked) = tokio::join!(
+                timeout(Duration::from_millis(decider), bench.decide_all()),
+                timeout(Duration::from_millis(worker), bench.work_for(1)),
+            );
+        }
+        for _ in 0..5 {
+            bench.work_for(60).await;
+            bench.decide_all().await;
+        }
+        bench.work_to_its_end().await;
+        let jobs = bench.all().await;
+        let statuses: Vec<_> = jobs.iter().map(|job| job.status).collect();
+        assert_eq!(statuses, [JobStatus::Completed; 2], "seed {seed}");
+        let paid = json!({ "euros": 5 }).to_string();
+        assert_eq!(bench.result()["output"], format!("told told {paid}"), "seed {seed}");
+        assert_eq!(bench.acts().0, 1, "seed {seed}");
+        assert_eq!(bench.acts_of(&jobs[1].run_id), (1, vec![paid]), "seed {seed}");
     }
 }

@@ -96,6 +96,29 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
     }
 }
 
+/// A job whose run another run began: due at once, however often it is added, and known as that.
+pub(crate) async fn a_child_is_claimed_at_once_and_names_its_parent(bench: &Bench) {
+    let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db970", "01a204ec6206715fbb305322b42db970");
+    let goes_on = Some(ParkedRun { run_id: run_id.into(), until: SystemTime::UNIX_EPOCH });
+    let parent = Some("01a204ec6206715fbb305322b42db971:1.0".to_owned());
+    let job = JobData { goes_on, parent: parent.clone(), ..data("u1", "look").with_id(job_id) };
+    for queue in [&bench.queue, &bench.peer] {
+        assert_eq!(queue.add(&job).await.unwrap(), job_id);
+    }
+    let listed =
+        bench.peer.list(&JobQuery { user_id: "u1", status: None, limit: 5, cursor: None }).await.unwrap();
+    assert_eq!((listed.jobs.len(), &listed.jobs[0].parent), (1, &parent));
+    let claim = claim_next(&*bench.queue, "worker").await;
+    let data = claim.data.as_ref().unwrap();
+    assert_eq!((claim.run_id.as_str(), &data.parent, claim.earlier.are_none), (run_id, &parent, false));
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
+    // Whoever adds it again begins nothing.
+    bench.queue.add(&job).await.unwrap();
+    assert_nothing_to_claim(bench).await;
+    let ended = read(bench, job_id).await;
+    assert_eq!((ended.status, ended.parent, ended.run_id.as_str()), (JobStatus::Completed, parent, run_id));
+}
+
 pub(crate) async fn a_parked_job_is_cancelled_at_once(bench: &Bench) {
     let id = parked(bench, LONG).await;
     assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Done);

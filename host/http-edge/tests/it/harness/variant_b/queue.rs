@@ -81,6 +81,7 @@ impl JobQueue for Queue {
             run_id: format!("run_{id}"),
             id: id.clone(),
             user_id: data.user_id.clone(),
+            parent: data.parent.clone(),
             status: JobStatus::Waiting,
             result: None,
             error: None,

@@ -1,0 +1,219 @@
+//! Child runs: begun as jobs of the queue, looked at when their parent is taken up, and stopped with it.
+//!
+//! A child's journal begins with what its parent gives it, written before its job is added: whoever claims
+//! the job finds all of it there, as with the run of a request that was handed over. Both ids stand in the
+//! parent's journal by then, so that whoever takes the parent up in between begins nothing twice.
+//!
+//! Nobody looks at parents that wait. Whoever ends a child has the job of its parent claimed
+//! ([`JobQueue::resume`]): in some seconds before the child's end is told to the queue, and at once behind
+//! it. Should both be lost, the parent is due after as long as it has waited already.
+//!
+//! A child that is taken up asks whether its parent still waits for it, and is cancelled if not.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent_core::agent_loop::Run;
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
+use agent_core::words::{
+    AgentResult, Event, Job, JobData, JobOptions, JobStatus, ParentCall, ParkedRun, StopReason, Task, Usage,
+    Verdict, Wait,
+};
+use tracing::debug;
+
+/// After which time a parent is due again that waits for the first moment.
+const LOOK_FIRST: Duration = Duration::from_secs(5);
+
+/// How a run begins runs of its own.
+#[derive(Clone, Default)]
+pub enum ChildRuns {
+    /// Not at all: nobody goes on with it, or programs work on the queue that read of a job its query only.
+    #[default]
+    Never,
+    /// The job does that which goes on with the run.
+    ByJob,
+    /// As jobs of this queue.
+    In(Arc<dyn JobQueue>),
+}
+
+/// Why a child could not be begun or looked at.
+pub(super) type ChildError = JournalError;
+
+impl ChildRuns {
+    /// In that queue, if all who work on it know what a child may not do.
+    pub fn of(queue: &Arc<dyn JobQueue>) -> Self {
+        if queue.takes_options() { Self::In(queue.clone()) } else { Self::Never }
+    }
+
+    /// Those of a run of a request, which a job of that queue goes on with.
+    pub(crate) fn by_job_of(queue: &dyn JobQueue) -> Self {
+        if queue.takes_options() { Self::ByJob } else { Self::Never }
+    }
+
+    pub(crate) fn are_possible(&self) -> bool {
+        !matches!(self, Self::Never)
+    }
+
+    fn queue(&self) -> Option<&dyn JobQueue> {
+        if let Self::In(queue) = self { Some(&**queue) } else { None }
+    }
+
+    /// When a parent is to be taken up that began to wait at `since`, if no end of a child does that before.
+    pub(super) fn due(&self, since: u64, now: u64) -> u64 {
+        match self {
+            Self::Never => u64::MAX,
+            Self::ByJob => now,
+            Self::In(_) => {
+                let first = u64::try_from(LOOK_FIRST.as_millis()).unwrap_or(u64::MAX);
+                now.saturating_add(now.saturating_sub(since).max(first))
+            }
+        }
+    }
+
+    /// What has become of a child: nothing while it is under way. One that there is not is begun.
+    pub(super) async fn look(
+        &self,
+        journal: &dyn Journal,
+        child: Child<'_>,
+    ) -> Result<Option<Verdict>, ChildError> {
+        let Some(queue) = self.queue() else { return Ok(None) };
+        let (Some(of_wait), Some(task)) = (&child.wait.child, child.task) else { return Ok(None) };
+        match queue.read(&of_wait.job_id).await.map_err(failed)? {
+            Some(job) if job.status.has_ended() => Ok(Some(ending(journal, &job).await)),
+            Some(_under_way) => Ok(None),
+            None => {
+                begin(queue, journal, task, child.tools).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The end of a child whose parent waits no longer.
+    pub(super) async fn late(&self, journal: &dyn Journal, wait: &Wait) -> Verdict {
+        let run_id = wait.child.as_ref().map_or("", |child| &child.run_id);
+        let answer = "the run took too long and was cancelled".to_owned();
+        Verdict::Ended { answer, is_answered: false, usage: usage(journal, run_id).await }
+    }
+
+    /// Stops children, as far as possible: those that are left find out when they are taken up.
+    pub(crate) async fn stop<'a>(&self, job_ids: impl Iterator<Item = &'a str>) {
+        let Some(queue) = self.queue() else { return };
+        for job_id in job_ids {
+            let stopping = async {
+                match queue.read(job_id).await?.map(|job| job.status) {
+                    Some(JobStatus::Active) => queue.cancel(job_id).await.map(drop),
+                    // Whoever claims it writes down that it was cancelled, and stops its own children.
+                    Some(JobStatus::Parked) => queue.resume(job_id, Duration::ZERO).await.map(drop),
+                    _ => Ok(()),
+                }
+            };
+            if let Err(error) = stopping.await {
+                debug!(job_id, %error, "a child run is not stopped before it is taken up");
+            }
+        }
+    }
+
+    /// Whether the parent of a run still waits for it. What cannot be read is taken for a yes.
+    pub(crate) async fn are_wanted_by(&self, journal: &dyn Journal, parent: &ParentCall) -> bool {
+        let Some(queue) = self.queue() else { return true };
+        let job = match queue.read(Wait::job_of(&parent.wait).unwrap_or_default()).await {
+            Ok(Some(job)) => job,
+            Ok(None) => return false,
+            Err(_) => return true,
+        };
+        // One that was retried is another run.
+        if job.status.has_ended() || job.run_id != parent.run_id {
+            return false;
+        }
+        let Ok(events) = journal.read(&parent.run_id, 0).await else { return true };
+        Run::waiting(events).is_ok_and(|run| run.waits_for(&parent.wait))
+    }
+
+    /// Whether one of these jobs has ended.
+    pub(crate) async fn has_ended(&self, job_ids: &[String]) -> Result<bool, QueueError> {
+        let Some(queue) = self.queue() else { return Ok(false) };
+        for job_id in job_ids {
+            if queue.read(job_id).await?.is_some_and(|job| job.status.has_ended()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A child, as its parent knows it.
+pub(super) struct Child<'a> {
+    pub(super) wait: &'a Wait,
+    /// What it is to do.
+    pub(super) task: Option<Task>,
+    /// Digest of its tools.
+    pub(super) tools: String,
+}
+
+/// Begins a child, unless that was done before.
+async fn begin(
+    queue: &dyn JobQueue,
+    journal: &dyn Journal,
+    task: Task,
+    tools: String,
+) -> Result<(), ChildError> {
+    let job = JobData {
+        id: task.id.strip_prefix("run_").map(str::to_owned),
+        goes_on: Some(ParkedRun { run_id: task.id.clone(), until: SystemTime::UNIX_EPOCH }),
+        parent: task.parent.as_ref().map(|parent| parent.wait.clone()),
+        options: JobOptions { options: task.options.clone(), is_in_history: false },
+        ..JobData::submitted_by(task.principal.clone(), task.input.clone())
+    };
+    let run_id = task.id.clone();
+    // Begun by nobody who could have died of it.
+    let events = [Event::Started { task, tools }, Event::HandedBack];
+    match journal.append(&run_id, Epoch::UNCLAIMED, 0, &events).await {
+        Ok(()) | Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    queue.add(&job).await.map_err(failed)?;
+    Ok(())
+}
+
+/// What a child came to that has ended.
+async fn ending(journal: &dyn Journal, job: &Job) -> Verdict {
+    let result = job.result.as_ref();
+    let result = result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
+    if let Some(AgentResult { output, stop_reason, usage, .. }) = result {
+        let is_answered = stop_reason == StopReason::Completed;
+        let answer = if is_answered {
+            output
+        } else {
+            format!("the run ended by {} and not by itself. Its last words: {output}", stop_reason.as_str())
+        };
+        return Verdict::Ended { answer, is_answered, usage };
+    }
+    let answer = match &job.error {
+        Some(error) if job.status == JobStatus::Failed => format!("the run failed: {error}"),
+        _ if job.status == JobStatus::Cancelled => "the run was cancelled".to_owned(),
+        _ => "the run ended without an answer".to_owned(),
+    };
+    Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await }
+}
+
+/// What a run has cost by its journal; nothing where that cannot be read.
+async fn usage(journal: &dyn Journal, run_id: &str) -> Usage {
+    let events = journal.read(run_id, 0).await.unwrap_or_default();
+    Run::waiting(events).map(|run| run.usage()).unwrap_or_default()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: QueueError) -> ChildError {
+    JournalError::Store { detail: error.to_string() }
+}
+
+impl fmt::Debug for ChildRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Never => "Never",
+            Self::ByJob => "ByJob",
+            Self::In(_) => "In",
+        })
+    }
+}

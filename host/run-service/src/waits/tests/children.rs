@@ -1,0 +1,179 @@
+//! Child runs: begun once, waited for, told of once, and stopped with their parent.
+
+use agent_core::agent_loop::RUN_AGENT;
+use agent_core::ports::{ModelError, ModelRequest};
+use agent_core::testing::check_conversation;
+use agent_core::words::{Message, ModelReply, WaitKind};
+use async_trait::async_trait;
+
+use super::*;
+
+/// A model that does what the first message says: `begin a,b` begins a run for each of these, `down 2 a` one
+/// that is asked for `down 1 a`, `pay` pays; and then it says what it was told. Anything else is said again.
+#[derive(Debug)]
+pub(super) struct Family;
+
+#[async_trait]
+impl Model for Family {
+    fn name(&self) -> &'static str {
+        "test/family"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        check_conversation(request.messages);
+        let asked = request.messages.iter().find_map(|message| match message {
+            Message::User { content } => Some(content.text().into_owned()),
+            _ => None,
+        });
+        let told = request.messages.iter().filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        let (asked, told) = (asked.unwrap(), told.collect::<Vec<_>>());
+        if !told.is_empty() {
+            return Ok(says(&format!("told {}", told.join(", "))));
+        }
+        let begin = |tasks: Vec<String>| {
+            let call = |task: &String| ("c", RUN_AGENT, json!({ "task": task, "within_seconds": 3600 }));
+            asks_for(&tasks.iter().map(call).collect::<Vec<_>>())
+        };
+        Ok(match asked.split(' ').collect::<Vec<_>>()[..] {
+            ["begin", tasks] => begin(tasks.split(',').map(str::to_owned).collect()),
+            ["down", "0", task] => begin(vec![task.to_owned()]),
+            ["down", depth, task] => {
+                begin(vec![format!("down {} {task}", depth.parse::<u32>().unwrap() - 1)])
+            }
+            ["pay"] => asks_for(&[("p", "pay", json!({ "euros": 5 }))]),
+            _ => says(&asked),
+        })
+    }
+}
+
+impl Bench {
+    pub(super) async fn family(query: &str) -> Self {
+        Self::begun(Arc::new(Family), tools(), query).await
+    }
+
+    /// The user's jobs, the first one first.
+    pub(super) async fn all(&self) -> Vec<Job> {
+        let wanted = JobQuery { user_id: "ada", status: None, limit: 100, cursor: None };
+        let mut jobs = self.queue.list(&wanted).await.unwrap().jobs;
+        jobs.reverse();
+        jobs
+    }
+
+    pub(super) async fn statuses(&self) -> Vec<JobStatus> {
+        self.all().await.iter().map(|job| job.status).collect()
+    }
+
+    async fn of_kind(&self, kind: WaitKind) -> Vec<JobWait> {
+        let waits = self.waits.list("ada", 100, None).await.unwrap().waits;
+        waits.into_iter().filter(|wait| wait.open.wait.kind == kind).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_run_at_once_and_their_parent_goes_on_once_with_what_they_said() {
+    let bench = Bench::family("begin a,b").await;
+    bench.work_for(5).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed; 3]);
+    let jobs = bench.all().await;
+    let parents: Vec<_> = jobs.iter().map(|job| job.parent.as_deref()).collect();
+    assert_eq!(parents, [None, Some("1:1.0"), Some("1:1.1")]);
+    let result = bench.result();
+    assert_eq!(result["output"], "told a, b");
+    // Two calls of its own, and one of each child.
+    assert_eq!(result["usage"], json!({ "inputTokens": 40, "outputTokens": 20 }));
+    let decided = |event: &&Event| matches!(event, Event::Decided { .. });
+    assert_eq!(bench.runs.events("run_job_1").iter().filter(decided).count(), 2);
+    for child in &jobs[1..] {
+        let Some(Event::Started { task, .. }) = bench.runs.events(&child.run_id).into_iter().next() else {
+            panic!()
+        };
+        assert_eq!((task.principal, task.parent.unwrap().depth), (ada(), 1));
+        assert!(task.limits.tokens < 2_500, "{}", task.limits.tokens);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_a_child_waits_for_is_shown_with_its_parent_which_waits_on() {
+    let bench = Bench::family("begin pay").await;
+    bench.work_for(60).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Parked; 2]);
+    let [of_parent] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Child).await).unwrap();
+    assert_eq!((of_parent.child, of_parent.job_id.as_str()), (Some(JobStatus::Parked), "1"));
+    let proposed = ProposedDecision {
+        by: ada(),
+        shown: of_parent.open.wait.shown.digest(),
+        verdict: Verdict::Reject { reason: None },
+    };
+    let admin = Principal { role: Some("admin".into()), ..ada() };
+    assert!(!of_parent.is_asked_of(&admin));
+    let refused = bench.waits.decide(&of_parent.id, &ProposedDecision { by: admin, ..proposed }).await;
+    assert!(matches!(refused, Err(NotDecided::NotYours | NotDecided::OtherDecision(_))), "{refused:?}");
+
+    let [approval] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Approval).await).unwrap();
+    assert_eq!(approval.parent.unwrap().wait, of_parent.id);
+    let child = of_parent.open.wait.child.unwrap();
+    assert_eq!((&approval.job_id, &approval.run_id), (&child.job_id, &child.run_id));
+    let proposed =
+        ProposedDecision { by: ada(), shown: approval.open.wait.shown.digest(), verdict: Verdict::Approve };
+    bench.waits.decide(&approval.id, &proposed).await.unwrap();
+    bench.work_for(5).await;
+    assert_eq!(bench.result()["output"], "told told {\"euros\":5}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_cancels_a_parent_cancels_its_children_and_theirs() {
+    let bench = Bench::family("down 1 pay").await;
+    bench.work_for(5).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Parked; 3]);
+    assert_eq!(bench.jobs.cancel("ada", "1").await.unwrap(), agent_core::words::CancelOutcome::Done);
+    bench.work_for(5).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Cancelled; 3]);
+    for job in bench.all().await {
+        assert_eq!(bench.runs.events(&job.run_id).last(), Some(&Event::Cancelled), "{}", job.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_cancelled_is_an_answer_to_its_parent() {
+    let bench = Bench::family("begin pay,a").await;
+    bench.work_for(5).await;
+    let child = bench.of_kind(WaitKind::Approval).await.remove(0).job_id;
+    bench.jobs.cancel("ada", &child).await.unwrap();
+    bench.work_for(5).await;
+    assert_eq!(bench.result()["output"], "told Error: the run was cancelled, a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
+    let bench = Bench::family("begin pay").await;
+    bench.work_for(3_500).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Parked; 2]);
+    bench.work_for(200).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed, JobStatus::Cancelled]);
+    let result = bench.result();
+    assert_eq!(result["output"], "told Error: the run took too long and was cancelled");
+    assert_eq!(result["usage"], json!({ "inputTokens": 30, "outputTokens": 15 }), "what it cost until then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_are_three_deep_at_most() {
+    let bench = Bench::family("down 5 a").await;
+    bench.work_for(10).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed; 4]);
+    let output = bench.result()["output"].as_str().unwrap().to_owned();
+    assert!(output.starts_with("told told told told Error: there is no tool of that name."), "{output}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_waits_for_a_child_is_looked_at_less_and_less_often() {
+    let bench = Bench::family("begin pay").await;
+    bench.work_for(5).await;
+    let before = bench.queue.claims();
+    bench.work_for(3_000).await;
+    let looks = bench.queue.claims() - before;
+    assert!((5..=12).contains(&looks), "{looks}");
+    assert_eq!(bench.queue.job("1").attempts_made, 0);
+}

@@ -1,0 +1,88 @@
+//! A run that another run began, over `kill -9` and on each queue: begun once, and told of once.
+
+use acceptance::{Component, Model, Service, Signal, Token, User, eventually};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::stores::Stores;
+
+/// A service whose calculator asks first.
+async fn service(stores: &Stores, model: &Model) -> Service {
+    let calculator = Component::shipped("calculator");
+    let builder = stores.service(model).granting([(&calculator, "approve = \"always\"\n")]);
+    // Looking at a job until it waits takes many requests.
+    let builder = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000");
+    builder.env("WAIT_TOOLS", "on").env("NODE_WORKERS", "off").start().await
+}
+
+/// The wait of that kind, once there is one.
+async fn wait_of(user: &User, kind: &str) -> Value {
+    eventually("a run to wait", async || {
+        let waits = user.get("/api/agent/waits").await.json();
+        waits["data"].as_array()?.iter().find(|wait| wait["kind"] == kind).cloned()
+    })
+    .await
+}
+
+async fn check(stores: Stores) {
+    let model = Model::openai().await;
+    let sum = json!({ "expression": "6 * 7" });
+    model.asks_for("run_agent", json!({ "task": "What is 6 * 7?" })).asks_for("calculate", sum);
+    let token = Token::of("ada");
+    let mut first = service(&stores, &model).await;
+    let user = first.user(&token);
+    let job = user.job_for("Have somebody calculate it.").await;
+    let approval = wait_of(&user, "approval").await;
+    let child = wait_of(&user, "child").await;
+    assert_eq!((&child["jobId"], &approval["parent"]["jobId"]), (&json!(job), &json!(job)), "{approval:#}");
+    assert_eq!(child["child"]["jobId"], approval["jobId"], "{child:#}");
+    first.signal(Signal::KILL);
+    first.ended().await;
+
+    let second = service(&stores, &model).await;
+    let user = second.user(&token);
+    assert_eq!(wait_of(&user, "approval").await["waitId"], approval["waitId"], "it is what it was");
+    model.says("It is 42.").says("Somebody says 42.");
+    let path = format!("/api/agent/waits/{}/decision", approval["waitId"].as_str().unwrap());
+    let request = user.request(Method::POST, &path).header("content-type", "application/json");
+    let request = request.header("if-match", format!("\"{}\"", approval["digest"].as_str().unwrap()));
+    assert_eq!(user.send(request.body(json!({ "decision": "approve" }).to_string())).await.status, 200);
+    let done = eventually("the parent to go on", async || {
+        let job = user.job(&job).await.json();
+        (job["status"] == "completed").then_some(job)
+    })
+    .await;
+    assert_eq!(done["result"]["output"], "Somebody says 42.", "{done:#}");
+    let calls = model.calls();
+    assert_eq!((calls.len(), calls[3].tool_results()), (4, vec!["It is 42."]));
+    let listed = user.get("/api/agent/jobs").await.json();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 2, "{listed:#}");
+
+    // Whoever cancels a parent cancels its child.
+    model
+        .asks_for("run_agent", json!({ "task": "Again." }))
+        .asks_for("calculate", json!({ "expression": "1" }));
+    let job = user.job_for("Once more.").await;
+    let child = wait_of(&user, "approval").await["jobId"].as_str().unwrap().to_owned();
+    wait_of(&user, "child").await;
+    assert_eq!(user.post(&format!("/api/agent/jobs/{job}/cancel"), "").await.status, 202);
+    eventually("the child to be cancelled", async || {
+        (user.job(&child).await.json()["status"] == "cancelled").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_child_run_survives_with_everything_in_one_file() {
+    check(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_child_run_survives_with_jobs_on_redis() {
+    check(Stores::redis_and_mongo().await).await;
+}
+
+#[tokio::test]
+async fn a_child_run_survives_on_postgresql() {
+    check(Stores::postgres().await).await;
+}
