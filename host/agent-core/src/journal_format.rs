@@ -15,7 +15,7 @@ use crate::ports::JournalError;
 use crate::words::{Event, Task};
 
 /// The highest version of an event that this program reads and writes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The version of journals that do not say one.
 const FIRST_VERSION: u32 = 1;
@@ -46,6 +46,8 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
+        // Older programs would ask a model what to do.
+        Event::Started { task, .. } if task.options.call.is_some() => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,
@@ -103,8 +105,8 @@ mod tests {
     use super::*;
     use crate::testing::{says, task};
     use crate::words::{
-        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolOutcome, ToolReceipt,
-        UserContent,
+        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolCall, ToolOutcome,
+        ToolReceipt, UserContent,
     };
 
     #[test]
@@ -180,6 +182,16 @@ mod tests {
             assert!(text.ends_with(r#""v":6}"#), "{text}");
             assert_eq!(decode("run_1", 0, &text).unwrap(), event);
         }
+    }
+
+    #[test]
+    fn a_run_of_one_call_is_left_alone_by_programs_that_would_ask_a_model() {
+        let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: serde_json::json!({}) };
+        let options = Options { call: Some(call), ..Options::default() };
+        let started = Event::Started { task: Task { options, ..task("") }, tools: "t".into() };
+        let text = encode(&started).unwrap();
+        assert!(text.ends_with(r#""v":7}"#), "{text}");
+        assert_eq!(decode("run_1", 0, &text).unwrap(), started);
     }
 
     #[test]

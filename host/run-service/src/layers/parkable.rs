@@ -121,8 +121,16 @@ impl<I: Invoke> Invoke for Parkable<I> {
             outcome: RunOutcome::Running,
         };
         // A job without a query is none; what this one does stands in its run's journal.
-        let query = if ask.input.is_empty() { WITHOUT_TEXT } else { &ask.input };
-        let mut job = JobData::submitted_by(ask.principal.clone(), query.to_owned());
+        let query = match &ask.options.call {
+            Some(call) => format!("(calls {})", call.name),
+            None if ask.input.is_empty() => WITHOUT_TEXT.to_owned(),
+            None => ask.input.clone(),
+        };
+        let mut job = JobData::submitted_by(ask.principal.clone(), query);
+        // A job that is tried anew after it failed makes a run of its own, which is to be such a call again.
+        if self.desk.queue.takes_options() {
+            job.options.options.call.clone_from(&ask.options.call);
+        }
         job.conversation_id.clone_from(&ask.control.conversation_id);
         let (cancel, handed_over) = (ask.control.cancel.clone(), ask.control.handed_over.clone());
         match self.inner.invoke(ask).await {

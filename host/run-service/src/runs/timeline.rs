@@ -145,7 +145,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn started(&mut self, number: usize, task: &Task, tools: &str) {
+    fn started(&mut self, number: usize, task: &'a Task, tools: &str) {
         let user = task.principal.user_id.as_deref();
         let user = user.map_or_else(|| "nobody known".to_owned(), |id| format!("user {}", word(id)));
         let (id, model) = (word(&task.id), word(&task.model));
@@ -159,6 +159,10 @@ impl<'a> Timeline<'a> {
         let before: Vec<_> = before.into_iter().flatten().collect();
         if !before.is_empty() {
             self.beneath(1, format_args!("after {}", before.join(" and ")));
+        }
+        if let Some(call) = &task.options.call {
+            self.calls = std::slice::from_ref(call);
+            return self.asks_for("calls", 0, call);
         }
         self.beneath(1, format_args!("{}", quoted(&task.asked())));
         let limits = task.limits;
@@ -197,10 +201,14 @@ impl<'a> Timeline<'a> {
         }
         self.calls = &reply.tool_calls;
         for (index, call) in reply.tool_calls.iter().enumerate() {
-            let arguments = call.arguments.to_string();
-            let (name, arguments) = (word(&call.name), shown(&arguments, TEXT_CHARS));
-            self.beneath(1, format_args!("asks for [{index}] {name} {arguments}"));
+            self.asks_for("asks for", index, call);
         }
+    }
+
+    fn asks_for(&mut self, verb: &str, index: usize, call: &ToolCall) {
+        let arguments = call.arguments.to_string();
+        let (name, arguments) = (word(&call.name), shown(&arguments, TEXT_CHARS));
+        self.beneath(1, format_args!("{verb} [{index}] {name} {arguments}"));
     }
 
     /// What a call cost and reached, beneath its line.
