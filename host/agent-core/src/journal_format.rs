@@ -46,8 +46,7 @@ fn first() -> u32 {
 /// The lowest version of this program that understands an event.
 fn version_of(event: &Event) -> u32 {
     match event {
-        // Older programs would ask a model what to do.
-        Event::Started { task, .. } if task.options.call.is_some() => 7,
+        started if has_given_call(started) => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,
@@ -65,6 +64,15 @@ fn version_of(event: &Event) -> u32 {
     }
 }
 
+/// The name of the first event, as an older program knows it and as it does not: one that read the start of a
+/// run of one call would pass over the call, and ask a model.
+const STARTED: &str = r#"{"event":"started","#;
+const CALLED: &str = r#"{"event":"called","#;
+
+fn has_given_call(event: &Event) -> bool {
+    matches!(event, Event::Started { task, .. } if task.options.call.is_some())
+}
+
 fn has_images(task: &Task) -> bool {
     task.options.history.iter().any(|message| message.images() > 0)
 }
@@ -78,9 +86,10 @@ pub fn encode(event: &Event) -> Result<String, JournalError> {
     } else {
         serde_json::to_string(&Written { event, version })
     };
-    text.map_err(|error| JournalError::Store {
+    let text = text.map_err(|error| JournalError::Store {
         detail: format!("the event cannot be written as JSON: {error}"),
-    })
+    })?;
+    Ok(if has_given_call(event) { text.replacen(STARTED, CALLED, 1) } else { text })
 }
 
 /// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
@@ -190,7 +199,8 @@ mod tests {
         let options = Options { call: Some(call), ..Options::default() };
         let started = Event::Started { task: Task { options, ..task("") }, tools: "t".into() };
         let text = encode(&started).unwrap();
-        assert!(text.ends_with(r#""v":7}"#), "{text}");
+        // Under another name: what these programs do not know of an event they know, they pass over.
+        assert!(text.starts_with(r#"{"event":"called","task""#) && text.ends_with(r#""v":7}"#), "{text}");
         assert_eq!(decode("run_1", 0, &text).unwrap(), started);
     }
 

@@ -148,8 +148,13 @@ impl<'a> Timeline<'a> {
     fn started(&mut self, number: usize, task: &'a Task, tools: &str) {
         let user = task.principal.user_id.as_deref();
         let user = user.map_or_else(|| "nobody known".to_owned(), |id| format!("user {}", word(id)));
-        let (id, model) = (word(&task.id), word(&task.model));
-        self.numbered(number, format_args!("started: {id} for {user}, with {model}"));
+        let id = word(&task.id);
+        if let Some(call) = &task.options.call {
+            self.numbered(number, format_args!("started: {id} for {user}, without a model"));
+            self.calls = std::slice::from_ref(call);
+            return self.asks_for("calls", 0, call);
+        }
+        self.numbered(number, format_args!("started: {id} for {user}, with {}", word(&task.model)));
         let before = [
             task.instructions.as_ref().map(|text| format!("instructions of {} bytes", text.len())),
             Some(task.options.history.len())
@@ -159,10 +164,6 @@ impl<'a> Timeline<'a> {
         let before: Vec<_> = before.into_iter().flatten().collect();
         if !before.is_empty() {
             self.beneath(1, format_args!("after {}", before.join(" and ")));
-        }
-        if let Some(call) = &task.options.call {
-            self.calls = std::slice::from_ref(call);
-            return self.asks_for("calls", 0, call);
         }
         self.beneath(1, format_args!("{}", quoted(&task.asked())));
         let limits = task.limits;

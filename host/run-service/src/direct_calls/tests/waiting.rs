@@ -88,7 +88,6 @@ impl Bench {
         let kind = |event: &Event| match event {
             Event::Started { .. } => "started",
             Event::ModelReplied { .. } => "replied",
-            Event::ToolsStarted { .. } => "begun",
             Event::ToolReturned { .. } => "returned",
             Event::Waiting { .. } => "waiting",
             Event::Decided { .. } => "decided",
@@ -133,7 +132,7 @@ async fn a_call_that_has_to_be_approved_waits_and_is_made_once_as_it_was_shown()
     assert_eq!((answer.content.as_str(), answer.receipt.outcome), (r#"{"euros":5}"#, ToolOutcome::Ok));
     assert_eq!((run.call.name.as_str(), run.job.status), ("pay", JobStatus::Completed));
     let kinds = bench.events_of(&job.run_id);
-    assert_eq!(kinds, ["started", "waiting", "decided", "taken up", "begun", "returned"]);
+    assert_eq!(kinds, ["started", "waiting", "decided", "taken up", "returned"]);
     let result: Value = serde_json::from_str(bench.queue.job(&job_id).result.unwrap().get()).unwrap();
     assert_eq!((&result["output"], &result["iterations"]), (&json!(r#"{"euros":5}"#), &json!(0)));
     assert!(bench.model.asked().is_empty());
