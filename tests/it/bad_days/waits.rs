@@ -88,7 +88,7 @@ async fn an_approved_call_is_made_once_whoever_is_killed_on_postgresql() {
     check_an_approval(Stores::postgres().await).await;
 }
 
-/// The same for a call that a client of MCP makes itself: no model has any part in it.
+/// Kills around a call that a client of MCP makes itself: no model has any part in it.
 async fn check_a_direct_call(stores: Stores) {
     let model = Model::openai().await;
     let token = Token::of("ada");

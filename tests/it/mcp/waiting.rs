@@ -1,5 +1,5 @@
-//! Calls that wait for somebody, by official clients: the SDKs ask their user and repeat the call, their package
-//! for tasks follows a task, and clients of before are told where it is decided.
+//! Calls that wait for somebody, by official clients: the SDKs ask their user and repeat the call, their
+//! package for tasks follows a task, and clients of before are told where it is decided.
 
 use acceptance::{Component, Ended, Model, Process, Service, Token, User, repository};
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use agent_core::words::Principal;
+use json_schema::MemoryBudget;
 use rmcp::model::{CallToolRequestParams, RequestStateCodec, SealOptions};
 use run_service::waits::JobWait;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ const STATE_BYTES: usize = 2048;
 #[derive(Clone)]
 pub(crate) struct RequestStates(RequestStateCodec);
 
-/// What one says.
+/// A wait as the client's user was shown it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ShownWait {
     /// The wait, of the job that makes the call.
@@ -74,7 +75,7 @@ impl RequestStates {
             return None;
         }
         let opened = self.0.open_with(state, &context(caller, call)).ok()?;
-        serde_json::from_slice(&opened).ok()
+        MemoryBudget::default().read_as(&opened).ok()
     }
 }
 

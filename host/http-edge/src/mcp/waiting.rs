@@ -99,7 +99,7 @@ impl ClientCalls<'_> {
         }
     }
 
-    /// How a task stands.
+    /// The task of a job, as it stands by now.
     pub(super) async fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let run = self.read(id, HOLD).await?;
         Ok(GetTaskResult::new(self.detailed(&run)))
@@ -131,8 +131,8 @@ impl ClientCalls<'_> {
         self.caller.user_id.as_deref().unwrap_or_default()
     }
 
-    /// Decides a wait. Where somebody was first, or something else is to be decided by now, what follows says
-    /// so.
+    /// Decides a wait. Somebody may have been first, or something else is to be decided by now: what follows
+    /// says that.
     async fn decide(&self, wait: &str, digest: &str, verdict: Verdict) -> Result<(), ErrorData> {
         let proposed = ProposedDecision { by: self.caller.clone(), shown: digest.to_owned(), verdict };
         match self.waiting.decide(wait, &proposed).await {

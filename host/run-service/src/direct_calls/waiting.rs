@@ -30,18 +30,18 @@ pub struct WaitingCalls {
     pub runs: Arc<dyn Invoke>,
     /// Where they are handed over to.
     pub jobs: Jobs,
-    /// What they wait for.
+    /// What these jobs wait for, and who decides.
     pub waits: Waits,
-    /// Where their journals are.
+    /// The journals of the runs of these jobs.
     pub store: Arc<dyn RunStore>,
 }
 
 /// What became of a direct call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Called {
-    /// It was made, or cannot be made.
+    /// The call was made, or cannot be made.
     Answered(ToolReturn),
-    /// It waits for somebody.
+    /// The call waits for somebody, in a run of its own.
     Waits {
         /// The job that goes on with it.
         job_id: String,
@@ -67,7 +67,7 @@ pub enum CallState {
     /// The answer, also to a call that was rejected.
     Answered(ToolReturn),
     Cancelled,
-    /// It has no answer, and why: safe to show to its owner.
+    /// No answer will come, and why: safe to show to its owner.
     Failed(String),
 }
 

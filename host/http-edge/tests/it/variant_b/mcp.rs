@@ -77,7 +77,7 @@ fn of_its_own(body: Value) -> Request<Body> {
     of_client(body, &json!({}))
 }
 
-/// The same of a client that can do this.
+/// A request of 2026-07-28 by a client that can do this.
 pub(super) fn of_client(mut body: Value, capabilities: &Value) -> Request<Body> {
     body["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
