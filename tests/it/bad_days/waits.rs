@@ -145,6 +145,24 @@ async fn an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql() 
 }
 
 #[tokio::test]
+async fn an_operator_decides_beside_the_service() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), Model::openai().await);
+    let calculator = Component::shipped("calculator");
+    let builder = Service::variant_b().model(&model).sqlite_in(folder.path());
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]);
+    let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
+    let user = service.user(Token::of("ada"));
+    let job = user.job_for("What is 6 * 7?").await;
+    let wait = wait_of(&user, &job).await;
+    let (id, digest) = (wait["waitId"].as_str().unwrap(), wait["digest"].as_str().unwrap());
+    let command = Service::command(&["waits", "decide", id, "--approve", "--digest", digest]);
+    let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("the run goes on"), "{ended:?}");
+    assert_eq!(user.ended_job(&job).await["result"]["output"], "42");
+}
+
+#[tokio::test]
 async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
     let (stores, model) = (Stores::embedded(), Model::openai().await);
     let service = service(&stores, &model, None).await;

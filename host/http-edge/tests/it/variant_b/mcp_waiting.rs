@@ -1,5 +1,6 @@
 //! Calls over `/mcp` that wait for somebody: tasks, questions to the client's user, and a sentence for
-//! clients that have neither. A real agent that asks no model, its jobs and their worker over stores in memory.
+//! clients that have neither. A real agent that asks no model, its jobs and their worker are over stores in
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
