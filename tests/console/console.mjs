@@ -234,6 +234,21 @@ async function decidesAWait() {
   say("decided");
 }
 
+async function callsAToolThatWaits() {
+  await go("Try");
+  await page.getByRole("combobox", { name: "Tool" }).selectOption("text_stats");
+  await page.getByRole("textbox", { name: "Arguments" }).fill('{"text": "one two"}');
+  await page.getByRole("button", { name: "Call" }).click();
+  const link = page.getByRole("link", { name: "decide about it" });
+  await link.waitFor();
+  await inspect("try-waiting");
+  await link.click();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await confirm("Approve");
+  await page.getByText("Nothing here waits for you.").waitFor();
+  say("a call is approved");
+}
+
 async function looksAtJobs() {
   await go("Jobs");
   await page.getByText("waiting").first().waitFor();
@@ -293,6 +308,7 @@ try {
   await triesAPrompt();
   await watchesARun();
   await decidesAWait();
+  await callsAToolThatWaits();
   await looksAtJobs();
   await looksAtTheService();
   await survivesTheEndOfItsToken();

@@ -57,7 +57,7 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
     let model = Model::openai().await;
     let service = Service::variant_b()
         .model(&model)
-        .tools(["text-stats"])
+        .granting([(&Component::shipped("text-stats"), "approve = \"always\"\n")])
         .env("TOOLS_APPROVAL", "on")
         .env("WAIT_TOOLS", "on")
         .env("RATE_LIMIT_IP", "10000")
@@ -101,6 +101,7 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
     let job = user.job_for("Order one.").await;
     browser.step("decided").await;
     assert_eq!(user.ended_job(&job).await["status"], "completed");
+    browser.step("a call is approved").await;
     browser.step("expired").await;
     assert_eq!(browser.step("troubles").await, json!([]), "errors, other servers or tokens in addresses");
     assert_eq!(browser.step("accessibility").await, json!([]), "what axe-core has to say");

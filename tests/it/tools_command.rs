@@ -95,6 +95,11 @@ async fn a_call_that_fails_prints_what_the_model_would_read_and_exits_with_1() {
         assert!(ended.stdout.starts_with("Error: ") && ended.stdout.contains(answer), "{ended:?}");
         assert!(ended.stderr.contains(reason), "{ended:?}");
     }
+    let calculator = Component::shipped("calculator");
+    let arguments = ["tools", "call", "calculate", r#"{"expression": "6 * 7"}"#];
+    let waits = Service::command(&arguments).granting([(&calculator, "approve = \"always\"\n")]).run().await;
+    assert!(waits.code == Some(1) && waits.stdout.contains("has to approve this call"), "{waits:?}");
+    assert!(waits.stderr.contains("a run would have waited until somebody approves it"), "{waits:?}");
     // What the model is not told stands in the log.
     let panics = Service::command(&["tools", "call", "trap", r#"{"by": "panic"}"#])
         .tool(Component::misbehaving("misbehaving"))

@@ -50,6 +50,7 @@ fn version_of(event: &Event) -> u32 {
         Event::Started { task, .. } if task.parent.is_some() => 7,
         Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.child.is_some()) => 7,
         Event::Decided { decision, .. } if matches!(decision.verdict, Verdict::Ended { .. }) => 7,
+        started if has_given_call(started) => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,
@@ -67,6 +68,15 @@ fn version_of(event: &Event) -> u32 {
     }
 }
 
+/// The name of the first event, as an older program knows it and as it does not: one that read the start of a
+/// run of one call would pass over the call, and ask a model.
+const STARTED: &str = r#"{"event":"started","#;
+const CALLED: &str = r#"{"event":"called","#;
+
+fn has_given_call(event: &Event) -> bool {
+    matches!(event, Event::Started { task, .. } if task.options.call.is_some())
+}
+
 fn has_images(task: &Task) -> bool {
     task.options.history.iter().any(|message| message.images() > 0)
 }
@@ -80,9 +90,10 @@ pub fn encode(event: &Event) -> Result<String, JournalError> {
     } else {
         serde_json::to_string(&Written { event, version })
     };
-    text.map_err(|error| JournalError::Store {
+    let text = text.map_err(|error| JournalError::Store {
         detail: format!("the event cannot be written as JSON: {error}"),
-    })
+    })?;
+    Ok(if has_given_call(event) { text.replacen(STARTED, CALLED, 1) } else { text })
 }
 
 /// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
@@ -107,8 +118,8 @@ mod tests {
     use super::*;
     use crate::testing::{says, task};
     use crate::words::{
-        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolOutcome, ToolReceipt,
-        UserContent,
+        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolCall, ToolOutcome,
+        ToolReceipt, UserContent,
     };
 
     #[test]
@@ -184,6 +195,17 @@ mod tests {
             assert!(text.ends_with(r#""v":6}"#), "{text}");
             assert_eq!(decode("run_1", 0, &text).unwrap(), event);
         }
+    }
+
+    #[test]
+    fn a_run_of_one_call_is_left_alone_by_programs_that_would_ask_a_model() {
+        let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: serde_json::json!({}) };
+        let options = Options { call: Some(call), ..Options::default() };
+        let started = Event::Started { task: Task { options, ..task("") }, tools: "t".into() };
+        let text = encode(&started).unwrap();
+        // Under another name: what these programs do not know of an event they know, they pass over.
+        assert!(text.starts_with(r#"{"event":"called","task""#) && text.ends_with(r#""v":7}"#), "{text}");
+        assert_eq!(decode("run_1", 0, &text).unwrap(), started);
     }
 
     #[test]

@@ -101,6 +101,11 @@ impl Tokens {
         };
         Self { signing: EncodingKey::from_secret(secret), verifying: DecodingKey::from_secret(secret), rules }
     }
+
+    /// A key for something else than tokens, which no token tells anything of. Each purpose has its own.
+    pub(crate) fn derived_key(&self, purpose: &str) -> [u8; 32] {
+        provider::derive(self.signing.as_bytes(), purpose)
+    }
 }
 
 /// An id becomes part of keys, of rows and of log lines.

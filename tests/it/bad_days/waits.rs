@@ -88,6 +88,80 @@ async fn an_approved_call_is_made_once_whoever_is_killed_on_postgresql() {
     check_an_approval(Stores::postgres().await).await;
 }
 
+/// Kills around a call that a client of MCP makes itself: no model has any part in it.
+async fn check_a_direct_call(stores: Stores) {
+    let model = Model::openai().await;
+    let token = Token::of("ada");
+    let mut first = service(&stores, &model, None).await;
+    let port = first.address().port();
+    let user = first.user(&token);
+    let params = json!({ "name": "calculate", "arguments": { "expression": "6 * 7" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = user.request(Method::POST, "/mcp").header("content-type", "application/json");
+    let request = request.header("accept", "application/json, text/event-stream");
+    let answer = user.send(request.body(call.to_string())).await.json();
+    let job = answer["result"]["_meta"]["agent-host/jobId"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
+    first.signal(Signal::KILL);
+    first.ended().await;
+
+    let mut second = service(&stores, &model, Some(port)).await;
+    let user = second.user(&token);
+    let wait = wait_of(&user, job).await;
+    assert_eq!(wait["shown"]["arguments"], json!({ "expression": "6 * 7" }), "{wait:#}");
+    let decided = decide(&user, &wait, &json!({ "decision": "approve" })).await;
+    assert_eq!(decided.status, 200, "{decided}");
+    second.signal(Signal::KILL);
+    second.ended().await;
+
+    let third = service(&stores, &model, Some(port)).await;
+    let done = third.user(&token).ended_job(job).await;
+    assert_eq!(
+        (&done["status"], &done["result"]["iterations"]),
+        (&json!("completed"), &json!(0)),
+        "{done:#}"
+    );
+    assert!(done["result"]["output"].as_str().unwrap().contains("42"), "{done:#}");
+    let outcomes = done["result"]["toolCalls"].as_array().unwrap();
+    assert_eq!(
+        (outcomes.len(), &outcomes[0]["outcome"], model.calls().len()),
+        (1, &json!("ok"), 0),
+        "{done:#}"
+    );
+}
+
+#[tokio::test]
+async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
+    check_a_direct_call(Stores::embedded()).await;
+}
+
+#[tokio::test]
+async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
+    check_a_direct_call(Stores::redis_and_mongo().await).await;
+}
+
+#[tokio::test]
+async fn an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql() {
+    check_a_direct_call(Stores::postgres().await).await;
+}
+
+#[tokio::test]
+async fn an_operator_decides_beside_the_service() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), Model::openai().await);
+    let calculator = Component::shipped("calculator");
+    let builder = Service::variant_b().model(&model).sqlite_in(folder.path());
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]);
+    let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
+    let user = service.user(Token::of("ada"));
+    let job = user.job_for("What is 6 * 7?").await;
+    let wait = wait_of(&user, &job).await;
+    let (id, digest) = (wait["waitId"].as_str().unwrap(), wait["digest"].as_str().unwrap());
+    let command = Service::command(&["waits", "decide", id, "--approve", "--digest", digest]);
+    let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("the run goes on"), "{ended:?}");
+    assert_eq!(user.ended_job(&job).await["result"]["output"], "42");
+}
+
 #[tokio::test]
 async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
     let (stores, model) = (Stores::embedded(), Model::openai().await);

@@ -8,3 +8,4 @@ mod inspector;
 mod progress;
 mod servers;
 mod stdio;
+mod waiting;

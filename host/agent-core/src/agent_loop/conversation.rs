@@ -16,8 +16,8 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let own = task.instructions.iter().map(|content| Message::System { content: content.clone() });
     let history = &task.options.history;
     let (instructions, said): (Vec<_>, Vec<_>) = history.iter().cloned().partition(is_instruction);
-    // Providers want something to be answered.
-    let is_silent = said.is_empty();
+    // Providers want something to be answered; a run of one call asks none.
+    let is_silent = said.is_empty() && task.options.call.is_none();
     let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
     let before = messages.len();
     if !task.input.is_empty() || is_silent {

@@ -16,6 +16,7 @@
 mod budget;
 mod children;
 mod conversation;
+mod given_call;
 mod open_wait;
 mod output;
 mod progress;
@@ -182,7 +183,10 @@ impl Run {
     /// Begins a run with the tools of `catalog`.
     pub fn start(task: Task, catalog: Arc<Catalog>) -> (Self, Step) {
         let mut run = Self::begin(task, catalog);
-        let step = run.ask_model();
+        let step = match &run.waiting {
+            Waiting::Tools(calls) => run.call_or_park(calls),
+            Waiting::Model | Waiting::Nothing(_) | Waiting::Over => run.ask_model(),
+        };
         (run, step)
     }
 
@@ -239,7 +243,8 @@ impl Run {
     }
 
     fn begin(task: Task, catalog: Arc<Catalog>) -> Self {
-        let (messages, before) = conversation::begin(&task);
+        let (mut messages, before) = conversation::begin(&task);
+        let waiting = given_call::first_step(&task, &mut messages);
         Self {
             messages,
             before,
@@ -262,7 +267,7 @@ impl Run {
             waits: BTreeMap::new(),
             shown: BTreeMap::new(),
             waits_epoch: None,
-            waiting: Waiting::Model,
+            waiting,
         }
     }
 
@@ -393,7 +398,7 @@ impl Run {
         for (call, answer) in calls {
             self.answer(&call, answer);
         }
-        Ok(Waiting::Model)
+        Ok(self.behind_answers())
     }
 
     fn answer(&mut self, call: &ToolCall, answer: Option<ToolReturn>) {
@@ -426,11 +431,7 @@ impl Run {
         self.waiting = Waiting::Over;
         // The caller has the history, and the instructions are not the caller's to read.
         let messages = self.messages.split_off(self.before);
-        let output = messages.iter().rev().find_map(|message| match message {
-            Message::Assistant { content, .. } => Some(content.clone()),
-            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
-        });
-        let output = output.unwrap_or_default();
+        let output = self.last_words(&messages).unwrap_or_default().to_owned();
         let output_value = self.output_value(&output, stop_reason);
         Step::Done(Box::new(AgentResult {
             id: self.task.id.clone(),

@@ -12,6 +12,9 @@ impl Run {
     /// in which the answers of a reply come.
     pub fn fit(&self, index: usize, answer: ToolReturn) -> ToolReturn {
         let Waiting::Tools(calls) = &self.waiting else { return answer };
+        if self.has_given_call() {
+            return answer;
+        }
         let Some((call, None)) = calls.get(index) else { return answer };
         let read = |(call, answer): &(Arc<ToolCall>, Option<ToolReturn>)| {
             answer.as_ref().map(|answer| budget::estimate_answer(&call.name, &answer.content))
@@ -56,7 +59,7 @@ impl Run {
     /// Whether another model call fits into the budget, however short the answers of the tools. It is asked
     /// before any of them is called and does not depend on what they say.
     pub(super) fn can_read_answers(&self) -> bool {
-        self.reply_allowance(self.next_input(), None).is_some()
+        self.has_given_call() || self.reply_allowance(self.next_input(), None).is_some()
     }
 
     /// The last reply was so long that nobody could read what its tools say.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod endings;
+mod given_call;
 mod journals;
 mod outputs;
 mod waits;

@@ -14,7 +14,9 @@ use super::{Decision, Limit, ModelReply, Task, ToolReceipt, ToolReturn, Wait};
     reason = "the large one is the first event of a run, and moved a few times only"
 )]
 pub enum Event {
-    /// The run began. Always and only the first event.
+    /// The run began. Always and only the first event. One that makes a call that was given to it stands in
+    /// journals as `called`.
+    #[serde(alias = "called")]
     Started {
         /// What it is to do.
         task: Task,

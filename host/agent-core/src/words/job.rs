@@ -75,7 +75,12 @@ impl JobData {
     /// has what is asked.
     pub fn with_options(caller: Principal, input: String, options: Options) -> Self {
         let is_in_history = input.is_empty();
-        let query = if is_in_history { asked_in(&options.history) } else { input };
+        let query = match &options.call {
+            // A job without a query is none.
+            Some(call) => format!("(calls {})", call.name),
+            None if is_in_history => asked_in(&options.history),
+            None => input,
+        };
         Self { options: JobOptions { options, is_in_history }, ..Self::submitted_by(caller, query) }
     }
 

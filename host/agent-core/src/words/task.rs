@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Grants, Message, ParentCall, Principal, ReplyRules, StopReason};
+use super::{Grants, Message, ParentCall, Principal, ReplyRules, StopReason, ToolCall};
 
 /// Most model calls of one run (host/docs/interface/errors-and-limits.md#limits).
 pub const MAX_ITERATIONS: u32 = 10;
@@ -84,8 +84,11 @@ pub struct Task {
 
 impl Task {
     /// What the run answers, as a text for people: the input, or else the user's message that ends the
-    /// history. Images are named, not shown.
+    /// history. Images are named, not shown. A run of one call names its tool.
     pub fn asked(&self) -> Cow<'_, str> {
+        if let Some(call) = &self.options.call {
+            return Cow::Owned(format!("(calls {})", call.name));
+        }
         let is_said = |message: &&Message| !matches!(message, Message::System { .. });
         match self.options.history.iter().rfind(is_said) {
             Some(Message::User { content }) if self.input.is_empty() => content.text(),
@@ -128,6 +131,10 @@ pub struct Options {
     /// What the replies have to keep to.
     #[serde(default, skip_serializing_if = "ReplyRules::are_none")]
     pub rules: ReplyRules,
+    /// The one call that the run makes instead of asking a model, whose answer is the run's output. No body
+    /// of a client has it: a direct call that has to wait becomes such a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolCall>,
 }
 
 /// Most functions of one caller. The edge refuses more.

@@ -103,10 +103,17 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     if let Some(kept_in) = kept_in {
         waits = waits.keeping_approved_in(kept_in);
     }
-    let text = match &arguments.command {
-        Command::List(wanted) => list(&waits, wanted).await,
-        Command::Show { wait_id, json } => show(&waits, wait_id, *json).await,
-        Command::Decide(wanted) => decide(&waits, wanted).await,
+    let work = async {
+        match &arguments.command {
+            Command::List(wanted) => list(&waits, wanted).await,
+            Command::Show { wait_id, json } => show(&waits, wait_id, *json).await,
+            Command::Decide(wanted) => decide(&waits, wanted).await,
+        }
+    };
+    // A decision is an event of a journal, which the writer of that store commits.
+    let text = tokio::select! {
+        text = work => text,
+        () = runs.writer.run() => bail!("the store of runs takes nothing any more"),
     };
     queue.close().await;
     print(&text?)?;

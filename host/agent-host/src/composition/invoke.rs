@@ -140,6 +140,14 @@ impl SharedDeps<'_> {
             .until(self.shutdown.clone())
     }
 
+    /// What begins the runs of direct calls that wait: they are journaled and handed over, and ask no model.
+    pub(crate) fn for_direct_calls(&self, queue: Arc<dyn JobQueue>) -> Option<Arc<dyn Invoke>> {
+        let behind = self.behind.clone().filter(|_| self.store.is_some())?;
+        let journal: Arc<dyn Journal> = Arc::new(behind);
+        let run = Arc::new(self.agent(journal.clone()));
+        Some(self.recorded(self.parkable(run, journal, Some(queue))))
+    }
+
     fn kept(&self) -> RunStores {
         let (appended_to, read_from): (Arc<dyn Journal>, Arc<dyn Journal>) = match (&self.store, &self.behind)
         {

@@ -7,7 +7,7 @@ use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, StoreFindings, To
 use backends::sql::{SqlKeyValues, SqlPool};
 use http_edge::Tokens;
 use model_client::{CLUSTER_TIMEOUT, HttpCluster};
-use run_service::direct_calls::DirectCalls;
+use run_service::direct_calls::{DirectCalls, WaitingCalls};
 use run_service::jobs::{Jobs, Worker};
 use run_service::waits::Waits;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,10 @@ pub(crate) fn build(
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
         webhooks: dispatcher,
     };
+    let waiting = parts.for_direct_calls(shared.queue.clone()).map(|direct| {
+        let (jobs, waits, store) = (jobs.clone(), waits.clone(), runs.clone());
+        WaitingCalls { runs: direct, jobs, waits, store }
+    });
     let served = http_edge::VariantB {
         invoke: parts.for_variant_b(cache.clone(), shared.queue.clone()),
         waits,
@@ -95,9 +99,7 @@ pub(crate) fn build(
         key_value: stores.checks.share(shared.key_value, probes::KEPT_IN_B),
         llm: parts.llm.clone(),
         toolbox: parts.toolbox.clone(),
-        tool_calls: DirectCalls::new(parts.toolbox.clone(), config.agent.timeout)
-            .until(parts.shutdown.stopping().clone())
-            .waiting_for(parts.tools.clone()),
+        tool_calls: direct_calls(parts, waiting),
         tool_admin: stores.tool_admin,
         run_timeout: config.agent.timeout,
         openai: needs.openai,
@@ -105,6 +107,17 @@ pub(crate) fn build(
         production: config.service.environment == Environment::Production,
     };
     Ok((served, processing))
+}
+
+/// Calls of tools that clients make themselves. Those that have to wait do so where runs are kept.
+fn direct_calls(parts: &SharedDeps<'_>, waiting: Option<WaitingCalls>) -> DirectCalls {
+    let calls = DirectCalls::new(parts.toolbox.clone(), parts.config.timeout)
+        .until(parts.shutdown.stopping().clone())
+        .waiting_for(parts.tools.clone());
+    match waiting {
+        Some(waiting) => calls.kept_in(waiting),
+        None => calls,
+    }
 }
 
 fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {

@@ -25,7 +25,7 @@ pub(super) struct RecordedCall {
 pub(super) fn calls(events: &[Event]) -> Option<RecordedRun> {
     let Some(Event::Started { task, .. }) = events.first() else { return None };
     let (mut replies, mut answered) = (0_u32, BTreeMap::new());
-    let mut asked: &[ToolCall] = &[];
+    let mut asked: &[ToolCall] = task.options.call.as_slice();
     for event in events {
         match event {
             Event::ModelReplied { reply, .. } => {

@@ -113,7 +113,10 @@ function tool(view) {
     try {
       const answer = await mcp("tools/call", { name: choice.value, arguments: args }, view.signal);
       const texts = (answer.content ?? []).map((one) => block(pretty(one.text ?? JSON.stringify(one)), "What the tool answered"));
-      fill(result, h("h3", {}, "Answer ", badge(answer.isError ? "failed" : "ok")), texts);
+      const job = answer._meta?.["agent-host/jobId"];
+      const waits = job && h("p", {}, "It waits for somebody: ", h("a", { href: "#/waits" }, "decide about it"), ", or look at ",
+        h("a", { href: `#/jobs/${encodeURIComponent(job)}` }, "its job"), ".");
+      fill(result, h("h3", {}, "Answer ", badge(job ? "parked" : answer.isError ? "failed" : "ok")), waits, texts);
     } catch (error) {
       fill(result);
       throw error;

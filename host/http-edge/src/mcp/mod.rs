@@ -7,13 +7,18 @@
 //! - `server`: one client's server: whose tools it lists and calls.
 //! - `listing`: tools and answers as the protocol has them.
 //! - `progress`: what tools report while they run.
+//! - `waiting`: calls that wait for somebody. `request_state`: what clients carry while their users are
+//!   asked.
 //! - `under_way`: calls that a later message may cancel.
 
 mod listing;
 mod progress;
+mod request_state;
 mod server;
 mod under_way;
+mod waiting;
 
+pub(crate) use request_state::{PURPOSE, RequestStates};
 pub use server::McpServer;
 pub(crate) use server::SUPPORTED;
 pub(crate) use under_way::{CallId, CallsUnderWay};

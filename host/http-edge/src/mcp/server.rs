@@ -7,19 +7,21 @@ use std::time::Duration;
 use agent_core::ports::ProgressSink;
 use agent_core::words::Principal;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation, InitializeResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ErrorCode, ErrorData, GetTaskParams,
+    GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use run_service::direct_calls::{DirectCall, DirectCalls};
+use run_service::direct_calls::{Called, DirectCall, DirectCalls};
 use run_service::latest_progress::LatestProgress;
 use tokio::time::timeout;
 
 use super::listing;
 use super::progress::ProgressNotices;
+use super::request_state::RequestStates;
 use super::under_way::{CallId, CallUnderWay, CallsUnderWay};
+use super::waiting::{Abilities, ClientCalls};
 use crate::server_sent_events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
 
 /// The versions that are spoken, oldest first. The newest one has no handshake.
@@ -52,6 +54,7 @@ struct OverHttp {
     session: Arc<str>,
     /// Absent where clients cannot be told of swaps.
     streams: Option<StreamPermits>,
+    states: RequestStates,
 }
 
 impl McpServer {
@@ -68,8 +71,9 @@ impl McpServer {
         under_way: CallsUnderWay,
         session: &str,
         streams: Option<StreamPermits>,
+        states: RequestStates,
     ) -> Self {
-        let over_http = Some(OverHttp { under_way, session: session.into(), streams });
+        let over_http = Some(OverHttp { under_way, session: session.into(), streams, states });
         Self { over_http, ..self }
     }
 
@@ -81,6 +85,51 @@ impl McpServer {
     async fn tools_prepared(&self) -> Result<(), ErrorData> {
         let prepared = self.calls.prepared().await;
         prepared.map_err(|error| ErrorData::internal_error(format!("{error}: ask again"), None))
+    }
+
+    /// The client's calls that wait, where calls can.
+    fn waiting(&self, context: &RequestContext<RoleServer>) -> Option<ClientCalls<'_>> {
+        let (waiting, over_http) = (self.calls.waiting()?, self.over_http.as_ref()?);
+        let (states, client) = (&over_http.states, Abilities::of(context));
+        Some(ClientCalls { waiting, caller: &self.caller, states, client })
+    }
+
+    /// Makes a call or goes on with one, and tells of its progress meanwhile.
+    async fn answer(
+        &self,
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let waiting = self.waiting(context);
+        if let (Some(waiting), Some(state)) = (&waiting, &request.request_state) {
+            return waiting.go_on(request, state).await;
+        }
+        let nothing = JsonObject::new();
+        let (notices, latest) = (ProgressNotices::asked_for(&context.meta), LatestProgress::default());
+        let call = self.calls.call(DirectCall {
+            request_id: &self.request_id,
+            caller: &self.caller,
+            name: &request.name,
+            arguments: request.arguments.as_ref().unwrap_or(&nothing),
+            progress: notices.is_some().then_some(&latest as &dyn ProgressSink),
+        });
+        let called = match notices {
+            Some(notices) => {
+                let peer = &context.peer;
+                let send = |notice| async move {
+                    // silent-ok: a client that is gone has its call cancelled.
+                    let _ = peer.notify_progress(notice).await;
+                };
+                notices.follow(&latest, call, send).await
+            }
+            None => call.await,
+        };
+        match (called, waiting) {
+            (Called::Answered(answer), _) => listing::answer(answer).map(CallToolResponse::from),
+            (Called::Waits { job_id }, Some(waiting)) => waiting.begun(request, &job_id).await,
+            // Calls that come over a pipe are refused where others wait.
+            (Called::Waits { .. }, None) => Err(no_tasks()),
+        }
     }
 
     /// Notes the call as one that can be cancelled, where a later request may do so.
@@ -97,6 +146,11 @@ impl McpServer {
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let tools = ServerCapabilities::builder().enable_tools();
+        let tools = if self.over_http.is_some() && self.calls.waiting().is_some() {
+            tools.enable_tasks()
+        } else {
+            tools
+        };
         let capabilities =
             if self.tells_of_swaps() { tools.enable_tool_list_changed().build() } else { tools.build() };
         InitializeResult::new(capabilities)
@@ -127,28 +181,6 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.tools_prepared().await?;
-        let arguments = request.arguments.unwrap_or_default();
-        let (notices, latest) = (ProgressNotices::asked_for(&context.meta), LatestProgress::default());
-        let call = self.calls.call(DirectCall {
-            request_id: &self.request_id,
-            caller: &self.caller,
-            name: &request.name,
-            arguments: &arguments,
-            progress: notices.is_some().then_some(&latest as &dyn ProgressSink),
-        });
-        let call = async {
-            match notices {
-                Some(notices) => {
-                    let peer = &context.peer;
-                    let send = |notice| async move {
-                        // silent-ok: a client that is gone has its call cancelled.
-                        let _ = peer.notify_progress(notice).await;
-                    };
-                    notices.follow(&latest, call, send).await
-                }
-                None => call.await,
-            }
-        };
         let under_way = self.note(&context.id);
         let cancelled = async {
             match &under_way {
@@ -159,11 +191,36 @@ impl ServerHandler for McpServer {
         // Whichever is first, the call is dropped with this future, which interrupts the tool.
         tokio::select! {
             biased;
-            answer = call => listing::answer(answer).map(CallToolResponse::from),
+            answer = self.answer(&request, &context) => answer,
             // The client left, or cancelled over the same way.
             () = context.ct.cancelled() => Err(cancelled_by_client()),
             () = cancelled => Err(cancelled_by_client()),
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.waiting(&context).ok_or_else(no_tasks)?.task(&request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let waiting = self.waiting(&context).ok_or_else(no_tasks)?;
+        waiting.update(&request.task_id, &request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.waiting(&context).ok_or_else(no_tasks)?.cancel(&request.task_id).await
     }
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -216,6 +273,10 @@ impl ServerHandler for McpServer {
 
 fn cancelled_by_client() -> ErrorData {
     ErrorData::new(CANCELLED, "the call was cancelled", None)
+}
+
+fn no_tasks() -> ErrorData {
+    ErrorData::invalid_params("nothing can wait here, so there are no tasks", None)
 }
 
 fn too_many_streams() -> ErrorData {

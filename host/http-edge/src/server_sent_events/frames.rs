@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolReturn, Usage, Wait};
+use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolCall, ToolReturn, Usage, Wait};
 use http::StatusCode;
 use run_service::live::Delta;
 use serde::Serialize;
@@ -83,13 +83,11 @@ impl Frames {
         match event {
             Event::Started { task, .. } => {
                 self.numbered(number, 0, "run.started", &json!({ "runId": task.id, "model": task.model }));
+                self.calls(number, task.options.call.as_slice());
             }
             Event::ModelReplied { reply, .. } => {
                 self.numbered(number, 0, "model.replied", &Replied::from(reply));
-                for (index, call) in (0_u64..).zip(&reply.tool_calls) {
-                    let started = json!({ "index": index, "id": call.id, "name": call.name });
-                    self.numbered(number, index + 1, "tool.started", &started);
-                }
+                self.calls(number, &reply.tool_calls);
             }
             Event::ToolReturned { index, answer } => {
                 self.numbered(number, 0, "tool.returned", &Returned::new(*index, answer));
@@ -114,6 +112,14 @@ impl Frames {
             | Event::Cancelled
             | Event::TakenUp { .. }
             | Event::HandedBack => {}
+        }
+    }
+
+    /// The calls that an entry asks for.
+    fn calls(&mut self, number: u64, calls: &[ToolCall]) {
+        for (index, call) in (0_u64..).zip(calls) {
+            let started = json!({ "index": index, "id": call.id, "name": call.name });
+            self.numbered(number, index + 1, "tool.started", &started);
         }
     }
 

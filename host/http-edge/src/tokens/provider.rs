@@ -8,7 +8,7 @@ use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::signature::{self, Signer, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
-use sha2::{Sha256, Sha384, Sha512};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 static HMAC_ONLY: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key: &EncodingKey| {
@@ -33,6 +33,15 @@ static HMAC_ONLY: CryptoProvider = CryptoProvider {
 /// before us, in a test for example, installed this one.
 pub(super) fn install() {
     let _installed_before = HMAC_ONLY.install_default();
+}
+
+/// HMAC-SHA256 of the purpose under the secret.
+pub(super) fn derive(secret: &[u8], purpose: &str) -> [u8; 32] {
+    match <Hmac<Sha256> as Mac>::new_from_slice(secret) {
+        Ok(hmac) => hmac.chain_update(purpose).finalize().into_bytes().into(),
+        // HMAC takes keys of every length.
+        Err(_) => Sha256::new().chain_update(secret).chain_update(purpose).finalize().into(),
+    }
 }
 
 enum Keyed {

@@ -100,7 +100,7 @@ impl AgentOptions {
     pub(super) fn of_run(self) -> Options {
         let Self { max_tokens, temperature, tools, history, output_schema, conversation_id: _ } = self;
         let (history, rules) = (history.unwrap_or_default(), output_schema::rules(output_schema));
-        Options { max_tokens, temperature, tools, history, functions: vec![], rules }
+        Options { max_tokens, temperature, tools, history, functions: vec![], rules, call: None }
     }
 }
 

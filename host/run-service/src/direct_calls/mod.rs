@@ -4,13 +4,15 @@
 //! They go the way of a run's calls: the tools are those that the caller may use, a tool's own limits,
 //! permits and grants hold, what it may call itself is bounded (`nested.rs`), and each call has its span and
 //! its log line. What a run adds is not there: no journal, so nothing is resumed, and no budget of tokens.
-//! Dropping a call interrupts the tool.
+//! Dropping a call interrupts the tool. Only a call that has to wait for somebody becomes a run, of that one
+//! call (`waiting.rs`).
 
 mod changes;
 mod nested;
 mod permits;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +35,7 @@ use permits::CallPermits;
 
 pub use changes::ToolChanges;
 pub use permits::MOST_AT_ONCE;
+pub use waiting::{CallRun, CallState, Called, WaitingCalls};
 
 /// The tools, for callers without a run. Clones share their permits.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub struct DirectCalls {
     time_limit: Duration,
     permits: CallPermits,
     stopping: CancellationToken,
+    /// Absent where nothing can wait: a call that has to is refused by name.
+    waiting: Option<WaitingCalls>,
 }
 
 /// A call that somebody wants to be made.
@@ -72,6 +77,7 @@ impl DirectCalls {
             time_limit,
             permits: CallPermits::default(),
             stopping: CancellationToken::new(),
+            waiting: None,
         }
     }
 
@@ -85,6 +91,17 @@ impl DirectCalls {
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
+    }
+
+    /// Has calls wait there that somebody has to decide about first.
+    #[must_use]
+    pub fn kept_in(self, waiting: WaitingCalls) -> Self {
+        Self { waiting: Some(waiting), ..self }
+    }
+
+    /// Where calls wait, if they can.
+    pub fn waiting(&self) -> Option<&WaitingCalls> {
+        self.waiting.as_ref()
     }
 
     /// Waits until the tools are prepared. Before that, a list has a part of them and a call finds none.
@@ -106,14 +123,48 @@ impl DirectCalls {
         ToolChanges::since(digest, caller.clone(), (self.toolbox.clone(), self.stopping.clone()))
     }
 
-    /// Makes a call. Whatever goes wrong is an answer. A tool that is tried serves a share of the calls, as
-    /// it does of runs.
-    pub async fn call(&self, wanted: DirectCall<'_>) -> ToolReturn {
+    /// Makes a call, or has it wait. Whatever goes wrong is an answer. A tool that is tried serves a share of
+    /// the calls, as it does of runs.
+    pub async fn call(&self, wanted: DirectCall<'_>) -> Called {
         let id = format!("call_{}", Uuid::now_v7().simple());
         let tools = self.toolbox.for_run(wanted.caller, &id);
         let call = ToolCall::of_object(id, wanted.name.to_owned(), wanted.arguments.clone());
-        let span = gen_ai::execute_tool(&call);
-        let line = CallLine { wanted: &wanted, call: &call, is_written: false };
+        match self.waiting_for_call(&*tools, &wanted, &call) {
+            Some(waiting) => self.keep(waiting, &wanted, &call).await,
+            None => Called::Answered(self.make(&*tools, &wanted, &call).await),
+        }
+    }
+
+    /// Where this call has to wait, if it has to and can.
+    fn waiting_for_call(
+        &self,
+        tools: &dyn ToolSet,
+        wanted: &DirectCall<'_>,
+        call: &ToolCall,
+    ) -> Option<&WaitingCalls> {
+        let waiting = self.waiting.as_ref().filter(|_| wanted.caller.user_id.is_some())?;
+        let is_fit = refusal::unfit(tools.catalog(), call).is_none();
+        (is_fit && tools.approval(call, wanted.caller).is_some()).then_some(waiting)
+    }
+
+    async fn keep(&self, waiting: &WaitingCalls, wanted: &DirectCall<'_>, call: &ToolCall) -> Called {
+        let Some(_permit) = self.permits.acquire(wanted.caller) else {
+            return Called::Answered(too_many(call));
+        };
+        let called = waiting.begin(wanted, call).await;
+        let user_id = wanted.caller.user_id.as_deref();
+        match &called {
+            Called::Waits { job_id } => {
+                tracing::info!(user_id, call_id = call.id, tool = call.name, job_id, "a direct call waits");
+            }
+            Called::Answered(answer) => CallLine { wanted, call, is_written: false }.write(&answer.receipt),
+        }
+        called
+    }
+
+    async fn make(&self, tools: &dyn ToolSet, wanted: &DirectCall<'_>, call: &ToolCall) -> ToolReturn {
+        let span = gen_ai::execute_tool(call);
+        let line = CallLine { wanted, call, is_written: false };
         let (latest, sink) = LatestProgress::shared();
         let tell = |progress: ToolProgress| {
             gen_ai::tool_progressed(&span, &progress);
@@ -121,7 +172,7 @@ impl DirectCalls {
                 reader.report(progress);
             }
         };
-        let answer = self.answer(&*tools, &wanted, (&call, &sink)).instrument(span.clone());
+        let answer = self.answer(tools, wanted, (call, &sink)).instrument(span.clone());
         let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();
@@ -140,8 +191,7 @@ impl DirectCalls {
             return refusal;
         }
         let Some(_permit) = self.permits.acquire(wanted.caller) else {
-            let why = format!("you have {MOST_AT_ONCE} calls under way already: wait until one has ended");
-            return refusal::not_run(call, &why);
+            return too_many(call);
         };
         let request = ToolRequest {
             request_id: wanted.request_id,
@@ -165,6 +215,11 @@ impl DirectCalls {
         nested.sign(&mut answer.receipt);
         answer
     }
+}
+
+fn too_many(call: &ToolCall) -> ToolReturn {
+    let why = format!("you have {MOST_AT_ONCE} calls under way already: wait until one has ended");
+    refusal::not_run(call, &why)
 }
 
 /// The log line of a call, also of one that is dropped. Runs have theirs in the journal; here it is all that

@@ -1,5 +1,7 @@
 //! Calls outside of runs.
 
+mod waiting;
+
 use parking_lot::Mutex;
 
 use agent_core::ports::WaitTerms;
@@ -22,7 +24,11 @@ fn object(value: Value) -> Map<String, Value> {
 
 async fn call(calls: &DirectCalls, caller: &Principal, name: &str, arguments: Value) -> ToolReturn {
     let arguments = object(arguments);
-    calls.call(DirectCall { request_id: "r", caller, name, arguments: &arguments, progress: None }).await
+    let wanted = DirectCall { request_id: "r", caller, name, arguments: &arguments, progress: None };
+    match calls.call(wanted).await {
+        Called::Answered(answer) => answer,
+        waits @ Called::Waits { .. } => panic!("{waits:?}"),
+    }
 }
 
 #[tokio::test]

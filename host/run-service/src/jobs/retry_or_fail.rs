@@ -98,7 +98,8 @@ fn completed(answer: &RunAnswer) -> Disposition {
             outcome: AttemptOutcome::Completed,
             is_excused: false,
             pause: false,
-            provider: Provider::Answered,
+            // The run of a direct call asks none.
+            provider: if answer.result.iterations == 0 { Provider::Unknown } else { Provider::Answered },
         },
         Err(_) => end_failed(INTERNAL.to_owned(), false),
     }

@@ -15,7 +15,7 @@ pub(super) fn of(event: &Event) -> usize {
             let history: usize = task.options.history.iter().map(of_message).sum();
             let functions: usize = task.options.functions.iter().map(of_function).sum();
             let texts = task.input.len() + of_text(task.instructions.as_ref()) + tools.len();
-            texts + history + functions
+            texts + history + functions + task.options.call.as_ref().map_or(0, of_call)
         }
         Event::ModelReplied { reply, .. } => {
             reply.content.len() + reply.tool_calls.iter().map(of_call).sum::<usize>()

@@ -89,7 +89,7 @@ impl Agent {
         let task = Task {
             id: ask.run_id,
             input: ask.input,
-            instructions: self.instructions.as_deref().map(str::to_owned),
+            instructions: self.instructions.as_deref().filter(|_| options.call.is_none()).map(str::to_owned),
             options,
             limits: self.limits,
             model: self.model.name().to_owned(),

@@ -51,6 +51,8 @@ impl<I: Invoke> Invoke for Breaker<I> {
 fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
+        // No model was asked.
+        Ok(answer) if answer.result.iterations == 0 => Verdict::Neither,
         Ok(_)
         | Err(InvokeError::Run(RunError::Model(
             ModelError::Refused { .. } | ModelError::RefusedFunctions { .. },

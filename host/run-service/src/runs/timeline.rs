@@ -145,11 +145,16 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    fn started(&mut self, number: usize, task: &Task, tools: &str) {
+    fn started(&mut self, number: usize, task: &'a Task, tools: &str) {
         let user = task.principal.user_id.as_deref();
         let user = user.map_or_else(|| "nobody known".to_owned(), |id| format!("user {}", word(id)));
-        let (id, model) = (word(&task.id), word(&task.model));
-        self.numbered(number, format_args!("started: {id} for {user}, with {model}"));
+        let id = word(&task.id);
+        if let Some(call) = &task.options.call {
+            self.numbered(number, format_args!("started: {id} for {user}, without a model"));
+            self.calls = std::slice::from_ref(call);
+            return self.asks_for("calls", 0, call);
+        }
+        self.numbered(number, format_args!("started: {id} for {user}, with {}", word(&task.model)));
         let before = [
             task.instructions.as_ref().map(|text| format!("instructions of {} bytes", text.len())),
             Some(task.options.history.len())
@@ -197,10 +202,14 @@ impl<'a> Timeline<'a> {
         }
         self.calls = &reply.tool_calls;
         for (index, call) in reply.tool_calls.iter().enumerate() {
-            let arguments = call.arguments.to_string();
-            let (name, arguments) = (word(&call.name), shown(&arguments, TEXT_CHARS));
-            self.beneath(1, format_args!("asks for [{index}] {name} {arguments}"));
+            self.asks_for("asks for", index, call);
         }
+    }
+
+    fn asks_for(&mut self, verb: &str, index: usize, call: &ToolCall) {
+        let arguments = call.arguments.to_string();
+        let (name, arguments) = (word(&call.name), shown(&arguments, TEXT_CHARS));
+        self.beneath(1, format_args!("{verb} [{index}] {name} {arguments}"));
     }
 
     /// What a call cost and reached, beneath its line.

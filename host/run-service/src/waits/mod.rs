@@ -227,7 +227,7 @@ impl Waits {
 }
 
 impl JobWait {
-    fn of(job: &Job, run: &Run, open: &OpenWait) -> Self {
+    pub(crate) fn of(job: &Job, run: &Run, open: &OpenWait) -> Self {
         Self {
             id: open.wait.id.clone(),
             job_id: job.id.clone(),

@@ -18,6 +18,10 @@ use super::{Exit, host_config, load, whence};
 use crate::config::{Log, ProcessEnv, Tools};
 use crate::telemetry::{self, Destination};
 
+/// What is said of a call that the policy has approved first.
+const WOULD_WAIT: &str =
+    "a run would have waited until somebody approves it, as `approve` in the policy has it";
+
 /// What to call.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -70,18 +74,20 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
         role: arguments.role.clone(),
     };
     let request = ToolRequest::outside_of_runs("command-line", &call, deadline);
+    let would_wait = tools.approval(&call, &caller).is_some();
     let returned = tools.call(ToolRequest { principal: &caller, ..request }).await;
-    let succeeded = returned.receipt.outcome == ToolOutcome::Ok;
+    let outcome = returned.receipt.outcome;
+    let succeeded = outcome == ToolOutcome::Ok;
+    let advice = if would_wait { Some(WOULD_WAIT) } else { advice::of(outcome) };
     if json {
-        print(&json_line(&as_json(&returned, meter.cost())))?;
+        print(&json_line(&as_json(&returned, advice, meter.cost())))?;
         return Ok(if succeeded { Exit::Success } else { Exit::Failure });
     }
     print(&(plain(&returned.content) + "\n"))?;
     if arguments.verbose {
         io::stderr().write_all(describe(&returned, meter.cost()).as_bytes())?;
     } else if !succeeded {
-        let outcome = returned.receipt.outcome;
-        let advice = advice::of(outcome).map(|advice| format!(": {advice}")).unwrap_or_default();
+        let advice = advice.map(|advice| format!(": {advice}")).unwrap_or_default();
         writeln!(io::stderr(), "agent-host: the outcome of the call is {}{advice}", outcome.as_str())?;
     }
     Ok(if succeeded { Exit::Success } else { Exit::Failure })
@@ -119,7 +125,7 @@ fn describe(returned: &ToolReturn, cost: Option<Cost>) -> String {
 }
 
 /// What a model would read, what ran and what it cost, for programs.
-fn as_json(returned: &ToolReturn, cost: Option<Cost>) -> Value {
+fn as_json(returned: &ToolReturn, advice: Option<&str>, cost: Option<Cost>) -> Value {
     let receipt = &returned.receipt;
     let cost = cost.map(|cost| {
         json!({
@@ -128,7 +134,7 @@ fn as_json(returned: &ToolReturn, cost: Option<Cost>) -> Value {
         })
     });
     json!({
-        "content": returned.content, "outcome": receipt.outcome.as_str(), "advice": advice::of(receipt.outcome),
+        "content": returned.content, "outcome": receipt.outcome.as_str(), "advice": advice,
         "component": receipt.component, "durationMs": receipt.duration_ms, "cost": cost,
     })
 }

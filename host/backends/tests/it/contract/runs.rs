@@ -8,7 +8,7 @@ use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
     ClientFunction, Event, FailureKind, Grants, Message, Options, OutputFormat, ParentCall, Principal,
-    ReceiptDetail, ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task,
+    ReceiptDetail, ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolCall,
     ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
@@ -370,6 +370,7 @@ fn history(text: &str) -> Vec<Event> {
                 first_call: Some(RequiredCall::Tool(text.into())),
                 one_call: true,
             },
+            call: Some(ToolCall { id: text.into(), name: text.into(), arguments: json!({ "text": text }) }),
         },
         limits: RunLimits::default(),
         model: "test/scripted".into(),

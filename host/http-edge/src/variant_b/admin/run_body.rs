@@ -207,7 +207,7 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     usage: Option<TokenCounts>,
-    /// The calls that the model asks for.
+    /// The calls that the model asks for, or the only one of a run that asks none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallBody<'a>>,
     /// Which call of the reply before it is about, counted from 0.
@@ -316,7 +316,8 @@ impl<'a> Entry<'a> {
             Cow::Borrowed(text) => cut(text),
             Cow::Owned(text) => cut(&text).into_owned().into(),
         };
-        Self { text: Some(text), model: Some(&task.model), ..self }
+        let calls = task.options.call.iter().map(CallBody::from).collect();
+        Self { text: Some(text), model: Some(&task.model), calls, ..self }
     }
 
     fn with_reply(self, reply: &'a ModelReply) -> Self {

@@ -24,7 +24,7 @@ use super::api_stack::{self, TokenRefusal};
 use super::error;
 use super::state as variant_b;
 use crate::fallback;
-use crate::mcp::CallsUnderWay;
+use crate::mcp::{CallsUnderWay, PURPOSE, RequestStates};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
 use state::Mcp;
@@ -39,7 +39,8 @@ pub(crate) fn api(state: &variant_b::Shared, rules: Rules) -> (Router, Vec<Descr
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     // The protocol has reading checked as well.
     let rules = Rules { checks_reads: true, ..rules };
-    let mcp = Mcp { edge: state.clone(), under_way: CallsUnderWay::default() };
+    let states = RequestStates::new(state.variant.tokens.derived_key(PURPOSE));
+    let mcp = Mcp { edge: state.clone(), under_way: CallsUnderWay::default(), states };
     let router = api_stack::surround(routes, state, rules, error::render).with_state(Arc::new(mcp));
     let described =
         described.into_iter().map(|route| api_stack::describe_with(route, TokenRefusal::Unauthorized));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::mcp::{CallsUnderWay, McpServer};
+use crate::mcp::{CallsUnderWay, McpServer, RequestStates};
 use crate::middleware::request_id::RequestId;
 use crate::server_sent_events::HEARTBEAT;
 use crate::variant_b::auth::Caller;
@@ -18,6 +18,7 @@ pub(super) type Shared = Arc<Mcp>;
 pub(super) struct Mcp {
     pub(super) edge: variant_b::Shared,
     pub(super) under_way: CallsUnderWay,
+    pub(super) states: RequestStates,
 }
 
 impl Mcp {
@@ -29,6 +30,7 @@ impl Mcp {
             session,
             // A stream without an end would never be passed on where answers are passed on whole.
             (!self.edge.settings.whole_answers).then(|| self.edge.streams.clone()),
+            self.states.clone(),
         )
     }
 

@@ -46,7 +46,7 @@ fn serving(tools: EchoTools) -> (Fakes, Swapped) {
     (Fakes::configured(Answers, |edge| b(edge).tool_calls = calls), tools)
 }
 
-fn message(body: &Value) -> Request<Body> {
+pub(super) fn message(body: &Value) -> Request<Body> {
     let mut request = request("POST", "/mcp", body.to_string());
     for (name, value) in [("accept", BOTH), ("content-type", "application/json")] {
         request.headers_mut().insert(name, value.parse().unwrap());
@@ -59,7 +59,7 @@ fn with(mut request: Request<Body>, header: &'static str, value: &str) -> Reques
     request
 }
 
-fn asked(id: u64, method: &str, params: &Value) -> Value {
+pub(super) fn asked(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
@@ -73,16 +73,22 @@ fn initialize(version: &str) -> Value {
 }
 
 /// As a request of 2026-07-28 has it: each stands for itself.
-fn of_its_own(mut body: Value) -> Request<Body> {
+fn of_its_own(body: Value) -> Request<Body> {
+    of_client(body, &json!({}))
+}
+
+/// A request of 2026-07-28 by a client that can do this.
+pub(super) fn of_client(mut body: Value, capabilities: &Value) -> Request<Body> {
     body["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
     });
     let method = body["method"].as_str().unwrap().to_owned();
     let request = with(message(&body), "mcp-protocol-version", "2026-07-28");
     let request = with(request, "mcp-method", &method);
-    match body["params"]["name"].as_str() {
+    let params = &body["params"];
+    match params["name"].as_str().or(params["taskId"].as_str()) {
         Some(name) => with(request, "mcp-name", name),
         None => request,
     }

@@ -15,6 +15,7 @@ mod jobs;
 mod limits;
 mod log;
 mod mcp;
+mod mcp_waiting;
 mod open_responses;
 mod openai;
 mod openai_approvals;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::terminal_text::is_invisible;
 use agent_core::testing::{asks_for, says, task};
 use agent_core::words::{
-    ContentPart, FailureKind, Image, Limit, Message, Principal, StopReason, ToolReturn, UserContent,
+    ContentPart, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn, UserContent,
 };
 use serde_json::json;
 
@@ -118,6 +118,21 @@ fn a_script() -> [Event; 9] {
             output_fault: None,
         },
     ]
+}
+
+#[test]
+fn a_run_of_one_call_says_that_no_model_was_asked() {
+    let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: json!({ "euros": 5 }) };
+    let options = Options { call: Some(call), ..Options::default() };
+    let started = Event::Started { task: Task { options, ..task("") }, tools: "sha256:test".into() };
+    let events = [started, returned(0, "paid", receipt("pay", ToolOutcome::Ok))];
+    insta::assert_snapshot!(timeline(&events, None), @r#"
+       0  started: run_1 for user u1, without a model
+              calls [0] pay {"euros":5}
+       1  [0] pay: ok, 0.3 ms, c@sha256:1
+              "paid"
+    not ended, or its record is not written yet; 0 model calls, 0 tokens (0 read, 0 written), 1 tool call, 0.3 ms in tools
+    "#);
 }
 
 #[test]

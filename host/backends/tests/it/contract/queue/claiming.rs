@@ -144,7 +144,9 @@ pub(crate) async fn a_claim_has_the_options_of_its_job(bench: &Bench) {
     let tools = Some(vec![]);
     let rules = ReplyRules { stop: vec!["END".into()], one_call: true, ..ReplyRules::default() };
     let functions = vec![function];
-    let options = Options { max_tokens: Some(100), temperature: Some(0.7), tools, history, functions, rules };
+    let call = Some(ToolCall { id: "1".into(), name: "add".into(), arguments: json!({"a": 1}) });
+    let (max_tokens, temperature) = (Some(100), Some(0.7));
+    let options = Options { max_tokens, temperature, tools, history, functions, rules, call };
     for options in [Options::default(), Options { max_tokens: Some(7), ..Options::default() }, options] {
         for input in ["q", ""] {
             let job = JobData::with_options(Principal::user("u1"), input.into(), options.clone());

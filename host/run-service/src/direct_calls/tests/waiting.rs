@@ -1,0 +1,201 @@
+//! Direct calls that wait, with the real worker and driver over stores in memory. No model is ever asked.
+
+use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use agent_core::ports::{JobQueue as _, Unobserved};
+use agent_core::testing::{ScriptedModel, TestQueue, TestRuns, TokioSpawn};
+use agent_core::words::{Event, JobStatus, RunLimits, Verdict};
+
+use super::*;
+use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
+use crate::layers::{Admission, Agent, Parkable};
+use crate::waits::{JobWait, ProposedDecision, Waits};
+
+struct Bench {
+    calls: DirectCalls,
+    queue: Arc<TestQueue>,
+    runs: Arc<TestRuns>,
+    worker: Worker,
+    model: Arc<ScriptedModel>,
+}
+
+impl Bench {
+    fn new(tools: EchoTools) -> Self {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let (tools, model) = (Arc::new(tools), Arc::new(ScriptedModel::new([])));
+        let agent = || Agent {
+            model: model.clone(),
+            toolbox: tools.clone(),
+            journal: runs.clone(),
+            limits: RunLimits::default(),
+            instructions: Some("be kind".into()),
+            wait_tools: false,
+        };
+        let ending = CancelledRuns { agent: Arc::new(agent()), journal: runs.clone() };
+        let jobs = Jobs::new(queue.clone()).ending(ending);
+        let context = WorkerContext {
+            name: "host-1".into(),
+            admission: Admission::new(10),
+            agent: Arc::new(agent()),
+            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, Instant::now),
+            journal: runs.clone(),
+            observer: Arc::new(Unobserved),
+        };
+        let worker = Worker::new(&jobs, context);
+        let parkable =
+            Parkable::new(agent(), queue.clone(), runs.clone(), runs.clone(), Arc::new(TokioSpawn));
+        let waits = Waits::new(queue.clone(), runs.clone(), tools.clone());
+        let waiting = WaitingCalls { runs: Arc::new(parkable), jobs, waits, store: runs.clone() };
+        let calls = DirectCalls::new(tools, Duration::from_secs(30)).kept_in(waiting);
+        Self { calls, queue, runs, worker, model }
+    }
+
+    /// The job of a call of `pay` that waits.
+    async fn waits(&self) -> String {
+        match pay(&self.calls, &ada()).await {
+            Called::Waits { job_id } => job_id,
+            made @ Called::Answered(_) => panic!("{made:?}"),
+        }
+    }
+
+    async fn work_for(&self, seconds: u64) {
+        let stopping = CancellationToken::new();
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            stopping.cancel();
+        };
+        tokio::join!(self.worker.work(stopping.clone()), stop);
+    }
+
+    async fn read(&self, job_id: &str, within: Duration) -> CallRun {
+        let waiting = self.calls.waiting().unwrap();
+        waiting.read("ada", job_id, within).await.unwrap().unwrap()
+    }
+
+    async fn wait(&self, job_id: &str) -> JobWait {
+        match self.read(job_id, Duration::ZERO).await.state {
+            CallState::Waits(wait) => *wait,
+            state => panic!("{state:?}"),
+        }
+    }
+
+    async fn decide(&self, job_id: &str, verdict: Verdict) {
+        let wait = self.wait(job_id).await;
+        let proposed = ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict };
+        self.calls.waiting().unwrap().decide(&wait.id, &proposed).await.unwrap();
+    }
+
+    fn events_of(&self, run_id: &str) -> Vec<&'static str> {
+        let kind = |event: &Event| match event {
+            Event::Started { .. } => "started",
+            Event::ModelReplied { .. } => "replied",
+            Event::ToolReturned { .. } => "returned",
+            Event::Waiting { .. } => "waiting",
+            Event::Decided { .. } => "decided",
+            Event::Cancelled => "cancelled",
+            Event::TakenUp { .. } => "taken up",
+            _ => "other",
+        };
+        self.runs.events(run_id).iter().map(kind).collect()
+    }
+}
+
+fn ada() -> Principal {
+    Principal::user("ada")
+}
+
+fn tools() -> EchoTools {
+    EchoTools::new(&["pay", "add"]).approved_by("pay", "sha256:policy")
+}
+
+async fn pay(calls: &DirectCalls, caller: &Principal) -> Called {
+    let arguments = object(json!({ "euros": 5 }));
+    let name = "pay";
+    calls.call(DirectCall { request_id: "r", caller, name, arguments: &arguments, progress: None }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_to_be_approved_waits_and_is_made_once_as_it_was_shown() {
+    let bench = Bench::new(tools());
+    let job_id = bench.waits().await;
+    let job = bench.queue.job(&job_id);
+    assert_eq!((job.status, job.user_id.as_str()), (JobStatus::Parked, "ada"));
+    let wait = bench.wait(&job_id).await;
+    assert_eq!((&wait.id, &wait.open.wait.shown.arguments), (&format!("{job_id}:0.0"), &json!({"euros": 5})));
+    let listed = bench.calls.waiting().unwrap().waits.list("ada", 10, None).await.unwrap();
+    assert_eq!(listed.waits, [wait]);
+    bench.work_for(30).await;
+    assert_eq!(bench.events_of(&job.run_id), ["started", "waiting"], "no worker looks at it");
+
+    bench.decide(&job_id, Verdict::Approve).await;
+    let (run, ()) = tokio::join!(bench.read(&job_id, Duration::from_secs(5)), bench.work_for(1));
+    let CallState::Answered(answer) = run.state else { panic!("{:?}", run.state) };
+    assert_eq!((answer.content.as_str(), answer.receipt.outcome), (r#"{"euros":5}"#, ToolOutcome::Ok));
+    assert_eq!((run.call.name.as_str(), run.job.status), ("pay", JobStatus::Completed));
+    let kinds = bench.events_of(&job.run_id);
+    assert_eq!(kinds, ["started", "waiting", "decided", "taken up", "returned"]);
+    let result: Value = serde_json::from_str(bench.queue.job(&job_id).result.unwrap().get()).unwrap();
+    assert_eq!((&result["output"], &result["iterations"]), (&json!(r#"{"euros":5}"#), &json!(0)));
+    assert!(bench.model.asked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_the_answer() {
+    let bench = Bench::new(tools());
+    let job_id = bench.waits().await;
+    bench.decide(&job_id, Verdict::Reject { reason: Some("too dear".into()) }).await;
+    bench.work_for(1).await;
+    let run = bench.read(&job_id, Duration::ZERO).await;
+    let CallState::Answered(answer) = run.state else { panic!("{:?}", run.state) };
+    assert_eq!(answer.receipt.outcome, ToolOutcome::NotRun);
+    assert!(answer.content.contains("rejected it: too dear"), "{}", answer.content);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_never_made() {
+    let bench = Bench::new(tools());
+    let job_id = bench.waits().await;
+    let waiting = bench.calls.waiting().unwrap();
+    waiting.cancel("bob", &job_id).await.unwrap();
+    assert_eq!(bench.queue.job(&job_id).status, JobStatus::Parked, "it is not theirs");
+    waiting.cancel("ada", &job_id).await.unwrap();
+    bench.work_for(70).await;
+    let run = bench.read(&job_id, Duration::ZERO).await;
+    assert!(matches!(run.state, CallState::Cancelled), "{:?}", run.state);
+    assert!(!bench.events_of(&run.job.run_id).contains(&"returned"));
+}
+
+#[tokio::test]
+async fn only_its_owner_finds_it_and_nobody_finds_other_runs() {
+    let bench = Bench::new(tools());
+    let job_id = bench.waits().await;
+    let waiting = bench.calls.waiting().unwrap();
+    assert!(waiting.read("bob", &job_id, Duration::ZERO).await.unwrap().is_none());
+    let job = agent_core::words::JobData::new("hi", "ada");
+    let other = waiting.jobs.submit(&job).await.unwrap();
+    assert!(waiting.read("ada", &other, Duration::ZERO).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_need_not_wait_is_made_at_once_and_what_cannot_wait_is_refused_by_name() {
+    let bench = Bench::new(tools());
+    let made = call(&bench.calls, &ada(), "add", json!({ "a": 1 })).await;
+    assert_eq!(made.receipt.outcome, ToolOutcome::Ok);
+    let refused = DirectCalls::new(Arc::new(tools()), Duration::from_secs(30));
+    for (calls, caller) in [(&bench.calls, Principal::default()), (&refused, ada())] {
+        let answer = call(calls, &caller, "pay", json!({})).await;
+        assert_eq!(answer.receipt.outcome, ToolOutcome::NotRun);
+        assert!(answer.content.contains("nobody could be asked"), "{}", answer.content);
+    }
+    assert_eq!(bench.queue.depth().await.unwrap().parked, 0);
+}
+
+/// The journal has no store when the call is asked for: nobody is told that it waits.
+#[tokio::test]
+async fn a_call_that_cannot_be_kept_is_refused() {
+    let bench = Bench::new(tools());
+    bench.runs.switch.fail(true);
+    let Called::Answered(answer) = pay(&bench.calls, &ada()).await else { panic!() };
+    assert!(answer.content.contains("could not be kept"), "{}", answer.content);
+    assert_eq!(answer.receipt.outcome, ToolOutcome::NotRun);
+    assert_eq!(bench.queue.depth().await.unwrap().parked, 0);
+}
