@@ -213,6 +213,10 @@ pub(super) struct WaitBody {
     /// Whose run it is; null when that is not known.
     #[schema(required = true, example = "ada")]
     user_id: Option<String>,
+    /// The call that has come to this in its middle; absent where it is about a call of the model itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    parent: Option<ParentBody>,
     /// The call that would be made.
     shown: ShownBody,
     /// The digest of what is shown, which a decision carries.
@@ -239,6 +243,18 @@ pub(super) struct WaitBody {
     tokens: u64,
     /// What was decided so far.
     decisions: Vec<DecisionBody>,
+}
+
+/// A call whose tool calls the one that waits, or asks.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ParentCall)]
+struct ParentBody {
+    /// Name of its tool.
+    #[schema(example = "run_code")]
+    tool: String,
+    /// Which of its nested calls and questions waits, counted from 0.
+    #[schema(example = 2)]
+    number: u32,
 }
 
 /// A call as those who decide are shown it.
@@ -298,8 +314,9 @@ struct DecisionBody {
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
+        let Wait { kind, parent, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
             &wait.open.wait;
+        let parent = parent.as_ref();
         Self {
             wait_id: wait.id.clone(),
             job_id: wait.job_id.clone(),
@@ -307,6 +324,7 @@ impl From<&JobWait> for WaitBody {
             kind: kind.as_str(),
             user_id: wait.owner.user_id.clone(),
             digest: shown.digest(),
+            parent: parent.map(|parent| ParentBody { tool: parent.tool.clone(), number: parent.number }),
             shown: ShownBody::from(shown),
             answer_schema: answer.clone(),
             approvals_needed: deciders.count,

@@ -15,11 +15,15 @@ impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
     /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
     pub(super) fn waits(&self, run: &Run, calls: &[OpenCall]) -> Vec<Wait> {
-        // Nobody takes up a run that no job goes on with.
-        let claimed = self.claim.map(|claim| claim.job_id.as_str());
-        let Some(job_id) = claimed.or(self.control.job_id.as_deref()) else { return Vec::new() };
+        let Some(job_id) = self.job_id() else { return Vec::new() };
         let made = calls.iter().filter(|open| open.refusal.is_none());
         made.filter_map(|open| self.wait(job_id, run, open)).collect()
+    }
+
+    /// The job that goes on with the run when it has waited. Absent where nobody would take it up.
+    pub(super) fn job_id(&self) -> Option<&str> {
+        let claimed = self.claim.map(|claim| claim.job_id.as_str());
+        claimed.or(self.control.job_id.as_deref())
     }
 
     fn wait(&self, job_id: &str, run: &Run, open: &OpenCall) -> Option<Wait> {
@@ -29,8 +33,13 @@ impl Driver<'_> {
             return None;
         }
         let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
-        let call =
-            WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
+        let call = WaitingCall {
+            id: &id,
+            times_shown: open.times_shown,
+            index: open.index,
+            parent: None,
+            usage: run.usage(),
+        };
         Some(terms.wait(call, since_1970(SystemTime::now())))
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{LIMIT_EXCEEDED, NestedTools, ToolRequest, ToolSet, Toolbox as _};
+use agent_core::ports::{
+    CallEnds, LIMIT_EXCEEDED, NestedTools, Question, ToolRequest, ToolSet, Toolbox as _,
+};
 use agent_core::words::{Principal, ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -23,16 +25,26 @@ impl NestedTools for Nested {
         self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()
     }
 
-    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+    async fn call(&self, name: &str, arguments: &str) -> Result<ToolReturn, CallEnds> {
         if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) <= 0 {
             let detail = ReceiptDetail { code: Some(LIMIT_EXCEEDED.into()), ..ReceiptDetail::default() };
             let receipt =
                 ToolReceipt { detail: Some(Box::new(detail)), ..ToolReceipt::new(name, ToolOutcome::NotRun) };
-            return ToolReturn { content: "Error: no further calls.".into(), receipt };
+            return Ok(ToolReturn { content: "Error: no further calls.".into(), receipt });
         }
         let arguments = serde_json::from_str(arguments).unwrap();
         let call = ToolCall { id: "1".into(), name: name.into(), arguments };
-        self.tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline())).await
+        Ok(self.tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline())).await)
+    }
+
+    /// Answers a question about colours, and has others wait.
+    async fn ask(&self, question: Question<'_>) -> Result<ToolReturn, CallEnds> {
+        if !question.text.contains("colour") {
+            return Err(CallEnds);
+        }
+        let receipt = ToolReceipt::new("ask", ToolOutcome::Ok);
+        let said = json!({ "component": question.component, "schema": question.schema }).to_string();
+        Ok(ToolReturn { content: json!(said).to_string(), receipt })
     }
 }
 
