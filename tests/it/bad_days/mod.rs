@@ -22,3 +22,4 @@ mod streams;
 mod succession;
 mod takeover;
 mod waits;
+mod waits_within;

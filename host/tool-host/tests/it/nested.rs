@@ -130,6 +130,33 @@ async fn tools_that_call_never_hold_what_their_calls_wait_for() {
     }
 }
 
+/// What asks is granted, answered with what it asks for, and ended where nobody answers yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_asks_in_the_middle_of_its_call() {
+    let asks = misbehaving("asks");
+    let files: &[(&str, &[u8])] = &[("asks.wasm", &asks)];
+    let refused = WithPolicy::start(files, "").await.host.faults();
+    assert!(
+        refused[0].contains("imports agent:tool/ask, and the policy (TOOLS_POLICY) does not grant"),
+        "{refused:?}"
+    );
+
+    let host = WithPolicy::start(files, &entry("asks", &asks, "ask = true")).await;
+    assert_eq!(host.host.faults(), Vec::<String>::new());
+    let tools = host.host.host.current_for(Principal::nobody());
+    let spec = tools.catalog().get("order").unwrap();
+    assert!(spec.may_ask && spec.is_replayable && !spec.calls_tools && tools.may_wait());
+    assert!(!tools.may_wait_for("order"), "only calls of it do, and it ends itself");
+    // The first question is answered; at the second one the call ends, and is no failure of the tool.
+    let ended = call(&tools, "order", json!({ "thing": "shoes" }), 9).await;
+    assert_eq!(ended.receipt.outcome, ToolOutcome::Cancelled, "{}", ended.content);
+    assert_eq!(ended.receipt.detail.unwrap().attempts, 1);
+    // Outside of a run there is nobody.
+    let alone = host.host.call("order", json!({ "thing": "shoes" })).await;
+    assert_eq!(alone.receipt.code(), Some("denied"));
+    assert!(alone.content.contains("nobody can be asked here"), "{}", alone.content);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_is_taken_away_ends_the_calls() {
     let host = host().await;
