@@ -126,9 +126,15 @@ impl Definition {
         self.spec.hints = ToolHints::default();
     }
 
-    /// The policy lets it ask people, and it does not say that it never does.
+    /// The policy lets it ask people. Unless it says that it never does, that is shown among its hints.
     pub(crate) fn asks(&mut self) {
-        self.spec.may_ask = !self.hints.iter().any(|(key, value)| key == "asks" && value == "false");
+        match self.hints.iter().find(|(key, _)| key == "asks") {
+            Some((_, value)) => self.spec.may_ask = value != "false",
+            None => {
+                self.spec.may_ask = true;
+                self.hints.push(("asks".to_owned(), "true".to_owned()));
+            }
+        }
     }
 
     /// Its component does nothing but compute, call tools and ask.

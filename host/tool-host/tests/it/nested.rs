@@ -147,6 +147,9 @@ async fn a_tool_asks_in_the_middle_of_its_call() {
     let spec = tools.catalog().get("order").unwrap();
     assert!(spec.may_ask && spec.is_replayable && !spec.calls_tools && tools.may_wait());
     assert!(!tools.may_wait_for("order"), "only calls of it do, and it ends itself");
+    let listed = host.host.host.list();
+    let order = listed.iter().find(|tool| tool.tool == "order").unwrap();
+    assert_eq!(order.hints, [("asks".to_owned(), "true".to_owned())], "operators see that it may");
     // The first question is answered; at the second one the call ends, and is no failure of the tool.
     let ended = call(&tools, "order", json!({ "thing": "shoes" }), 9).await;
     assert_eq!(ended.receipt.outcome, ToolOutcome::Cancelled, "{}", ended.content);
