@@ -70,6 +70,11 @@ impl Scripts {
         scripts
     }
 
+    /// With scripts that somebody has to approve as well.
+    pub(super) fn approving_scripts(self) -> Self {
+        Self { approved: &["pay", "script"], ..self }
+    }
+
     /// With another first call of every script.
     pub(super) fn beginning_with(self, call: (&'static str, &'static str)) -> Self {
         Self { instead: Some(call), ..self }

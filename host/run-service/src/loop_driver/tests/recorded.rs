@@ -146,6 +146,36 @@ async fn a_script_that_asks_for_something_else_when_it_is_made_again_is_stopped(
     }
 }
 
+/// The approval of the script itself is one wait, that of what it comes to another.
+#[tokio::test(start_paused = true)]
+async fn a_script_that_was_approved_waits_in_its_middle_too() {
+    let approving = || Scripts::approving().approving_scripts();
+    let journal = TestJournal::default();
+    driver(&model(&PAYS), &approving(), &journal).start(task()).await.unwrap_err();
+    assert_eq!((only(&journal).id.as_str(), only(&journal).parent), ("7:1.0", None));
+    decide(&journal, &only(&journal), Verdict::Approve).await;
+    resumed(&approving(), &journal).await.unwrap_err();
+    assert_eq!(only(&journal).id, "7:1.0.1");
+    decide(&journal, &only(&journal), Verdict::Approve).await;
+    let tools = approving();
+    assert_eq!(resumed(&tools, &journal).await.unwrap().output, "done");
+    assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.1", "run_1.1.0.2"]);
+}
+
+/// The model put them into an order, because either may destroy something.
+#[tokio::test(start_paused = true)]
+async fn a_script_behind_one_that_waits_is_not_begun() {
+    let scripts = [script("a", &PAYS[1..2]), script("b", &PAYS[..1])];
+    let model = ScriptedModel::new([Ok(asks_for(&scripts))]);
+    let (tools, journal) = (Scripts::approving(), TestJournal::default());
+    driver(&model, &tools, &journal).start(task()).await.unwrap_err();
+    assert_eq!(tools.called(), ["run_1.1.0"]);
+    decide(&journal, &only(&journal), Verdict::Approve).await;
+    let tools = Scripts::approving();
+    resumed(&tools, &journal).await.unwrap();
+    assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.0", "run_1.1.1", "run_1.1.1.0"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_too_much_leave_a_script_that_cannot_wait() {
     let much = r#"{"bytes": 1500000}"#;
