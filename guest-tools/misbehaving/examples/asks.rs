@@ -10,12 +10,12 @@ struct Thing {
     thing: String,
 }
 
-/// What somebody wants.
+/// What somebody wants to have ordered.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct Order {
-    /// A colour.
+    /// The colour that somebody wants.
     colour: String,
-    /// How many.
+    /// How many of these somebody wants.
     count: u32,
     /// When the order was begun, in milliseconds since 1970.
     #[serde(default)]

@@ -1,8 +1,9 @@
-//! A person's answer in the middle of a call, for components that the operator's policy grants it (`ask = true`).
+//! A person's answer in the middle of a call, for components that the operator's policy grants it (`ask =
+//! true`).
 //!
-//! Nobody holds a call that waits: it ends at [`ask`], and when somebody has answered it is made again from its
-//! beginning, where [`ask`] returns the answer at once. So what stands before it is done again: act behind the
-//! last question, or under [`crate::context::call_id`], which stays the same. What the call did by
+//! Nobody holds a call that waits: it ends at [`ask`], and when somebody has answered it is made again from
+//! its beginning, where [`ask`] returns the answer at once. So what stands before it is done again: act
+//! behind the last question, or under [`crate::context::call_id`], which stays the same. What the call did by
 //! [`crate::toolbox`] is not done again, and it sees the same clock and the same random numbers.
 
 use schemars::JsonSchema;
@@ -61,7 +62,7 @@ pub mod double {
         ANSWERS.with_borrow_mut(|answers| answers.push_back(value));
     }
 
-    /// The questions so far.
+    /// The questions that were asked so far.
     #[must_use]
     pub fn asked() -> Vec<String> {
         ASKED.with_borrow(Clone::clone)

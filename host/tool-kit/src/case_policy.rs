@@ -17,7 +17,7 @@ pub struct NeededGrants {
     pub key_value: bool,
     /// The component calls other tools.
     pub toolbox: bool,
-    /// The component asks people.
+    /// The component asks people in the middle of a call.
     pub ask: bool,
 }
 

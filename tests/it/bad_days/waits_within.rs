@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::stores::Stores;
 use super::waits::{decide, wait_of};
 
-/// A sum that is made unasked, and then one that is another one whenever the clock or a random number is: whoever
-/// makes the script again without those it had would ask for something else.
+/// A sum that is made unasked, and then one that is another one whenever the clock or a random number is:
+/// whoever makes the script again without those it had would ask for something else.
 const SCRIPT: &str = "const one = tools.calculate({expression: '1 + 1'}).value; const at = Date.now(); const drawn = \
                       Math.random(); const two = tools.calculate({expression: `6 * 7 + 0 * ${at} + 0 * ${drawn}`}).value; \
                       ({one, two, told: at <= Date.now()})";

@@ -1,8 +1,8 @@
-//! What is recorded of a call that may come to something that waits, so that it can be made again: a call that
-//! waits in its middle ends, and the next attempt is given the same answers in the same order.
+//! What is recorded of a call that may come to something that waits, so that it can be made again: a call
+//! that waits in its middle ends, and the next attempt is given the same answers in the same order.
 //!
-//! Nested calls and questions of one call are numbered together. An answer that is recorded is never asked for
-//! again; of a call that was begun and may not be made twice nothing but its name is known.
+//! Nested calls and questions of one call are numbered together. An answer that is recorded is never asked
+//! for again; of a call that was begun and may not be made twice nothing but its name is known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Recording {
     pub at: u64,
     /// What its guest's random numbers are made from.
     pub seed: String,
-    /// Its nested calls and questions, by number. Shared: a run is asked for its open calls often.
+    /// Nested calls and questions of the call, by number. Shared: a run is asked for its open calls often.
     pub steps: BTreeMap<u32, Arc<RecordedStep>>,
     /// What of them waited for somebody.
     pub waits: BTreeMap<u32, OpenWait>,
@@ -32,7 +32,7 @@ pub struct Recording {
 pub enum RecordedStep {
     /// A call that must not be made twice was begun, and whether it had an effect is not known.
     Begun { name: String },
-    /// The answer is known.
+    /// The call has an answer, which its tool was given.
     Answered { receipt: ToolReceipt, answer: RecordedAnswer },
 }
 

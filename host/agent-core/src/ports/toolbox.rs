@@ -82,7 +82,8 @@ pub trait ToolSet: Send + Sync {
         false
     }
 
-    /// Whether a call of that tool may have to wait for somebody. False is never wrong while the policy stays.
+    /// Whether a call of that tool may have to wait for somebody. False is never wrong while the policy
+    /// stays.
     fn may_wait_for(&self, tool: &str) -> bool {
         let _ = tool;
         self.may_wait()
@@ -163,7 +164,7 @@ pub struct WaitingCall<'a> {
     pub times_shown: u32,
     /// Which call of the reply it is, counted from 0.
     pub index: usize,
-    /// That call, where it is one of its nested calls or questions.
+    /// The call of that index, where the one that waits is one of its nested calls or questions.
     pub parent: Option<&'a ParentCall>,
     /// What its run has cost so far.
     pub usage: Usage,

@@ -123,16 +123,16 @@ pub enum Event {
 pub struct RecordedAnswer {
     /// Digest of the arguments that were asked for. Somebody may have made others of them.
     pub asked: String,
-    /// Their beginning, to be shown.
+    /// The beginning of these arguments, to be shown.
     pub arguments: String,
-    /// What it was told.
+    /// What the calling tool was told.
     pub content: String,
     /// The time that it is told from then on, in milliseconds since 1970.
     pub at: u64,
 }
 
 impl RecordedAnswer {
-    /// Bytes of its texts.
+    /// How many bytes its texts have together.
     pub fn bytes(&self) -> usize {
         self.asked.len() + self.arguments.len() + self.content.len()
     }

@@ -25,8 +25,8 @@ const BEFORE_TIMES_SHOWN: char = '~';
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Names it within all jobs: `<job>:<model call>.<index>`, behind another `.` the number of a nested call,
-    /// and behind `~` how often the call was shown before if that is not zero, as in `17:1.0~2`.
+    /// Names it within all jobs: `<job>:<model call>.<index>`, behind another `.` the number of a nested
+    /// call, and behind `~` how often the call was shown before if that is not zero, as in `17:1.0~2`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,
@@ -56,7 +56,7 @@ pub struct Wait {
 /// A call that has come to something that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentCall {
-    /// Its tool.
+    /// Name of the tool that was called.
     pub tool: String,
     /// Which of its nested calls and questions waits, counted from 0.
     pub number: u32,

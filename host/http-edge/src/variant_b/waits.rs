@@ -249,7 +249,7 @@ pub(super) struct WaitBody {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ParentCall)]
 struct ParentBody {
-    /// Name of its tool.
+    /// Name of the tool that was called.
     #[schema(example = "run_code")]
     tool: String,
     /// Which of its nested calls and questions waits, counted from 0.

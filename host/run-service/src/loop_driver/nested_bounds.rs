@@ -1,5 +1,5 @@
-//! What bounds the calls that a tool makes of other tools and the questions that it asks, in a run and outside
-//! of runs, and the answers to those that are refused.
+//! What bounds the calls that a tool makes of other tools and the questions that it asks, in a run and
+//! outside of runs, and the answers to those that are refused.
 
 use agent_core::agent_loop::refusal;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
-//! One call that may come to something that waits: it ends there, and is made again when that is decided, with
-//! the answers that its nested calls and questions had.
+//! One call that may come to something that waits: it ends there, and is made again when that is decided,
+//! with the answers that its nested calls and questions had.
 //!
-//! What is recorded is in the journal before the tool is told of it. A nested call that must not be made twice
-//! is in the journal before it is made. So whoever makes the call again, also after a kill, repeats none of
-//! those: it gives the answers that are known, and says that the outcome is not known of one that was begun.
-//! A tool that asks for something else than it did before is not gone on with.
+//! What is recorded is in the journal before the tool is told of it. A nested call that must not be made
+//! twice is in the journal before it is made. So whoever makes the call again, also after a kill, repeats
+//! none of those: it gives the answers that are known, and says that the outcome is not known of one that was
+//! begun. A tool that asks for something else than it did before is not gone on with.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -165,7 +165,7 @@ impl Recorder {
         )))
     }
 
-    /// The first end counts.
+    /// Notes why the call ends: the first reason counts.
     fn end(&self, ended: Ended) -> CallEnds {
         self.ended.lock().get_or_insert(ended);
         CallEnds

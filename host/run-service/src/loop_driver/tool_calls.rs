@@ -76,7 +76,7 @@ impl CallContext<'_> {
         };
         let in_order = async {
             for open in calls {
-                // Those behind one that waits keep their place.
+                // Calls behind one that waits keep their place.
                 if waits_its_turn(open) && !self.answer(open).await {
                     break;
                 }

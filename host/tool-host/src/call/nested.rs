@@ -1,5 +1,5 @@
-//! Calls that a guest makes of the run's other tools, and its questions: carried out by the task that waits for
-//! the guest, one after another as the guest asks for them, and dropped with it.
+//! Calls that a guest makes of the run's other tools, and its questions: carried out by the task that waits
+//! for the guest, one after another as the guest asks for them, and dropped with it.
 
 use agent_core::ports::{NestedTools, Question};
 use tokio::sync::mpsc;

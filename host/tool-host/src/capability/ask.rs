@@ -1,7 +1,7 @@
 //! `agent:tool/ask`: a person's answer in the middle of a call, for components that the policy grants it.
 //!
-//! A question goes the way of a nested call: to the task that waits for the guest (`call/nested.rs`). What comes
-//! back is an answer that was given already, or the end of the call.
+//! A question goes the way of a nested call: to the task that waits for the guest (`call/nested.rs`). What
+//! comes back is an answer that was given already, or the end of the call.
 
 use agent_core::words::ToolOutcome;
 use tokio::sync::oneshot;

@@ -1,6 +1,7 @@
-//! Clocks and random numbers as a guest sees them: those of the machine in a call, fixed ones while it describes
-//! itself, and recorded ones in a call that may be made again. A description that depended on either could be
-//! another one after it was approved, and a call could ask for something else when it is made again.
+//! Clocks and random numbers as a guest sees them: those of the machine in a call, fixed ones while it
+//! describes itself, and recorded ones in a call that may be made again. A description that depended on
+//! either could be another one after it was approved, and a call could ask for something else when it is made
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,7 +36,7 @@ pub(crate) enum Nondeterminism {
 /// The clock of a call that may be made again, and what its random numbers are made from.
 #[derive(Debug)]
 pub(crate) struct RecordedClock {
-    /// Milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     now: AtomicU64,
     seed: String,
 }

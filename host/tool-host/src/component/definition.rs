@@ -137,7 +137,7 @@ impl Definition {
         }
     }
 
-    /// Its component does nothing but compute, call tools and ask.
+    /// Notes that the tool's component does nothing but compute, call tools and ask.
     pub(crate) fn is_replayable(&mut self) {
         self.spec.is_replayable = true;
     }

@@ -75,7 +75,7 @@ pub struct NeededGrants {
     pub key_value: bool,
     /// To call other tools.
     pub toolbox: bool,
-    /// To ask people.
+    /// To ask people in the middle of a call.
     pub ask: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Scripts that come to something that waits: they end there, and are made again with the answers that they had.
+//! Scripts that come to something that waits: they end there, and are made again with the answers that they
+//! had.
 
 use agent_core::words::{ParentCall, Verdict, Wait, WaitKind};
 
