@@ -244,7 +244,7 @@ pub trait NestedTools: Send + Sync {
 /// What a tool asks somebody.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// `component@sha256:…` whose code asks.
+    /// Whose code asks, as `component@sha256:…`.
     pub component: &'a str,
     /// The question, in the tool's words.
     pub text: &'a str,

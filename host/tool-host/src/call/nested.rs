@@ -10,7 +10,7 @@ use crate::capability::toolbox::{NestedCall, NestedWish, Outer};
 /// What serves a guest that calls and asks.
 pub(super) struct Served<'a> {
     pub(super) tools: &'a dyn NestedTools,
-    /// `component@sha256:…` whose code asks.
+    /// Whose code asks, as `component@sha256:…`.
     pub(super) component: &'a str,
     /// The guest's clock, where that moves with its answers.
     pub(super) clock: Option<&'a RecordedClock>,

@@ -36,7 +36,7 @@ fn only(journal: &TestJournal) -> Wait {
     wait
 }
 
-/// What the script answered.
+/// What the model was told of the script.
 fn said(result: &AgentResult) -> String {
     let said = result.messages.iter().find_map(|message| match message {
         agent_core::words::Message::Tool { content, .. } => Some(content.clone()),
