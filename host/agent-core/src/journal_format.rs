@@ -48,7 +48,7 @@ fn version_of(event: &Event) -> u32 {
     match event {
         // Older programs would make such a call once more, or take it for one that was interrupted.
         Event::RecordingStarted { .. } | Event::NestedReturned { recorded: Some(_), .. } => 7,
-        Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.parent.is_some()) => 7,
+        Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.within.is_some()) => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,

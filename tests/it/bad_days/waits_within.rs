@@ -55,7 +55,7 @@ async fn a_script_waits_for_an_approval_and_goes_on_whoever_is_killed() {
     let first = service(&stores, &model, None).await;
     let job = first.user(&token).job_for("compute").await;
     let wait = wait_of(&first.user(&token), &job).await;
-    assert_eq!(wait["parent"], json!({ "tool": "run_code", "number": 1 }), "{wait:#}");
+    assert_eq!(wait["within"], json!({ "tool": "run_code", "number": 1 }), "{wait:#}");
     assert_eq!((&wait["kind"], &wait["shown"]["tool"]), (&json!("approval"), &json!("calculate")));
     let shown = wait["shown"]["arguments"]["expression"].as_str().unwrap();
     assert!(shown.starts_with("6 * 7 + 0 * 1"), "{shown}");
@@ -90,7 +90,7 @@ async fn a_component_asks_twice_in_one_call_whoever_is_killed() {
     let user = third.user(&token);
     let wait = eventually("the second question", async || {
         let wait = wait_of(&user, &job).await;
-        (wait["parent"]["number"] == 1).then_some(wait)
+        (wait["within"]["number"] == 1).then_some(wait)
     })
     .await;
     assert_eq!(wait["shown"]["arguments"]["question"], "How many of the blue ones?", "{wait:#}");

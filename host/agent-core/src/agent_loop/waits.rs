@@ -49,7 +49,7 @@ impl Run {
     pub(super) fn is_held(&self, index: usize, call: &ToolCall) -> bool {
         let may_destroy = |name: &str| self.catalog.get(name).is_some_and(|tool| self.may_destroy(tool));
         let before = |open: &OpenWait| {
-            let of_reply = open.wait.parent.as_ref().map_or(&open.wait.shown.tool, |parent| &parent.tool);
+            let of_reply = open.wait.within.as_ref().map_or(&open.wait.shown.tool, |within| &within.tool);
             open.wait.index < index && may_destroy(of_reply) && open.decided().is_none()
         };
         self.is_undecided(index) || (may_destroy(&call.name) && self.waits.values().any(before))

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::agent_loop::{Approved, refusal};
 use crate::words::{
-    Catalog, Deciders, Grants, OnExpiry, ParentCall, Principal, ShownCall, ToolCall, ToolProgress,
+    Catalog, Deciders, Grants, OnExpiry, EnclosingCall, Principal, ShownCall, ToolCall, ToolProgress,
     ToolReturn, Usage, Wait, WaitKind,
 };
 
@@ -119,7 +119,7 @@ pub struct WaitTerms {
 impl WaitTerms {
     /// A wait for a call that begins now.
     pub fn wait(&self, call: WaitingCall<'_>, began_at: u64) -> Wait {
-        let WaitingCall { id, times_shown, index, parent, usage } = call;
+        let WaitingCall { id, times_shown, index, within, usage } = call;
         let within = u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX);
         Wait {
             id: match times_shown {
@@ -127,7 +127,7 @@ impl WaitTerms {
                 before => format!("{id}~{before}"),
             },
             index,
-            parent: parent.cloned(),
+            within: within.cloned(),
             kind: self.kind,
             shown: self.shown.clone(),
             answer: self.answer.clone(),
@@ -165,7 +165,7 @@ pub struct WaitingCall<'a> {
     /// Which call of the reply it is, counted from 0.
     pub index: usize,
     /// The call of that index, where the one that waits is one of its nested calls or questions.
-    pub parent: Option<&'a ParentCall>,
+    pub within: Option<&'a EnclosingCall>,
     /// What its run has cost so far.
     pub usage: Usage,
 }

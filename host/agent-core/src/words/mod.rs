@@ -66,5 +66,5 @@ pub use tool_version::{
 pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCounts, UserCounts};
 pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
-pub use wait::{CallPlace, Deciders, Decision, OnExpiry, ParentCall, ShownCall, Verdict, Wait, WaitKind};
+pub use wait::{CallPlace, Deciders, Decision, OnExpiry, EnclosingCall, ShownCall, Verdict, Wait, WaitKind};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -33,7 +33,7 @@ pub struct Wait {
     /// The call of `index`, where that has come to something that waits: a call of another tool or a
     /// question. Absent where it waits itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ParentCall>,
+    pub within: Option<EnclosingCall>,
     /// Whether somebody is asked, or a time or an event is waited for.
     pub kind: WaitKind,
     /// The call that would be made. A decision carries its [digest](ShownCall::digest).
@@ -55,7 +55,7 @@ pub struct Wait {
 
 /// A call that has come to something that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParentCall {
+pub struct EnclosingCall {
     /// Name of the tool that was called.
     pub tool: String,
     /// Which of its nested calls and questions waits, counted from 0.
@@ -74,7 +74,7 @@ pub struct CallPlace {
 impl Wait {
     /// What of the reply it is about.
     pub fn place(&self) -> CallPlace {
-        CallPlace { index: self.index, nested: self.parent.as_ref().map(|parent| parent.number) }
+        CallPlace { index: self.index, nested: self.within.as_ref().map(|within| within.number) }
     }
 
     /// The job that a wait of this id is of; `None` when it is the id of none.

@@ -171,9 +171,9 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
         of.on_expiry.as_str(),
         shown(&of.shown.tool, ID_CHARS),
         shown(&of.shown.component, 2 * ID_CHARS),
-        of.parent
+        of.within
             .as_ref()
-            .map(|parent| format!(", for {}", shown(&parent.tool, ID_CHARS)))
+            .map(|within| format!(", for {}", shown(&within.tool, ID_CHARS)))
             .unwrap_or_default(),
         shown(&of.shown.arguments.to_string(), ARGUMENT_CHARS),
         serde_json::to_string(&of.shown.hints)?,
@@ -233,7 +233,7 @@ fn as_json(wait: &JobWait) -> Value {
     let of = &wait.open.wait;
     json!({
         "waitId": wait.id, "jobId": wait.job_id, "runId": wait.run_id, "userId": wait.owner.user_id,
-        "kind": of.kind.as_str(), "parent": of.parent, "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
+        "kind": of.kind.as_str(), "within": of.within, "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
         "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
         "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
     })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ParentCall, ToolReturn, Usage, Wait};
+use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, EnclosingCall, ToolReturn, Usage, Wait};
 use http::StatusCode;
 use run_service::live::Delta;
 use serde::Serialize;
@@ -241,7 +241,7 @@ struct Waiting<'a> {
     kind: &'static str,
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<&'a ParentCall>,
+    within: Option<&'a EnclosingCall>,
     tool: &'a str,
     arguments: &'a Value,
     digest: String,
@@ -254,7 +254,7 @@ impl<'a> From<&'a Wait> for Waiting<'a> {
             wait_id: &wait.id,
             kind: wait.kind.as_str(),
             index: wait.index,
-            parent: wait.parent.as_ref(),
+            within: wait.within.as_ref(),
             tool: &wait.shown.tool,
             arguments: &wait.shown.arguments,
             digest: wait.shown.digest(),

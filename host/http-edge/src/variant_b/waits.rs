@@ -216,7 +216,7 @@ pub(super) struct WaitBody {
     /// The call that has come to this in its middle; absent where it is about a call of the model itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    parent: Option<ParentBody>,
+    within: Option<EnclosingBody>,
     /// The call that would be made.
     shown: ShownBody,
     /// The digest of what is shown, which a decision carries.
@@ -247,8 +247,8 @@ pub(super) struct WaitBody {
 
 /// A call whose tool calls the one that waits, or asks.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ParentCall)]
-struct ParentBody {
+#[schema(as = EnclosingCall)]
+struct EnclosingBody {
     /// Name of the tool that was called.
     #[schema(example = "run_code")]
     tool: String,
@@ -314,9 +314,9 @@ struct DecisionBody {
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, parent, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
+        let Wait { kind, within, shown, answer, deciders, began_at, expires_at, on_expiry, usage, .. } =
             &wait.open.wait;
-        let parent = parent.as_ref();
+        let within = within.as_ref();
         Self {
             wait_id: wait.id.clone(),
             job_id: wait.job_id.clone(),
@@ -324,7 +324,7 @@ impl From<&JobWait> for WaitBody {
             kind: kind.as_str(),
             user_id: wait.owner.user_id.clone(),
             digest: shown.digest(),
-            parent: parent.map(|parent| ParentBody { tool: parent.tool.clone(), number: parent.number }),
+            within: within.map(|within| EnclosingBody { tool: within.tool.clone(), number: within.number }),
             shown: ShownBody::from(shown),
             answer_schema: answer.clone(),
             approvals_needed: deciders.count,

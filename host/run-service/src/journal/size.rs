@@ -47,8 +47,8 @@ fn of_wait(wait: &Wait) -> usize {
     let Wait { id, shown, deciders, .. } = wait;
     let named = [&deciders.users, &deciders.tiers, &deciders.roles].into_iter().flatten();
     let names: usize = named.map(|name| size_of::<String>() + name.len()).sum();
-    let parent = wait.parent.as_ref().map_or(0, |parent| parent.tool.len());
-    let texts = id.len() + parent + shown.tool.len() + shown.component.len() + shown.policy.len();
+    let within = wait.within.as_ref().map_or(0, |within| within.tool.len());
+    let texts = id.len() + within + shown.tool.len() + shown.component.len() + shown.policy.len();
     size_of::<Wait>() + texts + of_value(&shown.arguments) + wait.answer.as_ref().map_or(0, of_value) + names
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use agent_core::agent_loop::{Decided, OpenCall, OpenWait, RecordedStep, Recording};
 use agent_core::ports::{CallEnds, REJECTED, RecordedWorld, WaitTerms, WaitingCall};
 use agent_core::words::{
-    ParentCall, RecordedAnswer, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait, cut,
+    EnclosingCall, RecordedAnswer, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait, cut,
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -144,12 +144,12 @@ impl Recorder {
         number: u32,
         terms: &WaitTerms,
     ) -> CallEnds {
-        let parent = ParentCall { tool: open.call.name.clone(), number };
+        let within = EnclosingCall { tool: open.call.name.clone(), number };
         let waiting = WaitingCall {
             id: &format!("{}:{}.{}.{number}", self.job_id, calls.iterations, open.index),
             times_shown: self.recording.shown.get(&number).copied().unwrap_or_default(),
             index: open.index,
-            parent: Some(&parent),
+            within: Some(&within),
             usage: calls.usage,
         };
         let wait = terms.wait(waiting, since_1970(SystemTime::now()));

@@ -37,7 +37,7 @@ impl Driver<'_> {
             id: &id,
             times_shown: open.times_shown,
             index: open.index,
-            parent: None,
+            within: None,
             usage: run.usage(),
         };
         Some(terms.wait(call, since_1970(SystemTime::now())))

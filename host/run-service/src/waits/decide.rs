@@ -191,7 +191,7 @@ impl Waits {
         wait: &JobWait,
         proposed: &ProposedDecision,
     ) -> Result<Judged, NotDecided> {
-        let Wait { id, shown, index, parent, .. } = &wait.open.wait;
+        let Wait { id, shown, index, within, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
             let (by, at) = (proposed.by.user_id.clone(), since_1970(SystemTime::now()));
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
@@ -217,7 +217,7 @@ impl Waits {
                 id: Wait::first_id(id),
                 times_shown: found.run.times_shown(wait.open.wait.place()),
                 index: *index,
-                parent: parent.as_ref(),
+                within: within.as_ref(),
                 usage: found.run.usage(),
             };
             return Ok(Judged::Void(terms.wait(call, since_1970(SystemTime::now()))));

@@ -15,7 +15,7 @@ pub(super) fn wait(open: &OpenCall) -> Wait {
     Wait {
         id: format!("{}~{}", open.id, open.times_shown),
         index: open.index,
-        parent: None,
+        within: None,
         kind: WaitKind::Approval,
         answer: None,
         shown,

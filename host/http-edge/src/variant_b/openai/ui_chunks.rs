@@ -198,7 +198,7 @@ impl WriteRun for UiChunks {
             }
             Event::Waiting { waits, .. } => {
                 // What a call waits for in its middle is denied to its tool, and the call goes on.
-                let of_calls = waits.iter().filter(|wait| wait.parent.is_none());
+                let of_calls = waits.iter().filter(|wait| wait.within.is_none());
                 self.waits.extend(of_calls.map(|wait| (wait.id.clone(), wait.index)));
             }
             Event::Decided { wait, decision } => {

@@ -1,7 +1,7 @@
 //! Scripts that come to something that waits: they end there, and are made again with the answers that they
 //! had.
 
-use agent_core::words::{ParentCall, Verdict, Wait, WaitKind};
+use agent_core::words::{EnclosingCall, Verdict, Wait, WaitKind};
 
 use super::nested::{Scripts, script};
 use super::waits::{decide, waits};
@@ -53,7 +53,7 @@ async fn a_script_waits_for_an_approval_and_goes_on_with_the_answers_that_it_had
     assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.0"]);
     let wait = only(&journal);
     assert_eq!((wait.id.as_str(), wait.kind, wait.index), ("7:1.0.1", WaitKind::Approval, 0));
-    assert_eq!(wait.parent, Some(ParentCall { tool: "script".into(), number: 1 }));
+    assert_eq!(wait.within, Some(EnclosingCall { tool: "script".into(), number: 1 }));
     assert_eq!((wait.shown.tool.as_str(), &wait.shown.arguments), ("pay", &json!({ "euros": 5 })));
     // Taken up too early, it is let go of without being made.
     let early = Scripts::approving();
@@ -153,7 +153,7 @@ async fn a_script_that_was_approved_waits_in_its_middle_too() {
     let approving = || Scripts::approving().approving_scripts();
     let journal = TestJournal::default();
     driver(&model(&PAYS), &approving(), &journal).start(task()).await.unwrap_err();
-    assert_eq!((only(&journal).id.as_str(), only(&journal).parent), ("7:1.0", None));
+    assert_eq!((only(&journal).id.as_str(), only(&journal).within), ("7:1.0", None));
     decide(&journal, &only(&journal), Verdict::Approve).await;
     resumed(&approving(), &journal).await.unwrap_err();
     assert_eq!(only(&journal).id, "7:1.0.1");

@@ -11,9 +11,9 @@ impl Timeline<'_> {
         self.numbered(number, format_args!("waits"));
         for wait in waits {
             let (tool, arguments) = (word(&wait.shown.tool), wait.shown.arguments.to_string());
-            let place = match &wait.parent {
+            let place = match &wait.within {
                 None => wait.index.to_string(),
-                Some(parent) => format!("{}.{}", wait.index, parent.number),
+                Some(within) => format!("{}.{}", wait.index, within.number),
             };
             self.beneath(1, format_args!("[{place}] {tool} {}", shown(&arguments, TEXT_CHARS)));
             let (component, digest) = (word(&wait.shown.component), wait.shown.digest());
