@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 const PAGES: &str = "host/docs";
 
 /// What else is served with them, because they lead there and it helps without the sources.
-const BESIDE: [&str; 7] = [
+const BESIDE: [&str; 8] = [
     "guest-tools/README.md",
     "host/ARCHITECTURE.md",
     "host/deploy/README.md",
     "host/deploy/compose.yaml",
     "host/deploy/runbook.md",
     "wit/README.md",
+    "wit/ask/ask.wit",
     "wit/tool.wit",
 ];
 

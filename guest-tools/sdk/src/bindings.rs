@@ -23,3 +23,12 @@ wit_bindgen::generate!({
     export_macro_name: "export_guest",
     pub_export_macro: true,
 });
+
+/// What the contract has since 0.1.2, of `wit/ask/ask.wit`, a copy likewise.
+pub mod since_0_1_2 {
+    wit_bindgen::generate!({
+        path: "wit/ask",
+        world: "agent:tool/asking@0.1.2",
+        additional_derives: [PartialEq, Eq],
+    });
+}

@@ -31,6 +31,11 @@ where
     }
 }
 
+/// The schema of an answer that is read as a `T`.
+pub(crate) fn schema_of_answer<T: JsonSchema>() -> String {
+    write_schema(schema_settings().for_deserialize().into_generator().into_root_schema_for::<T>())
+}
+
 /// Whether `name` may be a tool's: `[a-z][a-z0-9_]{0,62}`.
 #[must_use]
 pub const fn is_tool_name(name: &str) -> bool {

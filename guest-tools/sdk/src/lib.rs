@@ -40,6 +40,7 @@
 //! module of the host's, [`key_value`], `http` and the others, has a `double` that a test fills and asks,
 //! each thread its own.
 
+pub mod ask;
 #[doc(hidden)]
 pub mod bindings;
 pub mod clock;

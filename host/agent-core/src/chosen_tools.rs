@@ -85,6 +85,10 @@ impl ToolSet for Restricted {
         self.tools.may_wait()
     }
 
+    fn may_wait_for(&self, tool: &str) -> bool {
+        self.tools.may_wait_for(tool)
+    }
+
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
         self.tools.approval(call, caller)
     }

@@ -51,6 +51,9 @@ fn version_of(event: &Event) -> u32 {
         Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.child.is_some()) => 7,
         Event::Decided { decision, .. } if matches!(decision.verdict, Verdict::Ended { .. }) => 7,
         started if has_given_call(started) => 7,
+        // Older programs would make such a call once more, or take it for one that was interrupted.
+        Event::RecordingStarted { .. } | Event::NestedReturned { recorded: Some(_), .. } => 7,
+        Event::Waiting { waits, .. } if waits.iter().any(|wait| wait.within.is_some()) => 7,
         // Older programs would end the run with whatever the model says.
         Event::Started { task, .. } if !task.options.rules.are_none() => 6,
         Event::ModelReplied { output_fault: Some(_), .. } => 6,
@@ -118,8 +121,8 @@ mod tests {
     use super::*;
     use crate::testing::{says, task};
     use crate::words::{
-        ContentPart, Image, ImageDetail, Message, Options, Principal, ReplyRules, ToolCall, ToolOutcome,
-        ToolReceipt, UserContent,
+        ContentPart, Image, ImageDetail, Message, Options, Principal, RecordedAnswer, ReplyRules, ToolCall,
+        ToolOutcome, ToolReceipt, UserContent,
     };
 
     #[test]
@@ -140,8 +143,28 @@ mod tests {
                     number: 0,
                     receipt: ToolReceipt { duration_ms: 0.1, ..ToolReceipt::new("pay", ToolOutcome::Failed) },
                     error: Some("Error: no".into()),
+                    recorded: None,
                 },
                 r#"{"event":"nested_returned","index":1,"number":0,"receipt":{"name":"pay","durationMs":0.1,"outcome":"failed"},"error":"Error: no","v":3}"#,
+            ),
+            (
+                Event::RecordingStarted { index: 1, at: 7, seed: "s".into() },
+                r#"{"event":"recording_started","index":1,"at":7,"seed":"s","v":7}"#,
+            ),
+            (
+                Event::NestedReturned {
+                    index: 1,
+                    number: 0,
+                    receipt: ToolReceipt { duration_ms: 0.1, ..ToolReceipt::new("look", ToolOutcome::Ok) },
+                    error: None,
+                    recorded: Some(Box::new(RecordedAnswer {
+                        asked: "sha256:1".into(),
+                        arguments: "{}".into(),
+                        content: "1".into(),
+                        at: 8,
+                    })),
+                },
+                r#"{"event":"nested_returned","index":1,"number":0,"receipt":{"name":"look","durationMs":0.1,"outcome":"ok"},"recorded":{"asked":"sha256:1","arguments":"{}","content":"1","at":8},"v":7}"#,
             ),
         ] {
             assert_eq!(encode(&event).unwrap(), text);

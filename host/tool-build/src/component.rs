@@ -16,7 +16,7 @@ const EXPORT: &str = "agent:tool/tool@";
 const CONTRACT: &str = "agent:tool/";
 
 /// Of the contract, what is served only under a grant.
-const GRANTED_OF_CONTRACT: [&str; 2] = ["agent:tool/key-value@", "agent:tool/toolbox@"];
+const GRANTED_OF_CONTRACT: [&str; 3] = ["agent:tool/key-value@", "agent:tool/toolbox@", "agent:tool/ask@"];
 
 /// What is served under a grant besides.
 const GRANTED: [&str; 3] = ["wasi:http/", "wasi:io/", "wasi:clocks/"];
@@ -92,12 +92,13 @@ impl Outside {
         !self.is_tool() && self.exports.iter().any(|name| !name.starts_with("wasi:"))
     }
 
-    /// What an operator has to grant before it serves: `key-value`, `toolbox`, `http`.
+    /// What an operator has to grant before it serves: `key-value`, `toolbox`, `ask`, `http`.
     #[must_use]
     pub fn grants(&self) -> Vec<&'static str> {
         let kinds = [
             ("key-value", GRANTED_OF_CONTRACT[0]),
             ("toolbox", GRANTED_OF_CONTRACT[1]),
+            ("ask", GRANTED_OF_CONTRACT[2]),
             ("http", GRANTED[0]),
         ];
         let wanted =
@@ -192,7 +193,12 @@ mod tests {
     fn what_needs_a_grant_is_told_from_what_does_not() {
         let imports = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let plain = imports(&["agent:tool/log@0.1.1", "agent:tool/types@0.1.1", "agent:tool/config@0.1.1"]);
-        for granted in ["agent:tool/key-value@0.1.1", "agent:tool/toolbox@0.1.1", "wasi:http/types@0.2.12"] {
+        for granted in [
+            "agent:tool/key-value@0.1.1",
+            "agent:tool/toolbox@0.1.1",
+            "agent:tool/ask@0.1.2",
+            "wasi:http/types@0.2.12",
+        ] {
             let granted = imports(&["agent:tool/log@0.1.1", granted]);
             assert!(
                 check_imports(&granted, Need::Grant).is_ok() && check_imports(&granted, Need::Any).is_ok()

@@ -29,6 +29,7 @@ macro_rules! sdk {
 
 /// The SDK for Rust, whole. A test holds this list against the folder.
 pub(crate) const SDK: &[File] = sdk![
+    "ask.rs",
     "bindings.rs",
     "clock.rs",
     "component.rs",
@@ -52,6 +53,9 @@ pub(crate) const SDK: &[File] = sdk![
 
 /// The contract.
 pub(crate) const CONTRACT: &str = include_str!("../../../wit/tool.wit");
+
+/// What it has since 0.1.2.
+pub(crate) const ASK: &str = include_str!("../../../wit/ask/ask.wit");
 
 /// The versions of libraries that our own tools are built with. cargo takes what a project needs of them.
 pub(crate) const LOCK: &str = include_str!("../../../guest-tools/Cargo.lock");
@@ -112,6 +116,7 @@ const RUST: &[File] = &[
     ("README.md", template!("shared/README.rust.md")),
     ("sdk/Cargo.toml", template!("rust/sdk.Cargo.toml")),
     ("sdk/wit/tool.wit", CONTRACT),
+    ("sdk/wit/ask/ask.wit", ASK),
 ];
 
 const PYTHON: &[File] = &[
@@ -201,6 +206,11 @@ mod tests {
         assert!(
             copy == CONTRACT,
             "guest-tools/sdk/wit/tool.wit differs: cp wit/tool.wit guest-tools/sdk/wit/"
+        );
+        let copy = fs::read_to_string(repository().join("guest-tools/sdk/wit/ask/ask.wit")).unwrap();
+        assert!(
+            copy == ASK,
+            "guest-tools/sdk/wit/ask/ask.wit differs: cp wit/ask/ask.wit guest-tools/sdk/wit/ask/"
         );
     }
 

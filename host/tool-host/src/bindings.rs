@@ -16,7 +16,17 @@ wasmtime::component::bindgen!({
     world: "agent:host/any-tool",
     imports: {
         "agent:tool/key-value": async,
-        "agent:tool/toolbox": async,
+        // Ends a call that has to wait.
+        "agent:tool/toolbox": async | trappable,
     },
     exports: { default: async },
 });
+
+/// What the contract has since 0.1.2: a package of its own beside the one that is frozen.
+pub mod since_0_1_2 {
+    wasmtime::component::bindgen!({
+        path: "../../wit/ask",
+        world: "agent:tool/asking@0.1.2",
+        imports: { "agent:tool/ask": async | trappable },
+    });
+}

@@ -17,6 +17,8 @@ pub struct NeededGrants {
     pub key_value: bool,
     /// The component calls other tools.
     pub toolbox: bool,
+    /// The component asks people in the middle of a call.
+    pub ask: bool,
 }
 
 /// What a secret of a test is called in the environment that the policy reads.
@@ -38,6 +40,9 @@ pub fn policy((name, digest): (&str, &str), wants: NeededGrants, case: Option<&C
     let _ = writeln!(text, "name = {}\ndigest = {}", Quoted(name), Quoted(digest));
     if wants.toolbox {
         text.push_str("toolbox = true\n");
+    }
+    if wants.ask {
+        text.push_str("ask = true\n");
     }
     if wants.key_value {
         // Of the component: the calls of a test are of no user.
@@ -142,7 +147,7 @@ mod tests {
             "[[case]]\nexpect = {output = \"\"}\nsecrets = [\"key\"]\nconfig = {a = \"b\\\"\\n\"}\n\
              http = [{url = \"https://API.example.org/x\"}, {url = \"http://127.0.0.1:8080\"}]",
         );
-        let wants = NeededGrants { http: true, key_value: true, toolbox: false };
+        let wants = NeededGrants { http: true, key_value: true, toolbox: false, ask: false };
         insta::assert_snapshot!(policy(IDENTITY, wants, file.unwrap().cases.first()), @r#"
         # Made for this test.
         [[component]]

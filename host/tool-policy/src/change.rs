@@ -89,6 +89,7 @@ fn of_entry(before: &ComponentPolicy, after: &ComponentPolicy, host: &HostLimits
     let (was, is) = (&before.audience, &after.audience);
     change.note("users, tiers and roles", !is.covers(was), !was.covers(is));
     change.note("toolbox", before.toolbox && !after.toolbox, !before.toolbox && after.toolbox);
+    change.note("ask", before.ask && !after.ask, !before.ask && after.ask);
     for key in before.config.keys().chain(after.config.keys()).collect::<BTreeSet<_>>() {
         let what = format!("config {key:?}");
         match (before.config.get(key), after.config.get(key)) {
@@ -214,6 +215,7 @@ mod tests {
             ("users = [\"a\"]", "", "users, tiers and roles"),
             ("users = [\"a\"]", "users = [\"a\", \"b\"]", "users, tiers and roles"),
             ("", "toolbox = true", "toolbox"),
+            ("", "ask = true", "ask"),
             ("", "config = { a = \"1\" }", "config \"a\""),
             ("limits = { timeout-ms = 9999 }", "", "timeout-ms"),
             ("", "limits = { timeout-ms = 10001 }", "timeout-ms"),

@@ -72,6 +72,12 @@ impl Policy {
         Some(EffectivePolicy { current: now.clone(), pinned: is_other.then(|| pinned.clone()) })
     }
 
+    /// Whether somebody may have to approve calls of a component's tools, in such a run.
+    pub fn asks_about(&self, current: &Self, component: Identity<'_>) -> bool {
+        let mut policies = [current, self].into_iter().filter(|policy| policy.asks());
+        policies.any(|policy| policy.find(component).is_some_and(|entry| entry.approve.is_some()))
+    }
+
     /// Why somebody has to approve a call of a tool with these hints, in a run that was pinned to this policy
     /// now that `current` is in force: the rule of the one that asks, or what is stricter of both, and a
     /// digest that is equal for equal grants.
@@ -132,6 +138,7 @@ impl EffectivePolicy {
             Want::Http => self.both().all(|entry| !entry.http.is_empty()),
             Want::KeyValue => self.key_value().is_some(),
             Want::Toolbox => self.toolbox(),
+            Want::Ask => self.both().all(|entry| entry.ask),
         }
     }
 

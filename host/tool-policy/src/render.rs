@@ -37,6 +37,9 @@ pub fn component(entry: &ComponentPolicy) -> String {
     if entry.toolbox {
         line(&mut text, "toolbox", true);
     }
+    if entry.ask {
+        line(&mut text, "ask", true);
+    }
     if !entry.config.is_empty() {
         let pairs = entry.config.iter().map(|(key, value)| format!("{} = {}", Quoted(key), Quoted(value)));
         line(&mut text, "config", inline(pairs));
@@ -181,6 +184,7 @@ pub(crate) fn grants(entry: &ComponentPolicy) -> Vec<String> {
         McpTransport::Command { program, .. } => format!("the MCP server {program} as a child process"),
     }));
     grants.extend(entry.toolbox.then(|| "calls of the other tools".to_owned()));
+    grants.extend(entry.ask.then(|| "questions to people".to_owned()));
     grants
 }
 

@@ -71,6 +71,7 @@ pub fn lines(policy: &Policy, component: Identity<'_>, wants: &[Want]) -> String
                 entry.key_value.get_or_insert_with(key_value);
             }
             Want::Toolbox => entry.toolbox = true,
+            Want::Ask => entry.ask = true,
         }
     }
     comments + &render::component(&entry)
@@ -110,6 +111,7 @@ pub(crate) fn union(one: &ComponentPolicy, other: &ComponentPolicy) -> Component
         both.binding.digests.extend(other.binding.digests.iter().cloned());
     }
     both.toolbox |= other.toolbox;
+    both.ask |= other.ask;
     both.key_value = both.key_value.or(other.key_value);
     both.http = reduced(both.http.into_iter().chain(other.http.iter().cloned()));
     for (name, rule) in &other.secrets {

@@ -23,3 +23,4 @@ mod streams;
 mod succession;
 mod takeover;
 mod waits;
+mod waits_within;

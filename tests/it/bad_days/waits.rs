@@ -21,7 +21,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
 }
 
 /// The only wait of a job, once it is parked.
-async fn wait_of(user: &User, job: &str) -> Value {
+pub(super) async fn wait_of(user: &User, job: &str) -> Value {
     eventually("the job to wait for somebody", async || {
         let job = user.job(job).await.json();
         (job["status"] == "parked").then(|| job["waits"][0].clone())
@@ -29,7 +29,7 @@ async fn wait_of(user: &User, job: &str) -> Value {
     .await
 }
 
-async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
+pub(super) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
     let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
     let request = user.request(Method::POST, &path).header("content-type", "application/json");
     let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));

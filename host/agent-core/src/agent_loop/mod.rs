@@ -21,6 +21,7 @@ mod open_wait;
 mod output;
 mod progress;
 mod recorded_end;
+mod recording;
 pub mod refusal;
 mod remaining;
 mod repeats;
@@ -36,15 +37,15 @@ use std::sync::Arc;
 pub use budget::most_catalog_tokens;
 pub use children::{MOST_DEPTH, RUN_AGENT};
 pub use conversation::kept_history;
-pub use open_wait::{Approved, OpenWait};
+pub use open_wait::{Approved, Decided, OpenWait};
 pub use progress::{attempts_without_progress, hand_backs_without_progress};
 pub use recorded_end::recorded_end;
+pub use recording::{RecordedStep, Recording};
 
 use crate::words::{
-    AgentResult, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task, ToolCall,
-    ToolReceipt, ToolReturn, ToolSpec, Usage, Wait,
+    AgentResult, CallPlace, Catalog, Event, Grants, Limit, Message, ModelReply, Principal, StopReason, Task,
+    ToolCall, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait,
 };
-use open_wait::Decided;
 use repeats::Repeats;
 
 /// What to do next.
@@ -115,6 +116,12 @@ pub struct OpenCall {
     pub is_destructive: bool,
     /// Whether the tool may call other tools.
     pub calls_tools: bool,
+    /// Whether the tool may ask somebody.
+    pub may_ask: bool,
+    /// Whether the call may be made again with what was recorded of it, whatever its tool says of itself.
+    pub is_replayable: bool,
+    /// What was recorded of the call when it was made before, if anything was.
+    pub recording: Option<Recording>,
 }
 
 /// An event that does not answer the step the run waits for, or a journal that does not begin a run.
@@ -156,9 +163,13 @@ pub struct Run {
     nested_calls: u32,
     /// How many of them each call of the last reply has made, by index.
     nested: BTreeMap<usize, u32>,
-    /// Calls of the last reply that waited for somebody or do, by index, and how often each was shown.
-    waits: BTreeMap<usize, OpenWait>,
-    shown: BTreeMap<usize, u32>,
+    /// What is recorded of calls of the last reply, by index.
+    recordings: BTreeMap<usize, Recording>,
+    /// Bytes of answers that are recorded, in the whole run.
+    recorded_bytes: usize,
+    /// What of the last reply waited for somebody or does, and how often each was shown.
+    waits: BTreeMap<CallPlace, OpenWait>,
+    shown: BTreeMap<CallPlace, u32>,
     /// The epoch of the journal's last writer, if the last of them were written under it.
     waits_epoch: Option<u64>,
     waiting: Waiting,
@@ -264,6 +275,8 @@ impl Run {
             interrupted: BTreeSet::new(),
             nested_calls: 0,
             nested: BTreeMap::new(),
+            recordings: BTreeMap::new(),
+            recorded_bytes: 0,
             waits: BTreeMap::new(),
             shown: BTreeMap::new(),
             waits_epoch: None,
@@ -285,8 +298,12 @@ impl Run {
             Event::ToolsStarted { indexes } => return self.on_start(indexes),
             Event::Waiting { waits, epoch } => return self.on_waiting(waits, epoch),
             Event::Decided { wait, decision } => return self.on_decided(&wait, decision),
-            Event::NestedStarted { index, number, .. } | Event::NestedReturned { index, number, .. } => {
-                return self.on_nested(index, number);
+            Event::RecordingStarted { index, at, seed } => return self.on_recording(index, at, seed),
+            Event::NestedStarted { index, number, name } => {
+                return self.on_step(index, number, RecordedStep::Begun { name });
+            }
+            Event::NestedReturned { index, number, receipt, recorded, .. } => {
+                return self.on_nested_return(index, number, receipt, recorded);
             }
             _ => {}
         }
@@ -345,10 +362,13 @@ impl Run {
             refusal: rejection.or_else(|| self.refuse(index, &call)),
             call,
             approved,
-            times_shown: self.times_shown(index),
+            times_shown: self.times_shown(CallPlace { index, nested: None }),
             is_repeatable: tool.is_some_and(|tool| tool.is_repeatable && !tool.calls_tools),
             is_destructive: tool.is_some_and(|tool| self.may_destroy(tool)),
             calls_tools: tool.is_some_and(|tool| tool.calls_tools),
+            may_ask: tool.is_some_and(|tool| tool.may_ask),
+            is_replayable: tool.is_some_and(|tool| tool.is_replayable),
+            recording: self.recording(index),
         }
     }
 
@@ -365,19 +385,6 @@ impl Run {
             return Err(self.unexpected("waits for other tools"));
         }
         self.started.extend(indexes);
-        Ok(())
-    }
-
-    /// A call made another one, of that number among its own: those before it were made as well.
-    fn on_nested(&mut self, index: usize, number: u32) -> Result<(), UnexpectedEvent> {
-        let Waiting::Tools(calls) = &self.waiting else { return Err(self.unexpected("waits for no tools")) };
-        if !matches!(calls.get(index), Some((_, None))) {
-            return Err(self.unexpected("waits for other tools"));
-        }
-        let known = self.nested.entry(index).or_default();
-        let made = number.saturating_add(1).max(*known);
-        self.nested_calls = self.nested_calls.saturating_add(made - *known);
-        *known = made;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::refusal;
 use crate::words::{Decision, ToolCall, ToolReturn, Verdict, Wait};
 
 /// A wait and the decisions about it.
@@ -29,6 +30,27 @@ impl OpenWait {
         })
     }
 
+    /// How the call that it is about goes on, once that is decided.
+    pub fn makes_of(&self, call: &Arc<ToolCall>) -> Option<Decided> {
+        let decision = self.decided()?;
+        let approved = Approved { digest: decision.shown.clone(), asked: call.clone() };
+        Some(match &decision.verdict {
+            Verdict::Approve => Decided::Made { call: call.clone(), approved },
+            Verdict::Edit { arguments } => {
+                let edited = ToolCall { arguments: arguments.clone(), ..ToolCall::clone(call) };
+                Decided::Made { call: Arc::new(edited), approved }
+            }
+            Verdict::Reject { reason } => {
+                Decided::Answered(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
+            }
+            Verdict::Answer { answer } => Decided::Answered(Box::new(refusal::answered(call, answer))),
+            Verdict::Ended { answer, is_answered, .. } => {
+                let child = self.wait.child.as_ref().map(|child| child.job_id.clone());
+                Decided::Answered(Box::new(refusal::ended(call, answer, *is_answered, child)))
+            }
+        })
+    }
+
     /// Whether that user is among those who have decided.
     pub fn has_decided(&self, user_id: &str) -> bool {
         self.decisions.iter().any(|decision| decision.by.as_deref() == Some(user_id))
@@ -45,7 +67,8 @@ pub struct Approved {
 }
 
 /// How a call goes on behind a complete decision.
-pub(super) enum Decided {
+#[derive(Debug)]
+pub enum Decided {
     /// The call is made like this.
     Made { call: Arc<ToolCall>, approved: Approved },
     /// The call is not made: this is its answer.

@@ -18,6 +18,7 @@ impl Run {
         self.started.clear();
         self.interrupted.clear();
         self.nested.clear();
+        self.recordings.clear();
         self.waits.clear();
         self.shown.clear();
         self.last_was_empty = is_empty;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::open_wait::{Approved, Decided, OpenWait};
-use super::{Run, Step, UnexpectedEvent, Waiting, refusal};
-use crate::words::{AgentResult, Catalog, Decision, Event, StopReason, ToolCall, Verdict, Wait};
+use super::open_wait::{Decided, OpenWait};
+use super::{Run, Step, UnexpectedEvent, Waiting};
+use crate::words::{AgentResult, CallPlace, Catalog, Decision, Event, StopReason, ToolCall, Verdict, Wait};
 
 impl Run {
     /// The waits that the run has, by call, decided or not.
@@ -24,9 +24,9 @@ impl Run {
         Self::fold(events, Arc::new(Catalog::default()))
     }
 
-    /// How often the call of that index was shown to somebody.
-    pub fn times_shown(&self, index: usize) -> u32 {
-        self.shown.get(&index).copied().unwrap_or_default()
+    /// How often that was shown to somebody.
+    pub fn times_shown(&self, place: CallPlace) -> u32 {
+        self.shown.get(&place).copied().unwrap_or_default()
     }
 
     /// What the run has come to while calls of its last reply have no answer, as if it ended there: the model
@@ -41,17 +41,18 @@ impl Run {
     }
 
     fn is_undecided(&self, index: usize) -> bool {
-        self.waits.get(&index).is_some_and(|open| open.decided().is_none())
+        self.waits.iter().any(|(place, open)| place.index == index && open.decided().is_none())
     }
 
     /// Whether a call waits, or comes after one that does: those that may destroy something keep the order
     /// that the model gave them.
     pub(super) fn is_held(&self, index: usize, call: &ToolCall) -> bool {
         let may_destroy = |name: &str| self.catalog.get(name).is_some_and(|tool| self.may_destroy(tool));
-        let before = |(earlier, open): (&usize, &OpenWait)| {
-            *earlier < index && may_destroy(&open.wait.shown.tool) && self.is_undecided(*earlier)
+        let before = |open: &OpenWait| {
+            let of_reply = open.wait.within.as_ref().map_or(&open.wait.shown.tool, |within| &within.tool);
+            open.wait.index < index && may_destroy(of_reply) && open.decided().is_none()
         };
-        self.is_undecided(index) || (may_destroy(&call.name) && self.waits.iter().any(before))
+        self.is_undecided(index) || (may_destroy(&call.name) && self.waits.values().any(before))
     }
 
     pub(super) fn on_waiting(&mut self, waits: Vec<Wait>, epoch: u64) -> Result<(), UnexpectedEvent> {
@@ -62,8 +63,13 @@ impl Run {
         }
         self.waits_epoch = Some(epoch);
         for wait in waits {
-            *self.shown.entry(wait.index).or_default() += 1;
-            self.waits.insert(wait.index, OpenWait { wait, decisions: Vec::new() });
+            let place = wait.place();
+            if place.nested.is_some() {
+                // The call has ended in good order, and is made again when that is decided.
+                self.started.remove(&place.index);
+            }
+            *self.shown.entry(place).or_default() += 1;
+            self.waits.insert(place, OpenWait { wait, decisions: Vec::new() });
         }
         Ok(())
     }
@@ -84,23 +90,6 @@ impl Run {
 
     /// What was decided about a call, if anything was.
     pub(super) fn decided(&self, index: usize, call: &Arc<ToolCall>) -> Option<Decided> {
-        let open = self.waits.get(&index)?;
-        let decision = open.decided()?;
-        let approved = Approved { digest: decision.shown.clone(), asked: call.clone() };
-        Some(match &decision.verdict {
-            Verdict::Approve => Decided::Made { call: call.clone(), approved },
-            Verdict::Edit { arguments } => {
-                let edited = ToolCall { arguments: arguments.clone(), ..ToolCall::clone(call) };
-                Decided::Made { call: Arc::new(edited), approved }
-            }
-            Verdict::Reject { reason } => {
-                Decided::Answered(Box::new(refusal::rejected(call, decision.by.is_none(), reason.as_deref())))
-            }
-            Verdict::Answer { answer } => Decided::Answered(Box::new(refusal::answered(call, answer))),
-            Verdict::Ended { answer, is_answered, .. } => {
-                let child = open.wait.child.as_ref().map(|child| child.job_id.clone());
-                Decided::Answered(Box::new(refusal::ended(call, answer, *is_answered, child)))
-            }
-        })
+        self.waits.get(&CallPlace { index, nested: None })?.makes_of(call)
     }
 }

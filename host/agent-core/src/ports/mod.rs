@@ -50,7 +50,7 @@ pub use tool_admin::{
 };
 pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 pub use toolbox::{
-    DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, ToolFault, ToolRequest, ToolSet, Toolbox,
-    Versions, WaitTerms, WaitingCall,
+    CallEnds, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, Question, REJECTED,
+    RecordedWorld, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms, WaitingCall,
 };
 pub use webhooks::{WebhookError, WebhookOutbox, WebhookSender};

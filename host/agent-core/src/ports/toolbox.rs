@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::agent_loop::{Approved, refusal};
 use crate::words::{
-    Catalog, Deciders, Grants, OnExpiry, Principal, ShownCall, ToolCall, ToolProgress, ToolReturn, Usage,
-    Wait, WaitKind,
+    Catalog, Deciders, EnclosingCall, Grants, OnExpiry, Principal, ShownCall, ToolCall, ToolProgress,
+    ToolReturn, Usage, Wait, WaitKind,
 };
 
 /// Where a run gets its tools from.
@@ -82,6 +82,13 @@ pub trait ToolSet: Send + Sync {
         false
     }
 
+    /// Whether a call of that tool may have to wait for somebody. False is never wrong while the policy
+    /// stays.
+    fn may_wait_for(&self, tool: &str) -> bool {
+        let _ = tool;
+        self.may_wait()
+    }
+
     /// What has to be decided before this call is made on behalf of `caller`; nothing where it may be made at
     /// once. Of the model's arguments, not of those that somebody made of them.
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms>;
@@ -112,7 +119,7 @@ pub struct WaitTerms {
 impl WaitTerms {
     /// A wait for a call that begins now.
     pub fn wait(&self, call: WaitingCall<'_>, began_at: u64) -> Wait {
-        let WaitingCall { id, times_shown, index, usage } = call;
+        let WaitingCall { id, times_shown, index, within: enclosing, usage } = call;
         let within = u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX);
         Wait {
             id: match times_shown {
@@ -120,6 +127,7 @@ impl WaitTerms {
                 before => format!("{id}~{before}"),
             },
             index,
+            within: enclosing.cloned(),
             kind: self.kind,
             shown: self.shown.clone(),
             answer: self.answer.clone(),
@@ -157,6 +165,8 @@ pub struct WaitingCall<'a> {
     pub times_shown: u32,
     /// Which call of the reply it is, counted from 0.
     pub index: usize,
+    /// The call of that index, where the one that waits is one of its nested calls or questions.
+    pub within: Option<&'a EnclosingCall>,
     /// What its run has cost so far.
     pub usage: Usage,
 }
@@ -183,8 +193,9 @@ pub struct ToolRequest<'a> {
     pub approved: Option<&'a Approved>,
     /// When the caller stops waiting. The tool's own limit may be shorter.
     pub deadline: Instant,
-    /// The run's other tools, if the tool may call them ([`ToolSpec::calls_tools`](crate::words::ToolSpec)).
-    /// Absent for calls outside of runs and for those that a tool makes: calls never nest deeper than one.
+    /// The run's other tools and whom to ask, if the tool may call or ask
+    /// ([`ToolSpec::calls_tools`](crate::words::ToolSpec), `may_ask`). Absent for calls outside of runs and
+    /// for those that a tool makes: calls never nest deeper than one.
     pub nested: Option<&'a dyn NestedTools>,
     /// Where the tool's reports of its progress go; absent where nobody reads them. Shared, because a tool
     /// may go on on another thread.
@@ -205,7 +216,7 @@ impl fmt::Debug for dyn ProgressSink + '_ {
     }
 }
 
-/// The run's other tools, for a tool that may call them.
+/// The run's other tools, for a tool that may call them, and its people, for one that may ask.
 ///
 /// The calls are the run's: each is bounded in number, journaled when it was answered and given back only
 /// then. They are part of the call that makes them, which is to be polled while they are under way; dropping
@@ -215,11 +226,50 @@ pub trait NestedTools: Send + Sync {
     /// Names that can be called, sorted.
     fn names(&self) -> Vec<String>;
 
+    /// The clock and the random numbers of the call that calls or asks, where it may be made again with the
+    /// same answers. The time moves with each answer.
+    fn recorded(&self) -> Option<RecordedWorld> {
+        None
+    }
+
     /// Calls one with `arguments`, which is JSON text of an object. Whatever goes wrong is an answer: that
     /// the host refuses a call is [`ToolOutcome::NotRun`](crate::words::ToolOutcome) with the code [`DENIED`]
-    /// (the tool calls tools itself) or [`LIMIT_EXCEEDED`]. Dropping the future interrupts the tool.
-    async fn call(&self, name: &str, arguments: &str) -> ToolReturn;
+    /// (the tool calls tools itself), [`REJECTED`] or [`LIMIT_EXCEEDED`]. Dropping the future interrupts the
+    /// tool.
+    async fn call(&self, name: &str, arguments: &str) -> Result<ToolReturn, CallEnds>;
+
+    /// Asks somebody. What they answer is the content, as JSON text.
+    async fn ask(&self, question: Question<'_>) -> Result<ToolReturn, CallEnds>;
 }
+
+/// What a tool asks somebody.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Whose code asks, as `component@sha256:…`.
+    pub component: &'a str,
+    /// The question, in the tool's words.
+    pub text: &'a str,
+    /// The JSON Schema of the answer, as text.
+    pub schema: Option<&'a str>,
+}
+
+/// What a call sees of the world that is made again with the same answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedWorld {
+    /// The time, in milliseconds since 1970.
+    pub now: u64,
+    /// What random numbers are made from.
+    pub seed: String,
+}
+
+/// The call that calls or asks ends here, without an answer: it is to be made again when somebody has
+/// decided, or cannot go on as it did before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call ends here, to be made again")]
+pub struct CallEnds;
+
+/// Code of the receipt of a nested call or question that somebody rejected, or nobody decided in time.
+pub const REJECTED: &str = "rejected";
 
 /// Code of the receipt of a nested call whose tool calls tools itself.
 pub const DENIED: &str = "denied";

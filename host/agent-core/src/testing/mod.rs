@@ -174,6 +174,8 @@ impl EchoTools {
             is_repeatable: true,
             is_destructive: false,
             calls_tools: false,
+            may_ask: false,
+            is_replayable: false,
             hints: ToolHints::default(),
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());

@@ -24,6 +24,11 @@ pub struct ToolSpec {
     /// tool says of itself: it is never made again, and it waits for its turn if one of the tools that it can
     /// call is destructive.
     pub calls_tools: bool,
+    /// Whether a call may ask somebody before it goes on.
+    pub may_ask: bool,
+    /// Whether a call does nothing but compute, call tools and ask. Then it may be made again, with the
+    /// answers that were recorded of it, also when it was killed.
+    pub is_replayable: bool,
     /// What the tool says of its calls, for clients that call it themselves. Models are not told.
     pub hints: ToolHints,
 }

@@ -46,6 +46,17 @@ pub enum Event {
         /// Which calls of the reply, counted from 0.
         indexes: Vec<usize>,
     },
+    /// A call that may come to something that waits is about to be made: from here on the answers of its
+    /// nested calls and questions are recorded, so that it can be made again with them. Written once for a
+    /// call, however often it is made.
+    RecordingStarted {
+        /// Which call of the reply, counted from 0.
+        index: usize,
+        /// The time that its guest is told, in milliseconds since 1970, until an answer is recorded.
+        at: u64,
+        /// What its guest's random numbers are made from.
+        seed: String,
+    },
     /// One call of [`crate::agent_loop::Step::CallTools`] was answered. The answers of one reply come in any
     /// order.
     ToolReturned {
@@ -65,19 +76,23 @@ pub enum Event {
         /// The tool that is called.
         name: String,
     },
-    /// A tool's call of another tool was answered. The calls that one tool makes at once are answered in any
-    /// order. Changes nothing about the run but how many such calls it has left.
+    /// A tool's call of another tool, or its question to somebody, was answered. The calls that one tool
+    /// makes at once are answered in any order. Changes nothing about the run but how many such calls it has
+    /// left, and what its call is told when it is made again.
     NestedReturned {
         /// Which call of the reply made it, counted from 0.
         index: usize,
         /// Which of that call's own calls it is, counted from 0.
         number: u32,
-        /// What it came to. Its detail has the digest of the arguments if the call was made; they themselves
-        /// and the answer are not journaled.
+        /// What it came to. Its detail has the digest of the arguments if the call was made.
         receipt: ToolReceipt,
         /// The beginning of what the calling tool was told, when that was an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// What the calling tool was told, if it may be made again ([`Event::RecordingStarted`]); absent
+        /// where that would be too much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recorded: Option<Box<RecordedAnswer>>,
     },
     /// Calls of the last reply wait for somebody. When all others are answered that need not wait for these,
     /// the run is let go of until somebody decides.
@@ -103,6 +118,26 @@ pub enum Event {
     },
     /// Whoever drove the run let go of it in good order, to be taken up again. Changes nothing about the run.
     HandedBack,
+}
+
+/// What a tool was told of a nested call or question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedAnswer {
+    /// Digest of the arguments that were asked for. Somebody may have made others of them.
+    pub asked: String,
+    /// The beginning of these arguments, to be shown.
+    pub arguments: String,
+    /// What the calling tool was told.
+    pub content: String,
+    /// The time that it is told from then on, in milliseconds since 1970.
+    pub at: u64,
+}
+
+impl RecordedAnswer {
+    /// How many bytes its texts have together.
+    pub fn bytes(&self) -> usize {
+        self.asked.len() + self.arguments.len() + self.content.len()
+    }
 }
 
 impl From<ModelReply> for Event {

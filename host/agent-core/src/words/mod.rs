@@ -37,7 +37,7 @@ pub use conversation::{
     Conversation, ConversationKey, ConversationKind, ConversationSummary, LONGEST_CONVERSATION_ID,
     MOST_CONVERSATION_BYTES, MOST_CONVERSATIONS, MOST_RESPONSES, MOST_TURNS, Turn, is_conversation_id,
 };
-pub use event::Event;
+pub use event::{Event, RecordedAnswer};
 pub use image::{
     IMAGE_TYPES, Image, ImageDetail, ImageFault, ImageSource, LONGEST_IMAGE_PATH, LONGEST_IMAGE_URL,
     MOST_IMAGES,
@@ -66,5 +66,8 @@ pub use tool_version::{
 pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCounts, UserCounts};
 pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
-pub use wait::{ChildRun, Deciders, Decision, OnExpiry, ParentCall, ShownCall, Verdict, Wait, WaitKind};
+pub use wait::{
+    CallPlace, ChildRun, Deciders, Decision, EnclosingCall, OnExpiry, ParentCall, ShownCall, Verdict, Wait,
+    WaitKind,
+};
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

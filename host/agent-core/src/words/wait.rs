@@ -25,11 +25,15 @@ const BEFORE_TIMES_SHOWN: char = '~';
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Names it within all jobs: `<job>:<model call>.<index>`, and behind `~` how often the call was shown
-    /// before if that is not zero, as in `17:1.0~2`.
+    /// Names it within all jobs: `<job>:<model call>.<index>`, behind another `.` the number of a nested
+    /// call, and behind `~` how often the call was shown before if that is not zero, as in `17:1.0~2`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,
+    /// The call of `index`, where that has come to something that waits: a call of another tool or a
+    /// question. Absent where it waits itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<EnclosingCall>,
     /// Whether somebody is asked, or a time or an event is waited for.
     pub kind: WaitKind,
     /// The call that would be made. A decision carries its [digest](ShownCall::digest).
@@ -77,7 +81,30 @@ pub struct ParentCall {
     pub depth: u32,
 }
 
+/// A call that has come to something that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnclosingCall {
+    /// Name of the tool that was called.
+    pub tool: String,
+    /// Which of its nested calls and questions waits, counted from 0.
+    pub number: u32,
+}
+
+/// A call of a reply, or one of the nested calls and questions of such a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallPlace {
+    /// Which call of the reply, counted from 0.
+    pub index: usize,
+    /// Which of its nested calls and questions, counted from 0.
+    pub nested: Option<u32>,
+}
+
 impl Wait {
+    /// What of the reply it is about.
+    pub fn place(&self) -> CallPlace {
+        CallPlace { index: self.index, nested: self.within.as_ref().map(|within| within.number) }
+    }
+
     /// The job that a wait of this id is of; `None` when it is the id of none.
     pub fn job_of(id: &str) -> Option<&str> {
         id.rsplit_once(BEFORE_CALL).map(|(job, _)| job)
@@ -96,7 +123,7 @@ impl Wait {
 pub enum WaitKind {
     /// Whether the call may be made.
     Approval,
-    /// What the model asks the user. The answer is the call's.
+    /// What the model or a tool asks the user. The answer is the call's.
     Question,
     /// Nothing: the call is answered when its time has come.
     Timer,

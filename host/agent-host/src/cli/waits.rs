@@ -171,7 +171,7 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
     }
     let of = &wait.open.wait;
     let mut text = format!(
-        "wait {}, of job {} and user {}, run {}\nsince {}, until {}, then {}\ncalls {} of {}\nwith  {}\nhints {}\n",
+        "wait {}, of job {} and user {}, run {}\nsince {}, until {}, then {}\ncalls {} of {}{}\nwith  {}\nhints {}\n",
         shown(&wait.id, ID_CHARS),
         shown(&wait.job_id, ID_CHARS),
         shown(wait.owner.user_id.as_deref().unwrap_or("-"), ID_CHARS),
@@ -181,6 +181,10 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
         of.on_expiry.as_str(),
         shown(&of.shown.tool, ID_CHARS),
         shown(&of.shown.component, 2 * ID_CHARS),
+        of.within
+            .as_ref()
+            .map(|within| format!(", for {}", shown(&within.tool, ID_CHARS)))
+            .unwrap_or_default(),
         shown(&of.shown.arguments.to_string(), ARGUMENT_CHARS),
         serde_json::to_string(&of.shown.hints)?,
     );
@@ -257,7 +261,7 @@ fn as_json(wait: &JobWait) -> Value {
     let of = &wait.open.wait;
     json!({
         "waitId": wait.id, "jobId": wait.job_id, "runId": wait.run_id, "userId": wait.owner.user_id,
-        "kind": of.kind.as_str(), "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
+        "kind": of.kind.as_str(), "within": of.within, "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
         "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
         "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
         "child": of.child, "childStatus": wait.child, "parent": wait.parent,

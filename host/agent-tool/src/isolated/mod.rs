@@ -213,8 +213,8 @@ impl Observer for Meter {
 
 /// The policy that gives a component all that it wants and that its case mocks.
 pub(super) fn granting(component: (&str, &str), wants: NeededGrants, case: Option<&Case>) -> String {
-    let NeededGrants { http, key_value, toolbox } = wants;
-    case_policy::policy(component, case_policy::NeededGrants { http, key_value, toolbox }, case)
+    let NeededGrants { http, key_value, toolbox, ask } = wants;
+    case_policy::policy(component, case_policy::NeededGrants { http, key_value, toolbox, ask }, case)
 }
 
 /// The policy that a command was told, or that of the tools folder.

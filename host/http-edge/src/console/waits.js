@@ -65,7 +65,7 @@ export function open(view) {
   };
 
   const item = (wait) => {
-    const name = wait.kind === "question" ? wait.shown.arguments.question : `${wait.shown.tool} (${wait.kind})`;
+    const name = wait.kind === "question" ? wait.shown.arguments.question : `${wait.shown.tool} (${wait.kind}${wait.within ? `, in ${wait.within.tool}` : ""})`;
     const approve = button("Approve", () => decide(wait, { decision: "approve" }, "Approve this call?", "Approve"), { "data-key": `approve ${wait.waitId}` });
     const reject = button("Reject", () => decide(wait, { decision: "reject" }, "Reject it?", "Reject"), { "data-key": `reject ${wait.waitId}`, class: "danger" });
     return h("section", { "aria-label": name }, h("h2", {}, name), shown(wait), changed(wait),

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use agent_core::words::{AgentResult, CallProgress, Event, ModelReply, ToolCall, ToolReturn, Usage, Wait};
+use agent_core::words::{
+    AgentResult, CallProgress, EnclosingCall, Event, ModelReply, ToolCall, ToolReturn, Usage, Wait,
+};
 use http::StatusCode;
 use run_service::live::Delta;
 use serde::Serialize;
@@ -107,6 +109,7 @@ impl Frames {
                 self.numbered(number, 0, "run.decided", &decided);
             }
             Event::ToolsStarted { .. }
+            | Event::RecordingStarted { .. }
             | Event::NestedStarted { .. }
             | Event::NestedReturned { .. }
             | Event::Cancelled
@@ -245,6 +248,8 @@ struct Waiting<'a> {
     wait_id: &'a str,
     kind: &'static str,
     index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<&'a EnclosingCall>,
     tool: &'a str,
     arguments: &'a Value,
     digest: String,
@@ -260,6 +265,7 @@ impl<'a> From<&'a Wait> for Waiting<'a> {
             wait_id: &wait.id,
             kind: wait.kind.as_str(),
             index: wait.index,
+            within: wait.within.as_ref(),
             tool: &wait.shown.tool,
             arguments: &wait.shown.arguments,
             digest: wait.shown.digest(),

@@ -213,6 +213,10 @@ pub(super) struct WaitBody {
     /// Whose run it is; null when that is not known.
     #[schema(required = true, example = "ada")]
     user_id: Option<String>,
+    /// The call that has come to this in its middle; absent where it is about a call of the model itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    within: Option<EnclosingBody>,
     /// The call that would be made.
     shown: ShownBody,
     /// The digest of what is shown, which a decision carries.
@@ -323,6 +327,18 @@ struct ParentBody {
     wait_id: String,
 }
 
+/// A call whose tool calls the one that waits, or asks.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EnclosingCall)]
+struct EnclosingBody {
+    /// Name of the tool that was called.
+    #[schema(example = "run_code")]
+    tool: String,
+    /// Which of its nested calls and questions waits, counted from 0.
+    #[schema(example = 2)]
+    number: u32,
+}
+
 /// A call as those who decide are shown it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -380,8 +396,10 @@ struct DecisionBody {
 
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
-        let Wait { kind, shown, answer, deciders, began_at, expires_at, on_expiry, usage, child, .. } =
-            &wait.open.wait;
+        let Wait {
+            kind, within, shown, answer, deciders, began_at, expires_at, on_expiry, usage, child, ..
+        } = &wait.open.wait;
+        let within = within.as_ref();
         Self {
             wait_id: wait.id.clone(),
             job_id: wait.job_id.clone(),
@@ -389,6 +407,7 @@ impl From<&JobWait> for WaitBody {
             kind: kind.as_str(),
             user_id: wait.owner.user_id.clone(),
             digest: shown.digest(),
+            within: within.map(|within| EnclosingBody { tool: within.tool.clone(), number: within.number }),
             shown: ShownBody::from(shown),
             answer_schema: answer.clone(),
             approvals_needed: deciders.count,

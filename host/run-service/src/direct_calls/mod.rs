@@ -206,7 +206,7 @@ impl DirectCalls {
             nested: None,
             progress: Some(progress),
         };
-        if !tools.catalog().get(&call.name).is_some_and(|tool| tool.calls_tools) {
+        if !tools.catalog().get(&call.name).is_some_and(|tool| tool.calls_tools || tool.may_ask) {
             return tools.call(request).await;
         }
         let nested = NestedCalls::new(tools, request);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use agent_core::agent_loop::refusal;
-use agent_core::ports::{NestedTools, ToolRequest, ToolSet};
+use agent_core::ports::{CallEnds, NestedTools, Question, ToolRequest, ToolSet};
 use agent_core::words::{ToolCall, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
@@ -73,10 +73,11 @@ impl NestedTools for NestedCalls<'_> {
         self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()
     }
 
-    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+    async fn call(&self, name: &str, arguments: &str) -> Result<ToolReturn, CallEnds> {
         let name = nested_bounds::shortened(name);
         let Some(number) = self.take_number() else {
-            return nested_bounds::one_too_many(name, &format!("one call may make {MOST_OF_A_CALL}"));
+            let bounds = format!("one call may make {MOST_OF_A_CALL}");
+            return Ok(nested_bounds::one_too_many(name, &bounds));
         };
         let id = format!("{}.{number}", self.outer.call_id);
         let answer = match nested_bounds::read(id, name, arguments) {
@@ -84,6 +85,12 @@ impl NestedTools for NestedCalls<'_> {
             Err(too_long) => too_long,
         };
         self.per_user.fetch_or(answer.receipt.is_per_user(), Relaxed);
-        answer
+        Ok(answer)
+    }
+
+    /// A direct call belongs to no run that could wait.
+    async fn ask(&self, question: Question<'_>) -> Result<ToolReturn, CallEnds> {
+        let call = nested_bounds::question(self.outer.call.name.clone(), question);
+        Ok(nested_bounds::nobody_to_ask(&call))
     }
 }

@@ -4,7 +4,7 @@ mod waiting;
 
 use parking_lot::Mutex;
 
-use agent_core::ports::WaitTerms;
+use agent_core::ports::{Question, WaitTerms};
 use agent_core::testing::EchoTools;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolSpec};
 use async_trait::async_trait;
@@ -107,7 +107,7 @@ async fn a_call_that_is_dropped_gives_its_permit_back() {
     assert!(hang().now_or_never().is_none(), "it is made again");
 }
 
-/// `script` calls what its arguments name and returns how each ended.
+/// `script` calls what its arguments name, asks for `?`, and returns how each ended.
 struct Scripts(Arc<Catalog>);
 
 impl Scripts {
@@ -137,7 +137,11 @@ impl ToolSet for Scripts {
         if let Some(nested) = request.nested {
             assert_eq!(nested.names(), ["add"]);
             for name in request.call.arguments["calls"].as_array().unwrap() {
-                let answer = nested.call(name.as_str().unwrap(), "{}").await;
+                let answer = match name.as_str().unwrap() {
+                    "?" => nested.ask(Question { component: "c", text: "Which?", schema: None }).await,
+                    name => nested.call(name, "{}").await,
+                };
+                let answer = answer.unwrap();
                 ends.push(answer.receipt.code().unwrap_or(answer.receipt.outcome.as_str()).to_owned());
             }
         }
@@ -172,6 +176,7 @@ async fn a_tool_may_call_the_callers_other_tools_within_bounds() {
     };
     let (ends, made) = ended(vec!["add", "script_2", "nope"]).await;
     assert_eq!((ends.as_slice(), made), (&["ok", "denied", "unknown_tool"].map(String::from)[..], 3));
+    assert_eq!(ended(vec!["?"]).await.0, ["denied"], "nobody can be asked");
     let (ends, made) = ended(vec!["add"; 66]).await;
     assert_eq!((ends[63].as_str(), ends[64].as_str(), made), ("ok", "limit-exceeded", 64));
 }

@@ -22,7 +22,11 @@ pub(super) fn of(event: &Event) -> usize {
         }
         Event::ToolReturned { answer, .. } => answer.content.len() + of_receipt(&answer.receipt),
         Event::NestedStarted { name, .. } => name.len(),
-        Event::NestedReturned { receipt, error, .. } => of_receipt(receipt) + of_text(error.as_ref()),
+        Event::NestedReturned { receipt, error, recorded, .. } => {
+            let recorded = recorded.as_ref().map_or(0, |answer| answer.bytes());
+            of_receipt(receipt) + of_text(error.as_ref()) + recorded
+        }
+        Event::RecordingStarted { seed, .. } => seed.len(),
         Event::ToolsStarted { indexes } => size_of_val(indexes.as_slice()),
         Event::Waiting { waits, .. } => waits.iter().map(of_wait).sum(),
         Event::Decided { wait, decision } => {
@@ -43,7 +47,8 @@ fn of_wait(wait: &Wait) -> usize {
     let Wait { id, shown, deciders, child, .. } = wait;
     let named = [&deciders.users, &deciders.tiers, &deciders.roles].into_iter().flatten();
     let names: usize = named.map(|name| size_of::<String>() + name.len()).sum();
-    let texts = id.len() + shown.tool.len() + shown.component.len() + shown.policy.len();
+    let within = wait.within.as_ref().map_or(0, |within| within.tool.len());
+    let texts = id.len() + within + shown.tool.len() + shown.component.len() + shown.policy.len();
     let names = names
         + child
             .iter()
@@ -145,6 +150,7 @@ mod tests {
             number: 0,
             receipt: receipt.clone(),
             error: Some(long()),
+            recorded: None,
         };
         for (small, large) in [(returned(&plain), returned(&full)), (nested(&plain), nested(&full))] {
             let added = of(&large) - of(&small);

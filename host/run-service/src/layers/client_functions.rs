@@ -36,6 +36,8 @@ fn spec(function: &ClientFunction) -> ToolSpec {
         is_destructive: false,
         // So that no tool can call it.
         calls_tools: true,
+        may_ask: false,
+        is_replayable: false,
         hints: ToolHints::default(),
     }
 }
@@ -57,6 +59,10 @@ impl ToolSet for Offered {
 
     fn may_wait(&self) -> bool {
         self.tools.may_wait()
+    }
+
+    fn may_wait_for(&self, tool: &str) -> bool {
+        self.tools.may_wait_for(tool)
     }
 
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {

@@ -75,6 +75,8 @@ fn specs() -> [ToolSpec; 4] {
         is_destructive: false,
         // So that no tool can call it.
         calls_tools: true,
+        may_ask: false,
+        is_replayable: false,
         hints: ToolHints { read_only: Some(true), ..ToolHints::default() },
     };
     [
@@ -220,6 +222,10 @@ impl ToolSet for WithWaits {
 
     fn may_wait(&self) -> bool {
         true
+    }
+
+    fn may_wait_for(&self, tool: &str) -> bool {
+        self.names.iter().any(|name| name == tool) || self.tools.may_wait_for(tool)
     }
 
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {

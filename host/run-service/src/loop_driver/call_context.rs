@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent_core::agent_loop::{Approved, OpenCall};
 use agent_core::ports::{NestedTools, ToolRequest};
 use agent_core::words::{
-    CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn,
+    CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn, Usage,
 };
 use futures::future::pending;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -24,7 +24,7 @@ pub(crate) const CALLS_AT_ONCE: usize = 16;
 /// What the calls of one reply have in common.
 pub(super) struct CallContext<'a> {
     pub(super) driver: &'a Driver<'a>,
-    on_behalf: OnBehalf,
+    pub(super) on_behalf: OnBehalf,
     pub(super) turns: Semaphore,
     pub(super) catalog: Arc<Catalog>,
     pub(super) notes: Notes,
@@ -32,6 +32,11 @@ pub(super) struct CallContext<'a> {
     pub(super) nested_turns: Semaphore,
     /// How many of those the run has made. Held for a few instructions, never across an await.
     pub(super) nested_made: Mutex<u32>,
+    /// How many bytes of answers are recorded in the run. Held likewise.
+    pub(super) recorded_bytes: Mutex<usize>,
+    /// What the run has cost, and how many model calls it has made.
+    pub(super) usage: Usage,
+    pub(super) iterations: u32,
     /// How many events the journal had when the calls were begun.
     number: u64,
 }
@@ -50,9 +55,9 @@ pub(super) struct MadeCall<'a> {
 
 /// What tools are told about the run. A copy, because the run itself takes note of answers while other calls
 /// are under way.
-struct OnBehalf {
+pub(super) struct OnBehalf {
     run_id: String,
-    principal: Principal,
+    pub(super) principal: Principal,
     grants: Grants,
     attempt: u32,
 }
@@ -84,6 +89,9 @@ impl<'a> CallContext<'a> {
             notes,
             nested_turns: Semaphore::new(CALLS_AT_ONCE),
             nested_made: Mutex::new(run.nested_calls()),
+            recorded_bytes: Mutex::new(run.recorded_bytes()),
+            usage: run.usage(),
+            iterations: run.iterations(),
             number: journaled.next,
         }
     }

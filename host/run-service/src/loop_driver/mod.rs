@@ -2,7 +2,7 @@
 //!
 //! What of it may wait for what comes next, and what that means for a worker that is killed, is said in
 //! `journaled.rs`. `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make,
-//! `gen_ai.rs` has the spans.
+//! `recorder.rs` what those are told that are made again. `gen_ai.rs` has the spans.
 
 mod call_context;
 mod child_runs;
@@ -11,6 +11,7 @@ pub(crate) mod gen_ai;
 mod journaled;
 mod nested;
 pub(crate) mod nested_bounds;
+mod recorder;
 mod run_claim;
 mod run_control;
 #[cfg(test)]

@@ -1,10 +1,14 @@
-//! What bounds the calls that a tool makes of other tools, in a run and outside of runs, and the answers to
-//! those that are refused.
+//! What bounds the calls that a tool makes of other tools and the questions that it asks, in a run and
+//! outside of runs, and the answers to those that are refused.
 
 use agent_core::agent_loop::refusal;
-use agent_core::ports::{DENIED, LIMIT_EXCEEDED};
-use agent_core::words::{ToolCall, ToolOutcome, ToolReceipt, ToolReturn, cut};
-use json_schema::MemoryBudget;
+use std::time::{Duration, Instant};
+
+use agent_core::ports::{DENIED, LIMIT_EXCEEDED, Question, WaitTerms};
+use agent_core::words::{
+    Deciders, OnExpiry, ShownCall, ToolCall, ToolHints, ToolOutcome, ToolReceipt, ToolReturn, WaitKind, cut,
+};
+use json_schema::{MemoryBudget, Schema, SchemaBudget};
 use serde_json::{Map, Value};
 
 /// Most calls that one call may make of other tools: several times what a task in one script takes, and few
@@ -16,6 +20,14 @@ const ARGUMENTS_BYTES: usize = 256 << 10;
 
 /// Most bytes of a name as a tool wrote it. Those of tools are shorter.
 const NAME_BYTES: usize = 100;
+
+/// Most bytes of a question: a person reads it.
+const QUESTION_BYTES: usize = 4 << 10;
+
+/// How long somebody has to answer one, and how long reading the schema of the answer may take: that is done
+/// on the thread that serves.
+const ANSWER_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+const SCHEMA_TIME: Duration = Duration::from_millis(20);
 
 /// A name as a tool wrote it, not longer than names are.
 pub(crate) fn shortened(name: &str) -> String {
@@ -31,6 +43,62 @@ pub(crate) fn read(id: String, name: String, arguments: &str) -> Result<ToolCall
         return Err(ToolReturn { content, receipt: ToolReceipt::new(&name, ToolOutcome::InvalidArguments) });
     }
     Ok(ToolCall::from_text(id, name, arguments.to_owned(), &mut MemoryBudget::default()))
+}
+
+/// The question of a tool of that name, numbered and shown like a call.
+pub(crate) fn question(name: String, question: Question<'_>) -> ToolCall {
+    let mut arguments = Map::new();
+    arguments.insert("question".to_owned(), question.text.into());
+    if let Some(schema) = question.schema {
+        let text = || Value::String(schema.to_owned());
+        let read = MemoryBudget::default().read(schema.as_bytes());
+        arguments.insert("schema".to_owned(), read.unwrap_or_else(|_not_json| text()));
+    }
+    ToolCall { id: String::new(), name, arguments: Value::Object(arguments) }
+}
+
+/// On which terms a question is answered, or the answer to one that nobody is asked. `call` is the question
+/// as it is shown.
+pub(crate) fn terms(
+    call: &ToolCall,
+    question: Question<'_>,
+    hints: ToolHints,
+) -> Result<WaitTerms, ToolReturn> {
+    let wrong = |content: String| {
+        let receipt = ToolReceipt::new(&call.name, ToolOutcome::InvalidArguments);
+        ToolReturn { content, receipt }
+    };
+    if question.text.trim().is_empty() || question.text.len() > QUESTION_BYTES {
+        let content = format!(
+            "Error: a question has 1 to {QUESTION_BYTES} bytes: this one has {}.",
+            question.text.len()
+        );
+        return Err(wrong(content));
+    }
+    let read = |text: &str| Schema::read(text, &mut SchemaBudget::until(Instant::now() + SCHEMA_TIME));
+    let answer = question.schema.map(read).transpose();
+    let answer = answer.map_err(|problem| wrong(format!("Error: the schema of the answer {problem}.")))?;
+    Ok(WaitTerms {
+        kind: WaitKind::Question,
+        shown: ShownCall {
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            component: question.component.to_owned(),
+            policy: String::new(),
+            hints,
+        },
+        answer: answer.map(|schema| schema.text),
+        deciders: Deciders::default(),
+        within: ANSWER_WITHIN,
+        on_expiry: OnExpiry::Reject,
+    })
+}
+
+/// The answer to a question where nobody can be asked.
+pub(crate) fn nobody_to_ask(call: &ToolCall) -> ToolReturn {
+    let why = "this tool asks somebody in the middle of its call, and nobody could be asked here: have a run of \
+               a user's job or request call it";
+    refused(call, DENIED, why)
 }
 
 /// The answer to a call of a tool that calls tools itself.

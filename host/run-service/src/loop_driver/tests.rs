@@ -3,6 +3,7 @@
 mod bounds;
 mod nested;
 mod order;
+mod recorded;
 mod waits;
 
 use parking_lot::Mutex;

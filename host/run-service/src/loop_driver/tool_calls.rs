@@ -7,6 +7,7 @@
 //! `nested.rs`.
 
 use agent_core::agent_loop::{OpenCall, Step};
+use agent_core::ports::RecordedWorld;
 use agent_core::words::{Event, ToolReturn};
 use futures::future::{join, try_join};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -14,7 +15,8 @@ use tokio::sync::mpsc;
 
 use super::call_context::{CallContext, MadeCall, Note, Notes};
 use super::nested::NestedCalls;
-use super::{Driver, Journaled, RunError, gen_ai};
+use super::recorder::{Ended, Recorder};
+use super::{Driver, Journaled, RunError, gen_ai, recorder};
 
 impl Driver<'_> {
     /// Up to 16 calls at once. Each answer is journaled as soon as it is there, so that no call that was
@@ -42,7 +44,11 @@ impl Driver<'_> {
                         step = Some(self.note(run, Event::ToolReturned { index, answer }).await?);
                     }
                     Note::Awaited { event, is_journaled } => {
-                        self.note(run, event).await?;
+                        let ends_call = matches!(event, Event::Waiting { .. });
+                        let next = self.note(run, event).await?;
+                        if ends_call {
+                            step = Some(next);
+                        }
                         // Whoever waited for it may have been dropped meanwhile.
                         let _ = is_journaled.send(());
                     }
@@ -66,42 +72,70 @@ impl CallContext<'_> {
                     answers.push(self.answer(open));
                 }
             }
-            while let Some(()) = answers.next().await {}
+            while let Some(_has_ended) = answers.next().await {}
         };
         let in_order = async {
             for open in calls {
-                if waits_its_turn(open) {
-                    self.answer(open).await;
+                // Calls behind one that waits keep their place.
+                if waits_its_turn(open) && !self.answer(open).await {
+                    break;
                 }
             }
         };
         self.driver.unless_cancelled(join(beside, in_order)).await;
     }
 
-    async fn answer(&self, open: &OpenCall) {
+    /// False when the call came to something that waits and has no answer yet.
+    async fn answer(&self, open: &OpenCall) -> bool {
         let answer = match &open.refusal {
-            Some(refusal) => refusal.clone(),
+            Some(refusal) => Some(refusal.clone()),
             None => self.make(open).await,
         };
-        self.notes.leave(Note::Answered { index: open.index, answer });
+        let is_answered = answer.is_some();
+        if let Some(answer) = answer {
+            self.notes.leave(Note::Answered { index: open.index, answer });
+        }
+        is_answered
     }
 
-    /// Makes a call once it is its turn.
-    async fn make(&self, open: &OpenCall) -> ToolReturn {
+    /// Makes a call once it is its turn. Nothing when it has to wait in its middle, which is journaled then.
+    async fn make(&self, open: &OpenCall) -> Option<ToolReturn> {
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.turns.acquire().await;
-        if !open.is_repeatable {
-            self.notes.journaled(Event::ToolsStarted { indexes: vec![open.index] }).await;
-        }
+        let recorder = Recorder::of(self, open);
+        self.begin(open, recorder.as_ref()).await;
         let span = gen_ai::execute_tool(&open.call);
         let made = MadeCall { id: &open.id, call: &open.call, approved: open.approved.as_ref(), open, span };
-        if !open.calls_tools {
-            return self.call(made, None).await;
+        if !open.calls_tools && !open.may_ask {
+            return Some(self.call(made, None).await);
         }
-        let nested = NestedCalls::new(self, open, made.span.clone());
+        let nested = NestedCalls::new(self, open, made.span.clone(), recorder);
         let mut answer = self.call(made, Some(&nested)).await;
         nested.sign(&mut answer.receipt);
-        answer
+        match nested.ended() {
+            None => Some(answer),
+            Some(Ended::Differs(why)) => Some(recorder::stopped(answer.receipt, why)),
+            Some(Ended::Waits(wait)) => {
+                let (kind, waits, epoch) = (wait.kind, vec![*wait], self.driver.epoch().0);
+                self.notes.journaled(Event::Waiting { waits, epoch }).await;
+                self.driver.control.observer.0.wait_began(kind);
+                None
+            }
+        }
+    }
+
+    /// Journals what has to be known of a call before it is made.
+    async fn begin(&self, open: &OpenCall, recorder: Option<&Recorder>) {
+        if let Some(recorder) = recorder
+            && open.recording.is_none()
+        {
+            let RecordedWorld { now: at, seed } = recorder.world();
+            self.notes.journaled(Event::RecordingStarted { index: open.index, at, seed }).await;
+        }
+        let may_be_repeated = open.is_repeatable || (recorder.is_some() && open.is_replayable);
+        if !may_be_repeated {
+            self.notes.journaled(Event::ToolsStarted { indexes: vec![open.index] }).await;
+        }
     }
 }
 

@@ -15,13 +15,17 @@ impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
     /// be shown differently by now. Runs that cannot wait have such calls refused by the tools themselves.
     pub(super) fn waits(&self, run: &Run, calls: &[OpenCall]) -> Vec<Wait> {
-        // Nobody takes up a run that no job goes on with.
-        let claimed = self.claim.map(|claim| claim.job_id.as_str());
-        let Some(job_id) = claimed.or(self.control.job_id.as_deref()) else { return Vec::new() };
+        let Some(job_id) = self.job_id() else { return Vec::new() };
         let made = calls.iter().filter(|open| open.refusal.is_none());
         let mut waits: Vec<_> = made.filter_map(|open| self.wait(job_id, run, open)).collect();
         run.begin_children(&mut waits);
         waits
+    }
+
+    /// The job that goes on with the run when it has waited. Absent where nobody would take it up.
+    pub(super) fn job_id(&self) -> Option<&str> {
+        let claimed = self.claim.map(|claim| claim.job_id.as_str());
+        claimed.or(self.control.job_id.as_deref())
     }
 
     fn wait(&self, job_id: &str, run: &Run, open: &OpenCall) -> Option<Wait> {
@@ -31,8 +35,13 @@ impl Driver<'_> {
             return None;
         }
         let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
-        let call =
-            WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
+        let call = WaitingCall {
+            id: &id,
+            times_shown: open.times_shown,
+            index: open.index,
+            within: None,
+            usage: run.usage(),
+        };
         Some(terms.wait(call, self.control.clock.millis()))
     }
 

@@ -114,6 +114,10 @@ impl<'a> Timeline<'a> {
                 let calls: Vec<_> = indexes.iter().map(|index| self.call_name(*index)).collect();
                 self.numbered(number, format_args!("begins {}, not to be made twice", calls.join(" and ")));
             }
+            Event::RecordingStarted { index, .. } => {
+                let name = self.call_name(*index);
+                self.numbered(number, format_args!("begins {name}, to be made again if it has to wait"));
+            }
             Event::ToolReturned { index, answer } => {
                 self.totals.tool_calls += 1;
                 self.totals.tools_ms += answer.receipt.duration_ms;

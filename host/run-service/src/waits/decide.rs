@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitDecided, WaitingCall};
-use agent_core::words::{Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind};
+use agent_core::words::{
+    CallPlace, Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind,
+};
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
 
@@ -188,7 +190,7 @@ impl Waits {
         wait: &JobWait,
         proposed: &ProposedDecision,
     ) -> Result<Judged, NotDecided> {
-        let Wait { id, shown, index, .. } = &wait.open.wait;
+        let Wait { id, shown, index, within, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
             let (by, at) = (proposed.by.user_id.clone(), self.clock.millis());
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
@@ -212,8 +214,9 @@ impl Waits {
         {
             let call = WaitingCall {
                 id: Wait::first_id(id),
-                times_shown: found.run.times_shown(*index),
+                times_shown: found.run.times_shown(wait.open.wait.place()),
                 index: *index,
+                within: within.as_ref(),
                 usage: found.run.usage(),
             };
             return Ok(Judged::Void(terms.wait(call, self.clock.millis())));
@@ -244,13 +247,13 @@ impl Waits {
         for event in &events {
             run.take_note(event.clone()).map_err(WaitError::from)?;
         }
-        let now = |index: usize| run.waits().find(|open| open.wait.index == index);
-        let now = |index: usize| Some(JobWait::of(job, &run, now(index)?));
+        let now = |place: CallPlace| run.waits().find(|open| open.wait.place() == place);
+        let now = |wait: &Wait| Some(JobWait::of(job, &run, now(wait.place())?));
         if let Some(Event::Waiting { waits, .. }) = events.first() {
-            let void = waits.first().and_then(|wait| now(wait.index)).ok_or(NotDecided::NotWaiting)?;
+            let void = waits.first().and_then(now).ok_or(NotDecided::NotWaiting)?;
             return Err(NotDecided::Void(Box::new(void)));
         }
-        let waits = waits.iter().map(|wait| now(wait.open.wait.index).ok_or(NotDecided::NotWaiting));
+        let waits = waits.iter().map(|wait| now(&wait.open.wait).ok_or(NotDecided::NotWaiting));
         let waits = waits.collect::<Result<Vec<_>, _>>()?;
         // A call that is decided is made, or told of, whatever else the run waits for.
         if waits.iter().any(|wait| wait.decided().is_some()) {

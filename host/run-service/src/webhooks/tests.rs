@@ -429,7 +429,7 @@ async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     let terms = terms.approval(&call, &Principal::default()).unwrap();
     let id = format!("{}:1.0", bench.job_id);
     let began_at = WallClock::default().millis();
-    let waiting = WaitingCall { id: &id, times_shown: 0, index: 0, usage: Usage::default() };
+    let waiting = WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
     let asked = asks_for(&[("1", "echo", json!({}))]);
     let events = [
         Event::Started { task: task("2+2"), tools: String::new() },

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{NestedTools, ToolRequest, ToolSet, Toolbox};
+use agent_core::ports::{CallEnds, NestedTools, Question, ToolRequest, ToolSet, Toolbox};
 use agent_core::words::{ToolCall, ToolReturn};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -145,10 +145,14 @@ impl NestedTools for Tools {
         self.0.catalog().nestable().map(|tool| tool.name.clone()).collect()
     }
 
-    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+    async fn call(&self, name: &str, arguments: &str) -> Result<ToolReturn, CallEnds> {
         let arguments: Value = serde_json::from_str(arguments).unwrap();
         let call = ToolCall { id: "call_1.0".into(), name: name.into(), arguments };
-        self.0.call(ToolRequest::outside_of_runs("bench", &call, deadline())).await
+        Ok(self.0.call(ToolRequest::outside_of_runs("bench", &call, deadline())).await)
+    }
+
+    async fn ask(&self, _question: Question<'_>) -> Result<ToolReturn, CallEnds> {
+        Err(CallEnds)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::DENIED;
+use agent_core::ports::{CallEnds, DENIED};
 use agent_core::words::ToolOutcome;
 use json_schema::untrusted_text::printable;
 use wasmtime::{Trap, WasmBacktrace};
@@ -162,6 +162,9 @@ impl Fault {
         }
         if trap == Some(&Trap::OutOfFuel) {
             return Self::out_of_fuel(call.fuel);
+        }
+        if let Some(ends) = error.downcast_ref::<CallEnds>() {
+            return Self::new(ToolOutcome::Cancelled, format!("Error: {ends}."), ends.to_string());
         }
         if error.is::<wasmtime::PoolConcurrencyLimitError>() {
             return Self::host(detail(error));

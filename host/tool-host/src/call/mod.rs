@@ -21,13 +21,14 @@ mod validation;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ToolRequest, WaitTerms};
+use agent_core::ports::{NestedTools, ToolRequest, WaitTerms};
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 use tool_egress::CallKey;
 use tool_policy::Want;
 
-use crate::capability::nondeterminism::Nondeterminism;
+use crate::capability::ask::AskState;
+use crate::capability::nondeterminism::{Nondeterminism, RecordedClock};
 use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::component::bulkhead::CallKind;
@@ -38,6 +39,7 @@ use crate::runtime::{KeepingCall, Runtime};
 use crate::threads::guest_runtime::Start;
 use admitted::Admitted;
 use fault::Fault;
+use nested::Served;
 use receipt::Attempts;
 
 use tool::Tool;
@@ -124,6 +126,12 @@ struct Call<'a> {
     start: Instant,
 }
 
+/// How a call that may call tools or ask reaches them, and the clock that its guest is told.
+struct OuterCall {
+    outer: Option<Outer>,
+    clock: Option<Arc<RecordedClock>>,
+}
+
 impl Call<'_> {
     async fn attempt(&self, progress: &Arc<Progress>, attempts: &mut Attempts) -> Result<String, Fault> {
         let Self { runtime, tool, request, start } = self;
@@ -140,7 +148,8 @@ impl Call<'_> {
         if let Some(known) = attempts.known_answer(runtime, tool, request) {
             return Ok(known);
         }
-        let nested = request.nested.filter(|_| tool.component.wants.contains(&Want::Toolbox));
+        let wants = |want: Want| tool.component.wants.contains(&want);
+        let nested = request.nested.filter(|_| wants(Want::Toolbox) || wants(Want::Ask));
         let kind = if nested.is_some() { CallKind::CallsTools } else { CallKind::Plain };
         let permits = tool.component.bulkhead.admit(&runtime.slots, kind, deadline).await;
         let permits = permits.map_err(|whose| Fault::busy(whose, allowed))?;
@@ -148,6 +157,8 @@ impl Call<'_> {
         let (runtime, tool) = ((*runtime).clone(), (*tool).clone());
         let admitted = Admitted { runtime, tool, granted, limits, allowed, deadline, permits };
         let (outer, asked) = nested.map(nested::open).unzip();
+        let clock = nested.and_then(NestedTools::recorded).map(|world| Arc::new(RecordedClock::new(world)));
+        let outer = OuterCall { outer, clock: clock.clone() };
         let caller = self.caller(&admitted, progress, outer, attempts);
         let mut arguments = request.call.arguments.to_string();
         if !is_checked {
@@ -164,7 +175,10 @@ impl Call<'_> {
         }
         let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);
         let ended = match nested.zip(asked) {
-            Some((tools, asked)) => nested::serve(run, tools, asked).await,
+            Some((tools, asked)) => {
+                let (component, clock) = (&*self.tool.component.id, clock.as_deref());
+                nested::serve(run, Served { tools, component, clock }, asked).await
+            }
             None => run.await,
         };
         ended.unwrap_or_else(|unfinished| Err(Fault::unfinished(&unfinished, allowed)))
@@ -191,12 +205,14 @@ impl Call<'_> {
         &self,
         admitted: &Admitted,
         progress: &Arc<Progress>,
-        outer: Option<Outer>,
+        outer: OuterCall,
         attempts: &mut Attempts,
     ) -> Caller {
         let Self { runtime, tool, request, .. } = self;
         let Admitted { granted, limits, deadline, .. } = admitted;
         let (component, deadline) = (&tool.component, *deadline);
+        let OuterCall { outer, clock } = outer;
+        let granted_way = |want: Want| outer.clone().filter(|_| component.wants.contains(&want));
         let user =
             component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
         Caller {
@@ -226,8 +242,9 @@ impl Call<'_> {
                 },
                 granted.as_deref(),
             ),
-            toolbox: ToolboxState(outer),
-            nondeterminism: Nondeterminism::Live,
+            toolbox: ToolboxState(granted_way(Want::Toolbox)),
+            ask: AskState(granted_way(Want::Ask).filter(|_| tool.definition.spec.may_ask)),
+            nondeterminism: clock.map_or(Nondeterminism::Live, Nondeterminism::Recorded),
             reports: request.progress.cloned(),
             granted: granted.clone(),
             limits: limits.clone(),

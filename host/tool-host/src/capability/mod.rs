@@ -5,6 +5,7 @@
 //! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs`
 //! is what the store of a call carries of all of them.
 
+pub(crate) mod ask;
 pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod context;
@@ -74,6 +75,7 @@ const ALL: &[Capability] = &[
         imports: toolbox::IMPORTS,
         link: |linker| toolbox::link(linker, |call| &mut call.active().toolbox),
     },
+    Capability { imports: ask::IMPORTS, link: |linker| ask::link(linker, |call| &mut call.active().ask) },
 ];
 
 /// What only the policy gives, by an import that stands for it.
@@ -81,6 +83,7 @@ const GRANTED: &[(&str, Want)] = &[
     ("wasi:http/types@0.2.0", Want::Http),
     ("agent:tool/key-value@0.1.1", Want::KeyValue),
     ("agent:tool/toolbox@0.1.1", Want::Toolbox),
+    ("agent:tool/ask@0.1.2", Want::Ask),
 ];
 
 /// True when a capability answers an import. An import without one is an interface of types alone, or
@@ -171,6 +174,7 @@ mod tests {
             ("agent:tool/context@0.1.1", 0b0001),
             ("agent:tool/clock@0.1.0", 0b0100),
             ("agent:tool/progress@0.1.1", 0b1000),
+            ("agent:tool/ask@0.1.2", 0b1000_0000_0000),
             ("wasi:cli/environment@0.2.3", 0b1_0000),
             ("wasi:sockets/tcp@0.2.0", 0b1_0000),
         ];
@@ -184,6 +188,8 @@ mod tests {
             "wasi:cli/environment@0.3.0",
             "wasi:http/types@0.3.0",
             "agent:tool/toolbox@0.2.0",
+            "agent:tool/toolbox@0.1.2",
+            "agent:tool/ask@0.1.1",
             "agent:tool/log@0.2.0",
             "agent:tool/log",
             "other:tool/log@0.1.0",

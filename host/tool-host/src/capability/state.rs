@@ -8,6 +8,7 @@ use agent_core::trace::TraceContext;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
+use crate::capability::ask::AskState;
 use crate::capability::clock::ClockState;
 use crate::capability::config::ConfigState;
 use crate::capability::context::ContextState;
@@ -38,6 +39,7 @@ pub(crate) struct CallState {
     pub(crate) http: HttpState,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
+    pub(crate) ask: AskState,
     pub(crate) wasi: WasiState,
 }
 
@@ -61,6 +63,7 @@ pub(crate) struct Caller {
     pub(crate) requests: Option<Arc<tool_egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,
+    pub(crate) ask: AskState,
     /// Where its clocks and random numbers come from.
     pub(crate) nondeterminism: Nondeterminism,
     /// Where its reports go, if anybody reads them.
@@ -87,6 +90,7 @@ impl CallState {
             requests,
             key_value,
             toolbox,
+            ask,
             nondeterminism,
             reports,
             ..
@@ -106,7 +110,8 @@ impl CallState {
             http: HttpState::new(requests, log.clone()),
             key_value,
             toolbox,
-            wasi: WasiState::new(log.clone(), nondeterminism),
+            ask,
+            wasi: WasiState::new(log.clone(), nondeterminism.clone()),
             log,
             context: ContextState {
                 request_id,
@@ -116,7 +121,7 @@ impl CallState {
                 user,
                 trace,
                 deadline,
-                nondeterminism,
+                nondeterminism: nondeterminism.clone(),
                 progress,
             },
             clock: ClockState(nondeterminism),

@@ -3,6 +3,7 @@
 //! The guest runs on a thread of its own and borrows nothing of the run. So a call is handed to the task that
 //! waits for the guest (`call/nested.rs`), which makes it and hands the answer back.
 
+use agent_core::ports::CallEnds;
 use agent_core::words::{ToolOutcome, ToolReturn};
 use tokio::sync::{mpsc, oneshot};
 use wasmtime::component::{HasSelf, Linker};
@@ -13,13 +14,20 @@ use crate::bindings::agent::tool::types::Fault;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("toolbox");
 
-/// A call that a guest asks for.
+/// Something that a guest asks for.
 #[derive(Debug)]
 pub(crate) struct NestedCall {
-    pub(crate) name: String,
-    /// JSON text, as the guest wrote it.
-    pub(crate) arguments: String,
-    pub(crate) answer: oneshot::Sender<ToolReturn>,
+    pub(crate) wish: NestedWish,
+    pub(crate) answer: oneshot::Sender<Result<ToolReturn, CallEnds>>,
+}
+
+/// What a guest asks for, as it wrote it.
+#[derive(Debug)]
+pub(crate) enum NestedWish {
+    /// A call of a tool; the arguments are JSON text.
+    Call { name: String, arguments: String },
+    /// A person's answer, which the JSON Schema allows.
+    Question { text: String, schema: Option<String> },
 }
 
 /// The way to the run's tools; absent where nothing is granted, for calls that are nested themselves, and
@@ -27,8 +35,8 @@ pub(crate) struct NestedCall {
 #[derive(Debug, Default)]
 pub(crate) struct ToolboxState(pub(crate) Option<Outer>);
 
-/// A call that may call tools.
-#[derive(Debug)]
+/// A call that may call tools or ask.
+#[derive(Debug, Clone)]
 pub(crate) struct Outer {
     /// What may be called, sorted.
     pub(crate) names: Vec<String>,
@@ -43,23 +51,28 @@ pub(super) fn link<T: Send + 'static>(
 }
 
 impl Host for ToolboxState {
-    async fn call(&mut self, name: String, arguments: String) -> Result<String, Fault> {
+    async fn call(&mut self, name: String, arguments: String) -> wasmtime::Result<Result<String, Fault>> {
         let Some(Outer { calls, .. }) = &self.0 else {
-            return Err(fault("denied", "this call may not call tools"));
+            return Ok(Err(fault("denied", "this call may not call tools")));
         };
         let (answer, answered) = oneshot::channel();
+        let wish = NestedWish::Call { name, arguments };
         // Whoever serves these calls ends with this one's own call, which interrupts the guest.
-        let gone = || fault("unavailable", "the run has ended");
-        calls.send(NestedCall { name, arguments, answer }).await.map_err(|_| gone())?;
-        let returned = answered.await.map_err(|_| gone())?;
-        match returned.receipt.outcome {
+        let gone = || Ok(Err(fault("unavailable", "the run has ended")));
+        if calls.send(NestedCall { wish, answer }).await.is_err() {
+            return gone();
+        }
+        let Ok(returned) = answered.await else { return gone() };
+        // A call that has to wait ends here, and traps.
+        let returned = returned?;
+        Ok(match returned.receipt.outcome {
             ToolOutcome::Ok => Ok(returned.content),
             _ => Err(Fault { code: code(&returned), message: returned.content }),
-        }
+        })
     }
 
-    async fn names(&mut self) -> Vec<String> {
-        self.0.as_ref().map(|outer| outer.names.clone()).unwrap_or_default()
+    async fn names(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.0.as_ref().map(|outer| outer.names.clone()).unwrap_or_default())
     }
 }
 
@@ -68,7 +81,7 @@ fn fault(code: &str, message: &str) -> Fault {
 }
 
 /// The contract's word for a call that gave no value.
-fn code(returned: &ToolReturn) -> String {
+pub(super) fn code(returned: &ToolReturn) -> String {
     let word = match returned.receipt.outcome {
         ToolOutcome::UnknownTool => "unknown-tool",
         ToolOutcome::InvalidArguments => "invalid-arguments",

@@ -43,7 +43,7 @@ impl WasiState {
     }
 
     pub(crate) fn view(&mut self) -> WasiCtxView<'_> {
-        let (log, nondeterminism) = (&self.log, self.nondeterminism);
+        let (log, nondeterminism) = (&self.log, &self.nondeterminism);
         let wasi = self.made.get_or_insert_with(|| {
             let mut closed = WasiCtx::builder();
             closed.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);

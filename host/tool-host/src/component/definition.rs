@@ -26,7 +26,7 @@ const HINT_VALUE_BYTES: usize = 256;
 const VALUE_BYTES: usize = 56 << 20;
 
 /// The hints that mean something to this host.
-const KNOWN_HINTS: [&str; 5] = ["read-only", "idempotent", "destructive", "pure", "timeout-ms"];
+const KNOWN_HINTS: [&str; 6] = ["read-only", "idempotent", "destructive", "pure", "asks", "timeout-ms"];
 
 /// One tool of a component.
 #[derive(Debug)]
@@ -96,6 +96,8 @@ impl Definition {
             is_destructive: says("destructive"),
             // What it may call is the policy's.
             calls_tools: false,
+            may_ask: false,
+            is_replayable: false,
         };
         let is_pure = says("pure") && !says("destructive");
         let run_time = MeanTime::default();
@@ -122,6 +124,22 @@ impl Definition {
     pub(crate) fn calls_tools(&mut self) {
         (self.spec.calls_tools, self.spec.is_repeatable) = (true, false);
         self.spec.hints = ToolHints::default();
+    }
+
+    /// The policy lets it ask people. Unless it says that it never does, that is shown among its hints.
+    pub(crate) fn asks(&mut self) {
+        match self.hints.iter().find(|(key, _)| key == "asks") {
+            Some((_, value)) => self.spec.may_ask = value != "false",
+            None => {
+                self.spec.may_ask = true;
+                self.hints.push(("asks".to_owned(), "true".to_owned()));
+            }
+        }
+    }
+
+    /// Notes that the tool's component does nothing but compute, call tools and ask.
+    pub(crate) fn is_replayable(&mut self) {
+        self.spec.is_replayable = true;
     }
 
     /// Notes whether the tool's component sends requests, or cannot.
@@ -225,7 +243,7 @@ fn check_hints(hints: &[(String, String)]) -> Result<Vec<String>, String> {
         if let Some(known) = meant_hint(key) {
             oddities.push(format!("the hint {shown:?} means nothing to this host; did you mean {known:?}?"));
         }
-        if matches!(key.as_str(), "read-only" | "idempotent" | "destructive" | "pure")
+        if matches!(key.as_str(), "read-only" | "idempotent" | "destructive" | "pure" | "asks")
             && !matches!(value.as_str(), "true" | "false")
         {
             oddities.push(format!("the hint {shown:?} is {value:?}; it should be \"true\" or \"false\""));

@@ -103,6 +103,12 @@ pub(crate) fn define(
         if wants.contains(&Want::Toolbox) {
             tool.calls_tools();
         }
+        if wants.contains(&Want::Ask) {
+            tool.asks();
+        }
+        if wants.iter().all(|want| matches!(want, Want::Toolbox | Want::Ask)) {
+            tool.is_replayable();
+        }
         if tools.iter().any(|other| other.spec.name == tool.spec.name) {
             let problem = "it describes two tools of that name: rename one of them".into();
             return Err(LoadError::Definition { tool: tool.spec.name, problem });

@@ -106,6 +106,7 @@ impl Learning {
                 Want::Http => {}
                 Want::KeyValue => _ = entry.key_value.get_or_insert_with(suggest::key_value),
                 Want::Toolbox => entry.toolbox = true,
+                Want::Ask => entry.ask = true,
             }
         }
         for key in &noted.config {

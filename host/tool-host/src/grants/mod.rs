@@ -359,6 +359,7 @@ fn refusal(want: Want) -> LoadError {
         Want::Toolbox => {
             LoadError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" }
         }
+        Want::Ask => LoadError::NotGranted { import: "agent:tool/ask", what: "to ask people" },
     }
 }
 

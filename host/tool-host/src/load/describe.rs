@@ -14,6 +14,7 @@ use wasmtime::Trap;
 
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
+use crate::capability::ask::AskState;
 use crate::capability::key_value::KeyValueState;
 use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::state::{CallState, Caller};
@@ -100,6 +101,7 @@ async fn ask(
         requests: None,
         key_value: KeyValueState::default(),
         toolbox: ToolboxState::default(),
+        ask: AskState::default(),
         nondeterminism: Nondeterminism::Fixed,
         reports: None,
     };

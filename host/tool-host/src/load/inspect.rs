@@ -26,7 +26,7 @@ pub struct Inspection {
     pub kind: Option<ComponentKind>,
     /// What it imports, in its own order.
     pub imports: Vec<Import>,
-    /// Whether it sends requests, keeps values, calls other tools.
+    /// Whether it sends requests, keeps values, calls other tools, asks people.
     pub wants: NeededGrants,
     /// The lines of a policy to add, as a refusal prints them; absent when it needs none.
     pub lines: Option<String>,
@@ -75,6 +75,8 @@ pub struct NeededGrants {
     pub key_value: bool,
     /// To call other tools.
     pub toolbox: bool,
+    /// To ask people in the middle of a call.
+    pub ask: bool,
 }
 
 /// Interfaces of WASI that are there and closed.
@@ -106,6 +108,7 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
             http: wanted.contains(&Want::Http),
             key_value: wanted.contains(&Want::KeyValue),
             toolbox: wanted.contains(&Want::Toolbox),
+            ask: wanted.contains(&Want::Ask),
         },
         lines: (!wanted.is_empty()).then(lines),
         signer,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tool_policy::audience::Caller;
-use tool_policy::{Lookup, Policy};
+use tool_policy::{Lookup, Policy, Want};
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
@@ -222,7 +222,13 @@ impl ToolSet for Snapshot {
     }
 
     fn may_wait(&self) -> bool {
-        self.policy.asks() || self.runtime.grants.current().asks()
+        let asks = |component: &Arc<Component>| component.wants.contains(&Want::Ask);
+        self.policy.asks() || self.runtime.grants.current().asks() || self.components.iter().any(asks)
+    }
+
+    fn may_wait_for(&self, tool: &str) -> bool {
+        let Some(tool) = self.tools.get(tool) else { return false };
+        self.policy.asks_about(&self.runtime.grants.current(), tool.component.identity())
     }
 
     fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {

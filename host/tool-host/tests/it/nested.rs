@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{LIMIT_EXCEEDED, NestedTools, ToolRequest, ToolSet, Toolbox as _};
+use agent_core::ports::{
+    CallEnds, LIMIT_EXCEEDED, NestedTools, Question, ToolRequest, ToolSet, Toolbox as _,
+};
 use agent_core::words::{Principal, ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -23,16 +25,26 @@ impl NestedTools for Nested {
         self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()
     }
 
-    async fn call(&self, name: &str, arguments: &str) -> ToolReturn {
+    async fn call(&self, name: &str, arguments: &str) -> Result<ToolReturn, CallEnds> {
         if self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) <= 0 {
             let detail = ReceiptDetail { code: Some(LIMIT_EXCEEDED.into()), ..ReceiptDetail::default() };
             let receipt =
                 ToolReceipt { detail: Some(Box::new(detail)), ..ToolReceipt::new(name, ToolOutcome::NotRun) };
-            return ToolReturn { content: "Error: no further calls.".into(), receipt };
+            return Ok(ToolReturn { content: "Error: no further calls.".into(), receipt });
         }
         let arguments = serde_json::from_str(arguments).unwrap();
         let call = ToolCall { id: "1".into(), name: name.into(), arguments };
-        self.tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline())).await
+        Ok(self.tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline())).await)
+    }
+
+    /// Answers a question about colours, and has others wait.
+    async fn ask(&self, question: Question<'_>) -> Result<ToolReturn, CallEnds> {
+        if !question.text.contains("colour") {
+            return Err(CallEnds);
+        }
+        let receipt = ToolReceipt::new("ask", ToolOutcome::Ok);
+        let said = json!({ "component": question.component, "schema": question.schema }).to_string();
+        Ok(ToolReturn { content: json!(said).to_string(), receipt })
     }
 }
 
@@ -116,6 +128,36 @@ async fn tools_that_call_never_hold_what_their_calls_wait_for() {
     for returned in futures::future::join_all(calls).await {
         assert_eq!(ok(&returned)["answer"]["value"], "42");
     }
+}
+
+/// What asks is granted, answered with what it asks for, and ended where nobody answers yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_asks_in_the_middle_of_its_call() {
+    let asks = misbehaving("asks");
+    let files: &[(&str, &[u8])] = &[("asks.wasm", &asks)];
+    let refused = WithPolicy::start(files, "").await.host.faults();
+    assert!(
+        refused[0].contains("imports agent:tool/ask, and the policy (TOOLS_POLICY) does not grant"),
+        "{refused:?}"
+    );
+
+    let host = WithPolicy::start(files, &entry("asks", &asks, "ask = true")).await;
+    assert_eq!(host.host.faults(), Vec::<String>::new());
+    let tools = host.host.host.current_for(Principal::nobody());
+    let spec = tools.catalog().get("order").unwrap();
+    assert!(spec.may_ask && spec.is_replayable && !spec.calls_tools && tools.may_wait());
+    assert!(!tools.may_wait_for("order"), "only calls of it do, and it ends itself");
+    let listed = host.host.host.list();
+    let order = listed.iter().find(|tool| tool.tool == "order").unwrap();
+    assert_eq!(order.hints, [("asks".to_owned(), "true".to_owned())], "operators see that it may");
+    // The first question is answered; at the second one the call ends, and is no failure of the tool.
+    let ended = call(&tools, "order", json!({ "thing": "shoes" }), 9).await;
+    assert_eq!(ended.receipt.outcome, ToolOutcome::Cancelled, "{}", ended.content);
+    assert_eq!(ended.receipt.detail.unwrap().attempts, 1);
+    // Outside of a run there is nobody.
+    let alone = host.host.call("order", json!({ "thing": "shoes" })).await;
+    assert_eq!(alone.receipt.code(), Some("denied"));
+    assert!(alone.content.contains("nobody can be asked here"), "{}", alone.content);
 }
 
 #[tokio::test(flavor = "multi_thread")]

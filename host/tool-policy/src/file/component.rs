@@ -11,7 +11,7 @@ use crate::model::{Binding, ComponentPolicy, DEFAULT_KEY_VALUE_BYTES, KeyValueRu
 use crate::signature::SignerKey;
 use crate::text::brief;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "digest",
     "signer",
@@ -19,6 +19,7 @@ const KEYS: [&str; 14] = [
     "tiers",
     "roles",
     "toolbox",
+    "ask",
     "config",
     "rename",
     "limits",
@@ -56,6 +57,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
         roles: section.names(reader, "roles"),
     };
     let toolbox = section.flag(reader, "toolbox").unwrap_or(false);
+    let ask = section.flag(reader, "ask").unwrap_or(false);
     let config = read_config(reader, &section);
     let rename = read_rename(reader, &section);
     let limits = limits::read(reader, &section);
@@ -71,6 +73,7 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
         binding: binding?,
         audience,
         toolbox,
+        ask,
         config,
         rename,
         limits,

@@ -30,7 +30,7 @@ const OFTEN: [(&str, &str); 6] = [
     ),
     (
         "<KEYS>",
-        "name, digest, signer, users, tiers, roles, toolbox, config, rename, limits, key-value, http, secret, approve",
+        "name, digest, signer, users, tiers, roles, toolbox, ask, config, rename, limits, key-value, http, secret, approve",
     ),
     ("<SECRET KEYS>", "name, env, file, header, query, basic, prefix, hosts"),
     ("<TOML>", "the file must be TOML 1.1 (https://toml.io)"),
@@ -150,7 +150,13 @@ fn versions_that_trap_are_rolled_back_unless_the_policy_says_otherwise() {
 fn the_documented_example_has_every_key_and_is_valid() {
     let example = include_str!("example.toml");
     let entry = policy(example).entries()[0].clone();
-    assert!(entry.toolbox && entry.key_value.is_some() && entry.http.len() == 3 && entry.secrets.len() == 3);
+    assert!(
+        entry.toolbox
+            && entry.ask
+            && entry.key_value.is_some()
+            && entry.http.len() == 3
+            && entry.secrets.len() == 3
+    );
     for (_, keys) in OFTEN.iter().filter(|(short, _)| short.ends_with("KEYS>")) {
         for key in keys.split(", ").filter(|key| !["http", "secret"].contains(key)) {
             assert!(
@@ -321,11 +327,12 @@ fn a_deep_or_endless_text_is_refused_within_its_bound() {
 }
 
 /// Lines that can stand together in one entry, in this order.
-const LINES: [&str; 18] = [
+const LINES: [&str; 19] = [
     "users = [\"u1\", \"ü\\\"\\\\\\n\"]\n",
     "tiers = [\"premium\"]\n",
     "roles = [\"admin\", \"owner\"]\n",
     "toolbox = true\n",
+    "ask = true\n",
     "config = { a = \"1\", \"b c\" = \"\\u0000\\\"\" }\n",
     "rename = { stock_look_up = \"find_part\", add = \"sum\" }\n",
     "limits = { timeout-ms = 1, fuel = 7, requests = 0 }\n",

@@ -41,6 +41,8 @@ pub struct ComponentPolicy {
     pub audience: Audience,
     /// Whether it may call the run's other tools.
     pub toolbox: bool,
+    /// Whether it may ask people in the middle of a call.
+    pub ask: bool,
     /// What it reads through `config`. Not secret.
     pub config: BTreeMap<String, String>,
     /// Other names for tools of a component with typed functions, by the names that follow from the
@@ -104,6 +106,7 @@ pub enum Want {
     Http,
     KeyValue,
     Toolbox,
+    Ask,
 }
 
 impl Want {
@@ -113,6 +116,7 @@ impl Want {
             Self::Http => "http",
             Self::KeyValue => "key-value",
             Self::Toolbox => "toolbox",
+            Self::Ask => "ask",
         }
     }
 }
@@ -243,6 +247,7 @@ impl ComponentPolicy {
             binding: Binding { digests: [digest.to_owned()].into(), signers: BTreeSet::new() },
             audience: Audience::default(),
             toolbox: false,
+            ask: false,
             config: BTreeMap::new(),
             rename: BTreeMap::new(),
             limits: CallLimits::default(),

@@ -33,10 +33,13 @@ fn a_component_that_is_not_in_the_policy_is_given_its_whole_entry() {
     );
     assert_eq!(text, expected);
     assert!(policy(&text).find(unsigned("web-search", &digest('b'))).is_some());
-    let all =
-        lines(&Policy::empty(), unsigned("a", &digest('a')), &[Want::Http, Want::KeyValue, Want::Toolbox]);
+    let all = lines(
+        &Policy::empty(),
+        unsigned("a", &digest('a')),
+        &[Want::Http, Want::KeyValue, Want::Toolbox, Want::Ask],
+    );
     let entry = policy(&all).entries()[0].clone();
-    assert!(entry.toolbox && entry.key_value.is_some() && entry.http.len() == 1, "{all}");
+    assert!(entry.toolbox && entry.ask && entry.key_value.is_some() && entry.http.len() == 1, "{all}");
     assert!(all.contains("key-value = { scope = \"user\", bytes = 65536 }\n"), "{all}");
 }
 

@@ -13,8 +13,9 @@ const REASON_CHARS: usize = 400;
 /// What a component that sends requests wants.
 const HTTP: &str = "http";
 
-/// What a component wants that calls other tools, in the words of the policy.
+/// What a component wants that calls other tools or asks people, in the words of the policy.
 const TOOLBOX: &str = "toolbox";
+const ASK: &str = "ask";
 
 pub(super) fn begin(
     draft: &mut Draft<'_>,
@@ -98,6 +99,9 @@ fn can_try(draft: &Draft<'_>, kind: TrialKind, digest: &str) -> Result<(), Admin
                 "{digest} calls other tools, which a shadow cannot: try it as a canary"
             )))
         }
+        TrialKind::Shadow if version.facts.wants.iter().any(|want| want == ASK) => Err(AdminError::Conflict(
+            format!("{digest} asks people, who would be asked a second time: try it as a canary"),
+        )),
         TrialKind::Canary if !is_approved(version) => Err(AdminError::Conflict(format!(
             "{digest} waits for an approval, and a canary serves users: approve it first"
         ))),

@@ -103,6 +103,7 @@ fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
         number,
         receipt: ToolReceipt::new("add", ToolOutcome::Ok),
         error: None,
+        recorded: None,
     };
     let begun = |index, number| Event::NestedStarted { index, number, name: "add".into() };
     assert!(run.on(nested(0, 0)).is_err(), "it waits for the model");

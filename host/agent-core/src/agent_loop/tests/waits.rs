@@ -15,6 +15,7 @@ pub(super) fn wait(open: &OpenCall) -> Wait {
     Wait {
         id: format!("{}~{}", open.id, open.times_shown),
         index: open.index,
+        within: None,
         kind: WaitKind::Approval,
         answer: None,
         shown,

@@ -8,8 +8,8 @@ use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{
     ClientFunction, Event, FailureKind, Grants, Message, Options, OutputFormat, ParentCall, Principal,
-    ReceiptDetail, ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord, StopReason, Task, ToolCall,
-    ToolOutcome, ToolReceipt, ToolReturn, Usage,
+    ReceiptDetail, RecordedAnswer, ReplyRules, RequiredCall, RunLimits, RunOutcome, RunQuery, RunRecord,
+    StopReason, Task, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Usage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -392,7 +392,19 @@ fn history(text: &str) -> Vec<Event> {
         Event::Started { task, tools: "sha256:none".into() },
         Event::from(asks_for(&[("call_1", "add", json!({"a": text, "b": 1e-7}))])),
         Event::NestedStarted { index: 0, number: 0, name: text.into() },
-        Event::NestedReturned { index: 0, number: 0, receipt: nested, error: Some(text.into()) },
+        Event::RecordingStarted { index: 0, at: 1, seed: text.into() },
+        Event::NestedReturned {
+            index: 0,
+            number: 0,
+            receipt: nested,
+            error: Some(text.into()),
+            recorded: Some(Box::new(RecordedAnswer {
+                asked: text.into(),
+                arguments: text.into(),
+                content: text.into(),
+                at: 2,
+            })),
+        },
         Event::ToolReturned { index: 0, answer: ToolReturn { content: text.into(), receipt } },
         Event::from(says(text)),
     ]

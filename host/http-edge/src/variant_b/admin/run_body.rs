@@ -187,8 +187,8 @@ struct Entry<'a> {
     /// Its number, counted from 0.
     #[schema(example = 2)]
     number: u64,
-    /// `started`, `model_replied`, `tools_started`, `tool_returned`, `nested_started`, `nested_returned`,
-    /// `cancelled`, `taken_up` or `handed_back`.
+    /// `started`, `model_replied`, `tools_started`, `recording_started`, `tool_returned`, `nested_started`,
+    /// `nested_returned`, `waiting`, `decided`, `cancelled`, `taken_up` or `handed_back`.
     #[schema(example = "tool_returned")]
     kind: &'static str,
     /// The question, the reply, or what a tool answered. A long one is cut, and says so.
@@ -277,6 +277,9 @@ impl<'a> Entry<'a> {
             Event::Started { task, .. } => of_kind("started").with_task(task),
             Event::ModelReplied { reply, .. } => of_kind("model_replied").with_reply(reply),
             Event::ToolsStarted { indexes } => Self { indexes, ..of_kind("tools_started") },
+            Event::RecordingStarted { index, .. } => {
+                Self { index: Some(*index), ..of_kind("recording_started") }
+            }
             Event::ToolReturned { index, answer } => Self {
                 index: Some(*index),
                 text: Some(cut(&answer.content)),
@@ -289,7 +292,7 @@ impl<'a> Entry<'a> {
                 tool: Some(name),
                 ..of_kind("nested_started")
             },
-            Event::NestedReturned { index, number, receipt, error } => Self {
+            Event::NestedReturned { index, number, receipt, error, .. } => Self {
                 index: Some(*index),
                 nested: Some(*number),
                 receipt: Some(receipt),
@@ -396,6 +399,7 @@ mod tests {
             Event::from(says("hi")),
             Event::ToolsStarted { indexes: vec![0, 2] },
             Event::NestedStarted { index: 1, number: 3, name: "fetch".into() },
+            Event::RecordingStarted { index: 2, at: 1, seed: "s".into() },
             Event::TakenUp { by: "w".into() },
             Event::HandedBack,
             Event::Cancelled,
@@ -406,9 +410,10 @@ mod tests {
             [
                 json!({ "number": 8, "kind": "tools_started", "indexes": [0, 2] }),
                 json!({ "number": 9, "kind": "nested_started", "index": 1, "nested": 3, "tool": "fetch" }),
-                json!({ "number": 10, "kind": "taken_up", "by": "w" }),
-                json!({ "number": 11, "kind": "handed_back" }),
-                json!({ "number": 12, "kind": "cancelled" }),
+                json!({ "number": 10, "kind": "recording_started", "index": 2 }),
+                json!({ "number": 11, "kind": "taken_up", "by": "w" }),
+                json!({ "number": 12, "kind": "handed_back" }),
+                json!({ "number": 13, "kind": "cancelled" }),
             ]
         );
         assert_eq!((&data[0]["kind"], &data[0]["text"]), (&json!("model_replied"), &json!("hi")));

@@ -56,11 +56,12 @@ impl ApprovalRequest {
     }
 }
 
-/// Whether the wait is an approval, and that of `by` completes it.
+/// Whether the wait is an approval of a call that the response shows, and that of `by` completes it.
 fn is_decided_by(open: &OpenWait, run: &Run, by: &Principal) -> bool {
     let has_decided = by.user_id.as_deref().is_some_and(|user| open.has_decided(user));
     let missing = (open.wait.deciders.count as usize).saturating_sub(open.decisions.len());
     open.wait.kind == WaitKind::Approval
+        && open.wait.within.is_none()
         && open.wait.deciders.allow(by, run.principal())
         && !has_decided
         && missing <= 1
@@ -109,7 +110,7 @@ mod tests {
         let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: json!({}) };
         let terms = tools.approval(&call, Principal::nobody()).unwrap();
         let id = format!("1:1.{index}");
-        let call = WaitingCall { id: &id, times_shown: 0, index, usage: Usage::of(10, 5) };
+        let call = WaitingCall { id: &id, times_shown: 0, index, within: None, usage: Usage::of(10, 5) };
         Wait { kind, deciders, ..terms.wait(call, 1) }
     }
 

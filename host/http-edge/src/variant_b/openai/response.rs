@@ -355,6 +355,7 @@ impl WriteRun for ResponseEvents {
             Event::ToolsStarted { indexes } => {
                 indexes.iter().for_each(|index| self.items.started(*index));
             }
+            Event::RecordingStarted { index, .. } => self.items.started(*index),
             Event::Waiting { waits, .. } if !waits.is_empty() => self.items.waits(),
             Event::Started { .. }
             | Event::NestedStarted { .. }

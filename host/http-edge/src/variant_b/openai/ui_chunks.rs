@@ -197,7 +197,9 @@ impl WriteRun for UiChunks {
                 self.answer(out, *index, &answer.content, answer.receipt.outcome == ToolOutcome::Ok);
             }
             Event::Waiting { waits, .. } => {
-                self.waits.extend(waits.iter().map(|wait| (wait.id.clone(), wait.index)));
+                // What a call waits for in its middle is denied to its tool, and the call goes on.
+                let of_calls = waits.iter().filter(|wait| wait.within.is_none());
+                self.waits.extend(of_calls.map(|wait| (wait.id.clone(), wait.index)));
             }
             Event::Decided { wait, decision } => {
                 let index =

@@ -27,6 +27,7 @@ async fn parked() -> (Fakes, String) {
         id: "1:1.0",
         times_shown: 0,
         index: 0,
+        within: None,
         usage: agent_core::words::Usage::of(200, 28),
     };
     let wait = agent_core::words::Wait { expires_at: 1 << 50, ..terms.wait(call, began_at) };

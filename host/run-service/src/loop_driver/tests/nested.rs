@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::ports::NestedTools;
+use agent_core::ports::{CallEnds, NestedTools, Question};
 use agent_core::words::{StopReason, ToolReceipt, ToolSpec};
 use futures::future::join_all;
 use serde_json::Value;
@@ -15,9 +15,13 @@ use super::*;
 
 /// `script` makes the calls in its argument `calls`, a list of names and texts, one after another or
 /// `atOnce`, and returns outcome and code of each. The other tools take a millisecond, or for ever when their
-/// argument `hang` says so.
-struct Scripts {
+/// argument `hang` says so. A call of `?` is a question. A script whose call has to end tells nothing.
+pub(super) struct Scripts {
     catalog: Arc<Catalog>,
+    /// Tools whose calls somebody has to approve.
+    approved: &'static [&'static str],
+    /// What the first call of a script is instead of what its arguments say.
+    instead: Option<(&'static str, &'static str)>,
     /// Call ids of the calls it got.
     called: Mutex<Vec<String>>,
     /// What scripts were told.
@@ -49,8 +53,31 @@ impl Gauge {
 
 impl Scripts {
     /// With a tool that may have effects.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(&["look", "mine", "pay"])
+    }
+
+    /// With a payment that somebody has to approve, and a script that only calls and asks.
+    pub(super) fn approving() -> Self {
+        let mut scripts = Self { approved: &["pay"], ..Self::new() };
+        let replayable = |tool: &Arc<ToolSpec>| ToolSpec {
+            is_replayable: tool.name == "script",
+            may_ask: tool.name == "script",
+            ..ToolSpec::clone(tool)
+        };
+        let tools = scripts.catalog.tools().iter().map(replayable).collect();
+        scripts.catalog = Arc::new(Catalog::new(tools, "sha256:test".into()));
+        scripts
+    }
+
+    /// With scripts that somebody has to approve as well.
+    pub(super) fn approving_scripts(self) -> Self {
+        Self { approved: &["pay", "script"], ..self }
+    }
+
+    /// With another first call of every script.
+    pub(super) fn beginning_with(self, call: (&'static str, &'static str)) -> Self {
+        Self { instead: Some(call), ..self }
     }
 
     /// `pay` is neither read-only nor idempotent, `mine` tells users apart. `script` says of itself that it
@@ -66,6 +93,8 @@ impl Scripts {
         let tools = names.iter().chain(&["script"]).map(|name| tool(name)).collect();
         Self {
             catalog: Arc::new(Catalog::new(tools, "sha256:test".into())),
+            approved: &[],
+            instead: None,
             called: Mutex::default(),
             told: Mutex::default(),
             scripts: Gauge::default(),
@@ -73,36 +102,51 @@ impl Scripts {
         }
     }
 
-    fn called(&self) -> Vec<String> {
+    pub(super) fn called(&self) -> Vec<String> {
         self.called.lock().clone()
     }
 
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         self.told.lock().clone()
     }
 
-    async fn run_script(&self, arguments: &Value, nested: &dyn NestedTools) -> String {
+    async fn run_script(&self, arguments: &Value, nested: &dyn NestedTools) -> Result<String, CallEnds> {
         let _under_way = self.scripts.enter();
         let patience = Duration::from_millis(arguments["patienceMs"].as_u64().unwrap_or(3_600_000));
-        let calls = arguments["calls"].as_array().unwrap();
+        let mut calls = arguments["calls"].as_array().unwrap().clone();
+        if let Some((name, text)) = self.instead {
+            calls[0] = json!([name, text]);
+        }
         let mut answers = Vec::new();
         if arguments["atOnce"] == json!(true) {
-            answers = join_all(calls.iter().map(|call| self.make(call, patience, nested))).await;
+            let made = join_all(calls.iter().map(|call| self.make(call, patience, nested))).await;
+            answers = made.into_iter().collect::<Result<_, _>>()?;
         } else {
-            for call in calls {
-                answers.push(self.make(call, patience, nested).await);
+            for call in &calls {
+                answers.push(self.make(call, patience, nested).await?);
             }
         }
-        Value::from(answers).to_string()
+        Ok(Value::from(answers).to_string())
     }
 
-    async fn make(&self, call: &Value, patience: Duration, nested: &dyn NestedTools) -> Value {
+    async fn make(
+        &self,
+        call: &Value,
+        patience: Duration,
+        nested: &dyn NestedTools,
+    ) -> Result<Value, CallEnds> {
         let (name, text) = (call[0].as_str().unwrap(), call[1].as_str().unwrap());
-        let Ok(answer) = tokio::time::timeout(patience, nested.call(name, text)).await else {
-            return json!(null);
+        let step = async {
+            match name {
+                "?" => nested.ask(Question { component: "c@sha256:1", text, schema: None }).await,
+                _ => nested.call(name, text).await,
+            }
         };
+        let Ok(answer) = tokio::time::timeout(patience, step).await else { return Ok(json!(null)) };
+        let answer = answer?;
+        let told = json!([answer.receipt.outcome, answer.receipt.code()]);
         self.told.lock().push(answer.content);
-        json!([answer.receipt.outcome, answer.receipt.code()])
+        Ok(told)
     }
 }
 
@@ -112,8 +156,16 @@ impl ToolSet for Scripts {
         &self.catalog
     }
 
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
-        None
+    fn may_wait_for(&self, tool: &str) -> bool {
+        self.approved.contains(&tool)
+    }
+
+    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
+        let approving = EchoTools::new(self.approved);
+        self.approved
+            .iter()
+            .fold(approving, |tools, name| tools.approved_by(name, "sha256:1"))
+            .approval(call, caller)
     }
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
@@ -123,8 +175,11 @@ impl ToolSet for Scripts {
         let mut receipt = ToolReceipt::new(&call.name, ToolOutcome::Ok);
         if call.name == "script" {
             let nested = request.nested.expect("it may call tools");
-            let content = self.run_script(&call.arguments, nested).await;
-            return ToolReturn { content, receipt };
+            let told = self.run_script(&call.arguments, nested).await;
+            if told.is_err() {
+                receipt.outcome = ToolOutcome::Cancelled;
+            }
+            return ToolReturn { content: told.unwrap_or_default(), receipt };
         }
         assert!(request.nested.is_none(), "calls never nest deeper than one");
         let _under_way = self.others.enter();
@@ -133,11 +188,13 @@ impl ToolSet for Scripts {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         receipt.detail_mut().per_user = call.name == "mine";
-        ToolReturn { content: format!("{} says hi", call.name), receipt }
+        let length = call.arguments["bytes"].as_u64().unwrap_or_default();
+        let content = format!("{} says hi{}", call.name, "!".repeat(usize::try_from(length).unwrap()));
+        ToolReturn { content, receipt }
     }
 }
 
-fn script(id: &'static str, calls: &[(&str, &str)]) -> (&'static str, &'static str, Value) {
+pub(super) fn script(id: &'static str, calls: &[(&str, &str)]) -> (&'static str, &'static str, Value) {
     (id, "script", json!({ "calls": calls }))
 }
 

@@ -24,7 +24,7 @@ async fn resumed(
 }
 
 /// What the run waits for by its journal's last word about it.
-fn waits(journal: &TestJournal) -> Vec<Wait> {
+pub(super) fn waits(journal: &TestJournal) -> Vec<Wait> {
     let events = journal.events();
     let waiting = events.into_iter().rev().find_map(|event| match event {
         Event::Waiting { waits, .. } => Some(waits),
@@ -33,7 +33,7 @@ fn waits(journal: &TestJournal) -> Vec<Wait> {
     waiting.unwrap_or_default()
 }
 
-async fn decide(journal: &TestJournal, wait: &Wait, verdict: Verdict) {
+pub(super) async fn decide(journal: &TestJournal, wait: &Wait, verdict: Verdict) {
     let decision = Decision { by: Some("ada".into()), at: 1, shown: wait.shown.digest(), verdict };
     let event = Event::Decided { wait: wait.id.clone(), decision };
     let next = journal.events().len() as u64;

@@ -91,6 +91,7 @@ fn a_script() -> [Event; 9] {
         number,
         receipt: receipt(name, outcome),
         error: error.map(str::to_owned),
+        recorded: None,
     };
     let calls =
         [("a", "fetch", json!({"url": "https://example.org/"})), ("b", "script", json!({"code": "…"}))];
@@ -261,8 +262,13 @@ fn what_a_stranger_wrote_plays_no_tricks_on_a_terminal() {
         task.principal = Principal::user(trick);
     }
     let reply = ModelReply { content: trick.repeat(100), model: trick.into(), ..asks_for(&call) };
-    let nested =
-        Event::NestedReturned { index: 0, number: 0, receipt: receipt.clone(), error: Some(trick.into()) };
+    let nested = Event::NestedReturned {
+        index: 0,
+        number: 0,
+        receipt: receipt.clone(),
+        error: Some(trick.into()),
+        recorded: None,
+    };
     let events = [
         begun,
         Event::from(reply),

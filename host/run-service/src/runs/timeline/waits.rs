@@ -11,7 +11,11 @@ impl Timeline<'_> {
         self.numbered(number, format_args!("waits"));
         for wait in waits {
             let (tool, arguments) = (word(&wait.shown.tool), wait.shown.arguments.to_string());
-            self.beneath(1, format_args!("[{}] {tool} {}", wait.index, shown(&arguments, TEXT_CHARS)));
+            let place = match &wait.within {
+                None => wait.index.to_string(),
+                Some(within) => format!("{}.{}", wait.index, within.number),
+            };
+            self.beneath(1, format_args!("[{place}] {tool} {}", shown(&arguments, TEXT_CHARS)));
             let (component, digest) = (word(&wait.shown.component), wait.shown.digest());
             self.beneath(2, format_args!("wait {}, {component}, shown {digest}", word(&wait.id)));
             if let Some(ChildRun { job_id, run_id, tokens, .. }) = &wait.child {
