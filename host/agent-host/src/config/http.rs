@@ -23,6 +23,8 @@ settings! {
     TRUST_PROXY = number(0, 32).or_number(|| Settings::default().trusted_proxies as u64);
     /// Most connections at once; when all are taken, a new one closes the one that has been idle for longest.
     MAX_CONNECTIONS = number(1, 1_000_000).or_derived("half of what the limit on open files leaves, at most 10000");
+    /// Most WebSockets of clients of OpenAI at once; 0 has none. They are no part of MAX_CONNECTIONS.
+    MAX_WEBSOCKETS = number(0, 100_000).or_number(|| Settings::default().max_websockets as u64);
     /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
     /// refused. A listener on a loopback address answers under their host names as well.
     CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
@@ -63,6 +65,8 @@ pub struct Http {
     pub trusted_proxies: usize,
     /// Most connections at once, if it is set (`MAX_CONNECTIONS`).
     pub max_connections: Option<usize>,
+    /// Most WebSockets at once (`MAX_WEBSOCKETS`).
+    pub max_websockets: usize,
     /// Whose pages may call from a browser (`CORS_ORIGINS`).
     pub origins: Origins,
     /// How often one may call (`RATE_LIMIT_…`).
@@ -80,6 +84,7 @@ impl Http {
         let body_timeout = reader.duration(&BODY_TIMEOUT_MS);
         let trusted_proxies = reader.number(&TRUST_PROXY);
         let max_connections = reader.optional_number(&MAX_CONNECTIONS);
+        let max_websockets = reader.number(&MAX_WEBSOCKETS);
         let origins = reader.optional(&CORS_ORIGINS, |list| Origins::parse(list).ok());
         let rates = read_rates(reader);
         let timeouts = read_timeouts(reader);
@@ -90,6 +95,7 @@ impl Http {
             body_timeout: body_timeout?,
             trusted_proxies: trusted_proxies?,
             max_connections: max_connections?,
+            max_websockets: max_websockets?,
             origins: origins?.unwrap_or_default(),
             rates: rates?,
             timeouts: timeouts?,

@@ -69,6 +69,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
             body_timeout: 20s,
             trusted_proxies: 0,
             max_connections: None,
+            max_websockets: 256,
             origins: Origins(
                 [],
             ),

@@ -157,6 +157,21 @@ impl Problem {
         Self::bad("invalid_function_parameters", "tools", message)
     }
 
+    /// No WebSocket can be opened, or gone on with.
+    pub(in crate::variant_b) fn socket(status: StatusCode, code: &'static str, message: &str) -> Self {
+        Self { status, message: message.to_owned(), param: None, code }
+    }
+
+    /// There is no such approval request, or it is somebody else's.
+    pub(in crate::variant_b) fn unknown_approval(id: &str) -> Self {
+        let message = format!(
+            "Approval request with id '{}' not found. Send the id of a request that this user was shown, as it is.",
+            quoted(id)
+        );
+        let (status, code) = (StatusCode::NOT_FOUND, "item_not_found");
+        Self { status, message, param: Some("input".to_owned()), code }
+    }
+
     pub(in crate::variant_b) fn unknown_path() -> Self {
         let message = "There is no such path: /v1/models, /v1/chat/completions, /v1/chat, /v1/responses and /v1/conversations are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
@@ -174,6 +189,10 @@ impl Problem {
     /// What the client reads.
     pub(in crate::variant_b) fn message(&self) -> &str {
         &self.message
+    }
+
+    pub(in crate::variant_b) fn rendered(&self) -> (StatusCode, Value) {
+        (self.status, self.body())
     }
 
     pub(in crate::variant_b) fn body(&self) -> Value {

@@ -34,6 +34,9 @@ use crate::request::Field;
 
 pub(super) const ID: Field = id("conversationId", "The conversation.", || json!(EXAMPLE));
 
+/// What the ids begin with that the service chooses.
+pub(super) const PREFIX: &str = "conv_";
+
 const EXAMPLE: &str = "conv_01a204ec6206715fbb305322b42db99d";
 
 pub(super) fn describe_create() -> Operation {
@@ -125,7 +128,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let turn_id = asking.turn_id().unwrap_or_else(new_owner);
-    let id = format!("conv_{turn_id}");
+    let id = format!("{PREFIX}{turn_id}");
     let mut turn = added_items::read(fields.get("items"), &[], turn_id)?;
     turn.metadata = metadata::read(fields.get("metadata"))?;
     let user_id = asking.caller.id();

@@ -24,14 +24,18 @@ pub(super) fn tokens() -> [Refused; 2] {
     })
 }
 
+/// A route that asks the agent by the model's name, with what it refuses.
+pub(super) fn asking_model(operation: Operation) -> Operation {
+    asking(operation.refuses([
+        Problem::missing("model"),
+        Problem::unknown_model("gpt-5"),
+        Problem::unsupported_parameter("audio", "The agent does not speak."),
+    ]))
+}
+
 /// A route that asks the agent, with what it refuses.
 pub(super) fn asking(operation: Operation) -> Operation {
     operation
-        .refuses([
-            Problem::missing("model"),
-            Problem::unknown_model("gpt-5"),
-            Problem::unsupported_parameter("audio", "The agent does not speak."),
-        ])
         .refuses(documented::bodies().map(in_form))
         .refuses(documented::runs().map(in_form))
         .refuses([in_form(Error::TooManyStreams)])

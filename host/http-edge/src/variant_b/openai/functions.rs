@@ -94,15 +94,15 @@ pub(super) fn repeated(fields: &Fields) -> Value {
     tools.filter(|tool| !is_agent(tool)).map(repeat).collect()
 }
 
-/// Refuses functions that have the name of a tool which the caller's runs have, and a tool that has to be
-/// called and is neither.
+/// Refuses functions that have the name of a tool which the caller's runs have, and names of `tool_choice`
+/// that are of neither.
 pub(super) async fn check(variant: &VariantB, caller: &Caller, options: &Options) -> Result<(), Error> {
-    let Options { functions, rules, .. } = options;
+    let Options { functions, tools: allowed, rules, .. } = options;
     let required = match &rules.first_call {
         Some(RequiredCall::Tool(name)) => Some(name.as_str()),
         Some(RequiredCall::Any) | None => None,
     };
-    if functions.is_empty() && required.is_none() {
+    if functions.is_empty() && required.is_none() && allowed.is_none() {
         return Ok(());
     }
     variant.tool_calls.prepared().await?;
@@ -110,9 +110,10 @@ pub(super) async fn check(variant: &VariantB, caller: &Caller, options: &Options
     let is_tool = |name: &str| tools.catalog().get(name).is_some();
     check_names(functions, is_tool)?;
     let is_known = |name: &str| is_tool(name) || functions.iter().any(|function| function.name == name);
-    match required.filter(|name| !is_known(name)) {
-        Some(_) => Err(Problem::invalid("tool_choice", "there is no tool of this name.").into()),
-        None => Ok(()),
+    let mut chosen = allowed.iter().flatten().map(String::as_str).chain(required);
+    match chosen.all(is_known) {
+        false => Err(Problem::invalid("tool_choice", "there is no tool of this name.").into()),
+        true => Ok(()),
     }
 }
 
