@@ -205,7 +205,7 @@ pub(crate) struct RouteState<V> {
     pub(crate) began: Instant,
     /// Counts streams.
     pub(crate) streams: StreamPermits,
-    /// Counts WebSockets.
+    /// Counts the WebSockets of each user, and all of them.
     pub(crate) sockets: StreamPermits,
 }
 

@@ -1,4 +1,5 @@
-//! Responses over a WebSocket, by OpenAI's Python SDK and by Node's own client, and tools that a request limits.
+//! Responses over a WebSocket, by OpenAI's Python SDK and by Node's own client, and tools that a request
+//! limits.
 
 use acceptance::{Model, Request, Service, Token, asks_for};
 use serde_json::{Value, json};

@@ -8,7 +8,8 @@
 //! for from a [`Fuel`] before it is done (`check`), programs of patterns are small and matching costs length
 //! times size (`pattern`), what has to be read for it may take only so much memory ([`MemoryBudget`]),
 //! and what is too deep, too large or refers to itself is refused when it is loaded (`compile`), unless its
-//! reader allows the last ([`SchemaBudget::recursive`]). The tests hold the evaluator against the `jsonschema` crate.
+//! reader allows the last ([`SchemaBudget::recursive`]). The tests hold the evaluator against the
+//! `jsonschema` crate.
 
 mod check;
 mod compile;

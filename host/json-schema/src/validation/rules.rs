@@ -1,5 +1,5 @@
-//! A schema that was read, as rules: a graph in which each part of the schema stands once. A cycle in it leads
-//! to a part of the value.
+//! A schema that was read, as rules: a graph in which each part of the schema stands once. A cycle in it
+//! leads to a part of the value.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ impl SchemaBudget {
         Self { fuel: Fuel::until(deadline), patterns: PatternBudget::default(), may_recur: false }
     }
 
-    /// The same for schemas that may refer to themselves, for a part of the value each time.
+    /// Lets schemas refer to themselves, for a part of the value each time.
     pub fn recursive(self) -> Self {
         Self { may_recur: true, ..self }
     }

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::{Error, Problem};
-use super::conversations;
 use super::kept::{MOST_BYTES, now_ms};
-use super::place::{PREVIOUS, Place};
+use super::place::{OWN_NAME, PREVIOUS, Place};
 use super::response::Frame;
 use crate::answer;
 use crate::dependencies::VariantB;
@@ -154,7 +153,7 @@ pub(super) async fn turns_before(
         let kept = variant.conversations.read(caller.id(), id).await.map_err(unavailable)?;
         let turns = kept.map(|kept| kept.turns).unwrap_or_default();
         // Clients name conversations as they like, but for those that the service has named.
-        if turns.is_empty() && id.starts_with(conversations::PREFIX) {
+        if turns.is_empty() && id.starts_with(OWN_NAME) {
             return Err(Problem::unknown_conversation(id).into());
         }
         return Ok(turns);

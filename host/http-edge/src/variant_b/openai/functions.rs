@@ -16,8 +16,34 @@ use super::models;
 use super::parameters::Fields;
 use crate::dependencies::VariantB;
 
-/// Longest name of a function, in bytes, as OpenAI has it.
+/// Longest name of a function or a schema, in bytes, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
+
+/// A function or a schema, which clients name.
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    /// What it is described by.
+    pub(super) described: &'a Value,
+    /// Where that is in the request.
+    pub(super) at: String,
+}
+
+impl<'a> Named<'a> {
+    /// `within` is the field that has the description: chat completions have one.
+    pub(super) fn read(whole: &'a Value, within: Option<&str>, param: &str) -> Result<Self, Problem> {
+        let (described, at) = match within {
+            Some(name) => (whole.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
+            None => (whole, param.to_owned()),
+        };
+        let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+            let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
+            return Err(Problem::invalid(format!("{at}.name"), &why));
+        }
+        Ok(Self { name, described, at })
+    }
+}
 
 /// The functions of a request. `within` is where a tool has what describes it: chat completions have
 /// `function`.
@@ -58,16 +84,7 @@ fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFun
         let why = "The agent has its own tools; beside them it can be given functions of the client.";
         return Err(Problem::unsupported_value(format!("{param}.type"), why));
     }
-    let (described, at) = match within {
-        Some(name) => (tool.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
-        None => (tool, param.to_owned()),
-    };
-    let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-        let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
-        return Err(Problem::invalid(format!("{at}.name"), &why));
-    }
+    let Named { name, described, at } = Named::read(tool, within, param)?;
     let parameters = match described.get("parameters") {
         None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
         Some(schema @ Value::Object(_)) => schema.clone(),

@@ -269,14 +269,9 @@ pub(super) async fn paused_response(
     let (mut writer, mut nobody_reads_it) = (ResponseEvents::new(frame.clone()), String::new());
     events.iter().for_each(|event| writer.event(&mut nobody_reads_it, event));
     let paused = Paused::of(events, by)?;
-    let mut shown = writer.pause(&mut nobody_reads_it, &paused)?;
-    if let Some(keep) = keep
-        && !keep.keep(&paused.so_far.result, &shown).await
-    {
-        writer.not_kept();
-        shown = writer.response();
-    }
-    Some(answer::json(StatusCode::OK, &shown))
+    let shown = writer.pause(&mut nobody_reads_it, &paused)?;
+    stream::keep_shown(keep, &paused.so_far.result, &shown, &mut writer).await;
+    Some(answer::json(StatusCode::OK, &writer.response()))
 }
 
 /// A refusal of an answer, for the document.
@@ -381,11 +376,7 @@ impl Whole<'_> {
             return self.say(&said);
         };
         let Some(shown) = self.writer.pause(&mut String::new(), &paused) else { return self.answer() };
-        if let Some(keep) = &self.keep
-            && !keep.keep(&paused.so_far.result, &shown).await
-        {
-            self.writer.not_kept();
-        }
+        stream::keep_shown(self.keep.as_ref(), &paused.so_far.result, &shown, &mut self.writer).await;
         self.answer()
     }
 

@@ -22,6 +22,9 @@ pub(super) const PREVIOUS: Field = Field::text("previous_response_id")
     .about("The kept response that this one goes on from.")
     .example(|| json!("resp_01a204ec6206715fbb305322b42db99d"));
 
+/// What the ids of conversations begin with that the service has named.
+pub(super) const OWN_NAME: &str = "conv_";
+
 /// What a request says about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {

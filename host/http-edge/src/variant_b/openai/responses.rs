@@ -43,7 +43,7 @@ pub(super) fn describe() -> Operation {
         .streams(
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
-        .refuses([Problem::unknown_item("msg_1_0"), go_on::already_decided()])
+        .refuses([Problem::unknown_item("msg_1_0"), Problem::unknown_approval("mcpr_1"), go_on::already_decided()])
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 

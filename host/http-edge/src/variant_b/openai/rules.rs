@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::allowed_tools;
+use super::functions::Named;
 use super::models;
 use super::parameters::{self, Fields, switch};
 use crate::request::Field;
@@ -17,9 +18,6 @@ const LONGEST_STOP: usize = 256;
 
 /// The forms that an answer may have.
 pub(super) const FORMATS: [&str; 3] = ["text", "json_object", "json_schema"];
-
-/// Longest name of a schema, in bytes, as OpenAI has it.
-const LONGEST_NAME: usize = 64;
 
 /// Whether a reply may call several tools at once.
 pub(super) const PARALLEL: Field =
@@ -59,16 +57,7 @@ fn read_format(
         Some("text") => Ok(None),
         Some("json_object") => Ok(Some(OutputFormat { name: "output".to_owned(), schema: None })),
         Some("json_schema") => {
-            let (described, at) = match within {
-                Some(name) => (format.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
-                None => (format, param.to_owned()),
-            };
-            let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-            if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-                let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
-                return Err(Problem::invalid(format!("{at}.name"), &why));
-            }
+            let Named { name, described, at } = Named::read(format, within, param)?;
             match described.get("schema") {
                 Some(schema @ Value::Object(_)) => {
                     Ok(Some(OutputFormat { name: name.to_owned(), schema: Some(schema.clone()) }))

@@ -45,13 +45,16 @@ const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// Bytes that are read from the socket at once.
 const READ_BYTES: usize = 8 << 10;
 
+/// Bytes that are written to the socket at once, about as many as a part of a stream has.
+const WRITE_BYTES: usize = 64 << 10;
+
 /// What the document calls the event of an error.
 pub(super) const ERROR: &str = "OpenAiSocketError";
 
 /// A connection before its first message.
 pub(super) struct Session {
     pub(super) edge: Shared,
-    /// Those of the handshake.
+    /// Of the handshake, with the token and what becomes of a run whose client leaves.
     pub(super) headers: HeaderMap,
     pub(super) address: Option<ClientAddress>,
     /// Is cancelled when connections are accepted no longer.
@@ -73,7 +76,7 @@ impl Session {
         let most = Some(self.edge.settings.max_body_bytes);
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
-            .write_buffer_size(0)
+            .write_buffer_size(WRITE_BYTES)
             .max_message_size(most)
             .max_frame_size(most);
         let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
@@ -214,10 +217,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Asks whether the client is there. One that has not answered the last time is not.
     async fn ping(&mut self) -> Result<(), End> {
-        if std::mem::replace(&mut self.is_silent, true) {
+        if self.is_silent {
             return Err(End::Gone);
         }
-        self.send_message(Message::Ping(Default::default())).await
+        self.send_message(Message::Ping(Default::default())).await?;
+        // Not before it is sent, which a response that goes on may interrupt.
+        self.is_silent = true;
+        Ok(())
     }
 
     /// Sends the events of a stream, until it ends or the client is gone, which ends the run.
@@ -238,11 +244,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // The stream's heartbeat finds out whether a client is there that nothing is read of.
                 self.send_message(Message::Ping(Default::default())).await?;
             }
-            for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
-                if data != "[DONE]" {
-                    self.send(data.to_owned()).await?;
-                }
+            let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            for event in data.filter(|data| *data != "[DONE]") {
+                self.socket.feed(Message::text(event)).await.map_err(|_gone| End::Gone)?;
             }
+            self.socket.flush().await.map_err(|_gone| End::Gone)?;
         }
     }
 

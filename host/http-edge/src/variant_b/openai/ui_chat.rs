@@ -32,7 +32,7 @@ pub(super) fn describe() -> Operation {
         )
         .request_id()
         .json_body("UiChatRequest", ui_request::schema(), true)
-        .refuses([Problem::missing("messages")])
+        .refuses([Problem::missing("messages"), Problem::unknown_approval("mcpr_1")])
         .streams("Chunks of the UI message stream, version 1, and `[DONE]`")
 }
 

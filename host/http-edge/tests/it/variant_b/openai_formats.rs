@@ -118,8 +118,8 @@ async fn what_a_limit_cut_off_is_no_answer_of_a_form() {
 
 #[tokio::test]
 async fn a_format_is_repeated_as_it_was_sent_and_may_refer_to_itself() {
-    let fakes = saying([says(r#"{"sum": 3}"#)]);
     for strict in [Some(true), Some(false), None] {
+        let fakes = saying([says(r#"{"sum": 3}"#)]);
         let mut format = of_response();
         format["text"]["format"]["strict"] = json!(strict);
         let answered = fakes.post(RESPONSES, response(&format)).await.json();

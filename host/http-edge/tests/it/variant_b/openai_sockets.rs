@@ -57,7 +57,7 @@ impl Client {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    /// Asks for a response.
+    /// Asks for a response, of which nothing is read yet.
     async fn create(&mut self, more: &Value) {
         let mut message = json!({"type": "response.create", "model": "agent", "input": "hi"});
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -2,8 +2,8 @@
 //!
 //! What this can cost is known from the code: each visit of a part, each member looked at, each value
 //! compared and each byte matched is paid for before it is done, and nothing is copied but the text of a few
-//! problems. The stack is bounded by how deep parts are held within parts ([`MOST_LEVELS`]), which only a schema
-//! that refers to itself can reach, and by the depth of JSON values.
+//! problems. The stack is bounded by how deep parts are held within parts ([`MOST_LEVELS`]), which only a
+//! schema that refers to itself can reach, and by the depth of JSON values.
 
 mod evaluated;
 mod same;

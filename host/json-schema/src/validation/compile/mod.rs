@@ -3,8 +3,9 @@
 //! The rules are a graph: each part of the schema is read once, and a `$ref` is an edge to what it refers to.
 //! Whatever is too deep, too large with its references followed, or refers to itself is refused before
 //! anything runs. Where a schema may refer to itself, each cycle has to lead to a part of the value: values
-//! are finite, so that following it ends ([`check_ends`]). Every error says where in the schema it is.
+//! are finite, so that following it ends (`ends`). Every error says where in the schema it is.
 
+mod ends;
 mod location;
 mod read;
 
@@ -20,6 +21,7 @@ use crate::brief::{PROBLEM_BYTES, brief};
 use crate::number::Exact;
 use crate::syntax::{self, Document, Keywords};
 use crate::untrusted_text::printable;
+use ends::most_in_place;
 use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
 
@@ -56,42 +58,13 @@ impl Rules {
             return Err(too_deep());
         }
         if compiler.recurs {
-            check_ends(&compiler.parts)?;
-        }
-        Ok(Self::new(root, compiler.parts))
-    }
-}
-
-/// Refuses parts that are held against a value by themselves, and ways of more than [`DEPTH`] parts for one
-/// value. A part ends when all that it holds against its own value do.
-fn check_ends(parts: &[Part]) -> Result<(), String> {
-    let in_place: Vec<Vec<Id>> = parts
-        .iter()
-        .map(|part| match part {
-            Part::Never => vec![],
-            Part::All(keywords) => keywords.iter().flat_map(Keyword::in_place).collect(),
-        })
-        .collect();
-    let mut heights: Vec<Option<u32>> = vec![None; parts.len()];
-    loop {
-        let mut has_changed = false;
-        // What a part leads to mostly stands behind it.
-        for (id, below) in in_place.iter().enumerate().rev() {
-            let height =
-                below.iter().try_fold(0, |most, part| Some(most.max(heights.get(*part).copied().flatten()?)));
-            if heights.get(id) == Some(&None) && height.is_some() {
-                heights[id] = height.map(|height: u32| height + 1);
-                has_changed = true;
+            let most = most_in_place(&compiler.parts);
+            let most = most.ok_or("refers to itself without going on to a part of the value")?;
+            if most > DEPTH {
+                return Err(too_deep());
             }
         }
-        if !has_changed {
-            break;
-        }
-    }
-    match heights.iter().map(|height| height.unwrap_or(u32::MAX)).max() {
-        Some(u32::MAX) => Err("refers to itself without going on to a part of the value".to_owned()),
-        Some(height) if height > DEPTH => Err(too_deep()),
-        Some(_) | None => Ok(()),
+        Ok(Self::new(root, compiler.parts))
     }
 }
 
@@ -123,7 +96,7 @@ struct Compiler<'a, 'f> {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     id: Id,
-    /// It is being read.
+    /// Whether its part is still being read.
     is_open: bool,
 }
 
