@@ -126,7 +126,8 @@ impl Session {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let request_id = RequestId::unique();
-        match Box::pin(self.respond(message, request_id.clone(), remembered)).await {
+        let response = Box::pin(self.respond(message, request_id.clone(), remembered));
+        match connection.while_reading(response).await? {
             Ok(response) => connection.pass_on(response.into_body()).await,
             Err(error) => {
                 log_refusal(&request_id, &error);
@@ -208,7 +209,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         "The message is larger than MAX_BODY_BYTES allows",
                     ));
                 }
-                Some(Err(SocketError::Protocol(_))) => return Err(End::Close(CloseCode::Protocol, "")),
+                Some(Err(SocketError::Protocol(_))) => {
+                    return Err(End::Close(CloseCode::Protocol, "Not a frame"));
+                }
                 Some(Err(SocketError::Utf8(_))) => return Err(End::Close(CloseCode::Invalid, "")),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
             }
@@ -226,19 +229,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// Reads one more message while that goes on, which is dropped when the client is gone.
+    async fn while_reading<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                early = self.read(), if self.early.is_none() => self.early = Some(early?),
+                done = &mut work => return Ok(done),
+            }
+        }
+    }
+
     /// Sends the events of a stream, until it ends or the client is gone, which ends the run.
     async fn pass_on(&mut self, events: Body) -> Result<(), End> {
         let mut parts = events.into_data_stream();
         loop {
-            let part = tokio::select! {
-                biased;
-                early = self.read(), if self.early.is_none() => {
-                    self.early = Some(early?);
-                    continue;
-                }
-                part = parts.next() => part,
-            };
-            let Some(Ok(part)) = part else { return Ok(()) };
+            let Some(Ok(part)) = self.while_reading(parts.next()).await? else { return Ok(()) };
             let text = String::from_utf8_lossy(&part);
             if text.starts_with(':') && self.early.is_some() {
                 // The stream's heartbeat finds out whether a client is there that nothing is read of.
