@@ -213,7 +213,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return Err(End::Close(CloseCode::Protocol, "Not a frame"));
                 }
                 Some(Err(SocketError::Utf8(_))) => return Err(End::Close(CloseCode::Invalid, "")),
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+                // tungstenite has an answer to that, which reading on writes.
+                Some(Ok(Message::Close(_))) => {
+                    let _too_slow = timeout(CLOSES_WITHIN, self.socket.next()).await;
+                    return Err(End::Gone);
+                }
+                Some(Err(_)) | None => return Err(End::Gone),
             }
         }
     }

@@ -296,6 +296,10 @@ async fn a_client_that_leaves_ends_its_run() {
     while agent.under_way() > 0 {
         sleep(Duration::from_millis(5)).await;
     }
+    // One that says so is answered.
+    let mut polite = Client::open(&fakes).await;
+    polite.0.close(None).await.unwrap();
+    assert!(matches!(polite.next().await, Some(Message::Close(_))));
 }
 
 #[tokio::test(start_paused = true)]
