@@ -151,7 +151,7 @@ async fn check_refused(asking: &Asking, model: &Model) {
         if asking.is_b {
             assert_eq!(body["error"][0]["path"], json!(["options", "outputSchema"]), "{answer}");
         } else {
-            assert_eq!(body["error"], "Invalid input", "{answer}");
+            assert!(body["error"].as_str().unwrap().starts_with("Invalid input"), "{answer}");
         }
     }
     assert_eq!(model.calls().len(), asked);

@@ -188,6 +188,8 @@ pub struct Settings {
     pub trusted_proxies: usize,
     /// How often one may call.
     pub rates: RateLimits,
+    /// Most WebSockets of all users at once (`MAX_WEBSOCKETS`).
+    pub max_websockets: usize,
     /// Whether answers are passed on whole (AWS Lambda): streams without an end of their own are refused or
     /// short.
     pub whole_answers: bool,
@@ -203,6 +205,8 @@ pub(crate) struct RouteState<V> {
     pub(crate) began: Instant,
     /// Counts streams.
     pub(crate) streams: StreamPermits,
+    /// Counts the WebSockets of each user, and all of them.
+    pub(crate) sockets: StreamPermits,
 }
 
 impl Default for Settings {
@@ -217,6 +221,8 @@ impl Default for Settings {
             // host/docs/interface/decisions-http.md#callers.
             trusted_proxies: 0,
             rates: RateLimits::default(),
+            // Each keeps what was said until its last response, at most some 300 KiB.
+            max_websockets: 256,
             whole_answers: false,
         }
     }

@@ -25,6 +25,9 @@ const ADMIN: &str = "/admin/";
 /// Where clients of OpenAI find the agent, in the same way and in the same windows.
 const OPENAI: &str = "/v1/";
 
+/// Most WebSockets of one user: one for each conversation that goes on at the same time.
+const MOST_SOCKETS_OF_USER: usize = 16;
+
 /// The endpoints of the variants that the edge has the dependencies of. Their paths are disjoint.
 pub fn router(edge: Edge) -> Router {
     let Edge { a, b, metrics, readiness, observe, idempotency, origins, hosts, settings } = edge;
@@ -36,8 +39,8 @@ pub fn router(edge: Edge) -> Router {
     described.extend(of_documentation);
     if let Some(variant) = a {
         let (readiness, idempotency) = (readiness.clone(), idempotency.clone());
-        let streams = StreamPermits::default();
-        let state = RouteState { variant, readiness, settings, idempotency, began, streams };
+        let (streams, sockets) = (StreamPermits::default(), StreamPermits::default());
+        let state = RouteState { variant, readiness, settings, idempotency, began, streams, sockets };
         let (own, of_own) = variant_a::routes(&state).split();
         routes = routes.merge(own.with_state(Arc::new(state)));
         described.extend(of_own);
@@ -47,7 +50,8 @@ pub fn router(edge: Edge) -> Router {
     let mut merged: Vec<(Router, Vec<Described>)> = vec![];
     if let Some(variant) = b {
         let streams = StreamPermits::default();
-        let state = RouteState { variant, readiness, settings, idempotency, began, streams };
+        let sockets = StreamPermits::new(MOST_SOCKETS_OF_USER, settings.max_websockets);
+        let state = RouteState { variant, readiness, settings, idempotency, began, streams, sockets };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
         #[cfg(feature = "openai")]

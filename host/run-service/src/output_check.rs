@@ -43,7 +43,7 @@ async fn beside_the_serving<T: Send + 'static>(
 }
 
 fn read(schema: &str) -> Result<Schema, String> {
-    Schema::read(schema, &mut SchemaBudget::until(Instant::now() + CHECK_WITHIN))
+    Schema::read(schema, &mut SchemaBudget::until(Instant::now() + CHECK_WITHIN).recursive())
 }
 
 fn check(schema: Option<&str>, output: &str) -> Result<(), String> {
@@ -86,6 +86,37 @@ mod tests {
                 (fault, expected) => fault.is_none() && expected.is_none(),
             };
             assert!(is_expected, "{output}: {fault:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_schema_may_refer_to_itself_for_parts_of_the_output() {
+        let node = json!({"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+            "required": ["next"], "additionalProperties": false});
+        let list = json!({"type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}});
+        assert_eq!(check_schema(&format(Some(list.clone()))).await, Ok(()));
+        let nested =
+            |levels: usize| format!("{{\"list\":{}null{}}}", "{\"next\":".repeat(levels), "}".repeat(levels));
+        assert_eq!(fault(&format(Some(list.clone())), &nested(40)).await, None);
+        let wrong = fault(&format(Some(list.clone())), &nested(40).replace("null", "1")).await.unwrap();
+        assert!(wrong.contains("does not match"), "{wrong}");
+        let deep = fault(&format(Some(list)), &nested(110)).await.unwrap();
+        assert!(deep.contains("too large"), "{deep}");
+        // Two ways at each level: what is followed doubles until the budget is used up.
+        let way = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
+        let costly = format(Some(json!({"anyOf": [way, way]})));
+        assert_eq!(check_schema(&costly).await, Ok(()));
+        let output = format!("{}{}{}", "{\"a\":".repeat(60), "1", "}".repeat(60));
+        let fault = fault(&costly, &output).await.unwrap();
+        assert!(fault.contains("too large"), "{fault}");
+        for endless in [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
+            json!({"properties": {"a": {"$ref": "#/properties/a"}}}),
+        ] {
+            let why = check_schema(&format(Some(endless.clone()))).await;
+            assert!(why.is_err_and(|why| why.contains("without going on to a part")), "{endless}");
         }
     }
 

@@ -7,6 +7,7 @@
 mod approvals;
 mod open_responses;
 mod open_webui;
+mod sockets;
 mod structured;
 mod ui_chat;
 

@@ -49,13 +49,14 @@ pub trait ConversationStore: Send + Sync {
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
 
     /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is
-    /// replaced. Beyond `most` of its kind the user's oldest go.
+    /// replaced. Beyond `most` of its kind the user's oldest go; without that nothing is begun, so that what
+    /// was deleted meanwhile stays deleted.
     async fn put(
         &self,
         key: ConversationKey<'_>,
         turns: &[Turn],
         shown: &str,
-        most: u32,
+        most: Option<u32>,
     ) -> Result<(), ConversationError>;
 
     /// A conversation with its turns, which may be none while its first run is under way.

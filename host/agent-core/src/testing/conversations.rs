@@ -129,10 +129,13 @@ impl ConversationStore for TestConversations {
         key: ConversationKey<'_>,
         turns: &[Turn],
         shown: &str,
-        most: u32,
+        most: Option<u32>,
     ) -> Result<(), ConversationError> {
         self.check().await?;
         let mut all = self.kept.lock();
+        if most.is_none() && !all.contains_key(&key.digest()) {
+            return Ok(());
+        }
         let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
         kept.conversation.turns = turns.to_vec();
         kept.conversation.shown = Some(shown.to_owned());
@@ -140,7 +143,7 @@ impl ConversationStore for TestConversations {
         let mut theirs: Vec<_> =
             theirs.map(|(digest, kept)| (kept.conversation.created_at, digest.clone())).collect();
         theirs.sort_unstable();
-        for (_, digest) in theirs.iter().rev().skip(most as usize) {
+        for (_, digest) in theirs.iter().rev().skip(most.map_or(usize::MAX, |most| most as usize)) {
             all.remove(digest);
         }
         Ok(())

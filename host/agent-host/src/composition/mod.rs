@@ -314,6 +314,7 @@ fn settings(config: &Config) -> Settings {
         probe_time_limit: PROBE_LIMIT,
         trusted_proxies: http.trusted_proxies,
         rates: http.rates,
+        max_websockets: http.max_websockets,
         // Lambda gives an answer when it is whole.
         whole_answers: config.service.lambda_runtime_api.is_some(),
     }

@@ -26,6 +26,8 @@ settings! {
     /// Threads that serve connections, each connection on one of them. 0 serves them on the threads that all
     /// other work is done on, too.
     SERVING_THREADS = number(0, 1_024).or_derived("one for each processor");
+    /// Most WebSockets of clients of OpenAI at once; 0 has none. They are no part of MAX_CONNECTIONS.
+    MAX_WEBSOCKETS = number(0, 100_000).or_number(|| Settings::default().max_websockets as u64);
     /// The origins, separated by commas, whose pages may call from a browser. Pages of other origins are
     /// refused. A listener on a loopback address answers under their host names as well.
     CORS_ORIGINS = special("origins such as https://app.example or http://localhost:5173, separated by commas");
@@ -68,6 +70,8 @@ pub struct Http {
     pub max_connections: Option<usize>,
     /// How many threads serve connections, if it is set (`SERVING_THREADS`).
     pub serving_threads: Option<usize>,
+    /// Most WebSockets at once (`MAX_WEBSOCKETS`).
+    pub max_websockets: usize,
     /// Whose pages may call from a browser (`CORS_ORIGINS`).
     pub origins: Origins,
     /// How often one may call (`RATE_LIMIT_…`).
@@ -86,6 +90,7 @@ impl Http {
         let trusted_proxies = reader.number(&TRUST_PROXY);
         let max_connections = reader.optional_number(&MAX_CONNECTIONS);
         let serving_threads = reader.optional_number(&SERVING_THREADS);
+        let max_websockets = reader.number(&MAX_WEBSOCKETS);
         let origins = reader.optional(&CORS_ORIGINS, |list| Origins::parse(list).ok());
         let rates = read_rates(reader);
         let timeouts = read_timeouts(reader);
@@ -97,6 +102,7 @@ impl Http {
             trusted_proxies: trusted_proxies?,
             max_connections: max_connections?,
             serving_threads: serving_threads?,
+            max_websockets: max_websockets?,
             origins: origins?.unwrap_or_default(),
             rates: rates?,
             timeouts: timeouts?,

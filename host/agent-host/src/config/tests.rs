@@ -70,6 +70,7 @@ fn what_is_not_set_has_the_default_of_the_interface() {
             trusted_proxies: 0,
             max_connections: None,
             serving_threads: None,
+            max_websockets: 256,
             origins: Origins(
                 [],
             ),

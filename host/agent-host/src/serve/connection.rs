@@ -84,7 +84,8 @@ pub(super) async fn serve(
             }
         }
     });
-    let mut connection = pin!(protocols.serve_connection(TokioIo::new(Box::pin(stream)), service));
+    let mut connection =
+        pin!(protocols.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let requests = async {
         tokio::select! {
             biased;

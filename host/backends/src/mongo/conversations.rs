@@ -230,7 +230,7 @@ impl ConversationStore for MongoConversations {
         key: ConversationKey<'_>,
         turns: &[Turn],
         shown: &str,
-        most: u32,
+        most: Option<u32>,
     ) -> Result<(), ConversationError> {
         self.ensure_indexes().await?;
         let document = ConversationDocument {
@@ -239,8 +239,9 @@ impl ConversationStore for MongoConversations {
             shown: Some(shown.to_owned()),
             ..ConversationDocument::new(key, self.leased.now().await?)
         };
-        let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(true);
+        let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(most.is_some());
         answer(put.into_future()).await?;
+        let Some(most) = most else { return Ok(()) };
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
         let newest_first = doc! { "updated_at": -1, "_id": -1 };
         let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;

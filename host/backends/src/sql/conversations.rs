@@ -71,6 +71,10 @@ const PUT: &str = "\
     ON CONFLICT (key) DO UPDATE SET body = excluded.body, turns = excluded.turns, shown = excluded.shown, \
         updated_at = excluded.updated_at";
 
+/// `$1` key, `$2` turns, `$3` how many, `$4` what was shown.
+const REPLACE: &str = "UPDATE conversations SET body = $2, turns = $3, shown = $4, \
+    updated_at = (SELECT ms FROM clock) WHERE key = $1";
+
 /// `$1` user, `$2` kind, `$3` how many stay.
 const TRIM: &str = "DELETE FROM conversations WHERE key IN (SELECT key FROM conversations \
     WHERE user_id = $1 AND kind = $2 ORDER BY updated_at DESC, key DESC LIMIT 1000 OFFSET $3)";
@@ -191,9 +195,16 @@ impl ConversationStore for SqlConversations {
         key: ConversationKey<'_>,
         turns: &[Turn],
         shown: &str,
-        most: u32,
+        most: Option<u32>,
     ) -> Result<(), ConversationError> {
         let body = write_turns(turns)?;
+        let Some(most) = most else {
+            return writing!(&self.pool, db => {
+                let query = sqlx::query(REPLACE).bind(key.digest()).bind(&body).bind(count(turns));
+                query.bind(escape(shown)).execute(db).map_ok(drop)
+            })
+            .map_err(failed);
+        };
         writing!(&self.pool, db => {
             let query = sqlx::query(PUT).bind(key.digest()).bind(key.kind.as_str()).bind(escape(key.user_id));
             let query = query.bind(key.id).bind(&body).bind(count(turns)).bind(escape(shown));

@@ -32,7 +32,7 @@ impl RequestId {
     }
 
     /// Version 7 begins with the time, so that ids sort as their requests came.
-    fn unique() -> Self {
+    pub(crate) fn unique() -> Self {
         let mut text = Uuid::encode_buffer();
         Self(Arc::from(&*Uuid::now_v7().hyphenated().encode_lower(&mut text)))
     }

@@ -135,5 +135,6 @@ fn headers() -> Value {
         "allow": text("Methods that there are.", "POST"),
         "mcp-session-id": text("Tells the client's calls apart; it opens nothing.", "01a20636-c6f1-72b6-87e1-f20b9ef9dcab"),
         "location": text("Where the new thing is.", "/api/agent/jobs/1"),
+        "upgrade": text("What the connection has to become.", "websocket"),
     })
 }

@@ -165,6 +165,17 @@ impl Issue {
             | Self::Custom { path, .. } => path,
         }
     }
+
+    /// A sentence without its full stop.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::InvalidType { message, .. } | Self::Custom { message, .. } => message,
+            Self::TooSmall { message, .. }
+            | Self::TooBig { message, .. }
+            | Self::InvalidEnumValue { message, .. }
+            | Self::UnrecognizedKeys { message, .. } => message,
+        }
+    }
 }
 
 /// JSON's kinds of values by their names in zod.

@@ -1,4 +1,4 @@
-//! How many streams one user may have at once.
+//! How many streams one user may have at once, and how many there may be of all users.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -8,8 +8,18 @@ use std::sync::Arc;
 pub(crate) const MOST_STREAMS: usize = 32;
 
 /// The streams of each user. Clones count together.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StreamPermits(Arc<Mutex<HashMap<Arc<str>, usize>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct StreamPermits {
+    open: Arc<Mutex<Open>>,
+    most_of_user: usize,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    of_users: HashMap<Arc<str>, usize>,
+    all: usize,
+}
 
 /// The right to one stream, until it is dropped.
 #[derive(Debug)]
@@ -18,26 +28,39 @@ pub(crate) struct StreamPermit {
     user: Arc<str>,
 }
 
+impl Default for StreamPermits {
+    fn default() -> Self {
+        Self::new(MOST_STREAMS, usize::MAX)
+    }
+}
+
 impl StreamPermits {
+    /// For so many streams of one user, and so many of all.
+    pub(crate) fn new(most_of_user: usize, most: usize) -> Self {
+        Self { open: Arc::default(), most_of_user, most }
+    }
+
     /// One more stream of that user, unless there are too many.
     pub(crate) fn acquire(&self, user: &str) -> Option<StreamPermit> {
-        let mut streams = self.0.lock();
-        let count = streams.get(user).copied().unwrap_or_default();
-        if count >= MOST_STREAMS {
+        let mut open = self.open.lock();
+        let count = open.of_users.get(user).copied().unwrap_or_default();
+        if count >= self.most_of_user || open.all >= self.most {
             return None;
         }
         let user: Arc<str> = user.into();
-        streams.insert(user.clone(), count + 1);
+        open.of_users.insert(user.clone(), count + 1);
+        open.all += 1;
         Some(StreamPermit { permits: self.clone(), user })
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut streams = self.permits.0.lock();
-        match streams.get_mut(&self.user) {
+        let mut open = self.permits.open.lock();
+        open.all -= 1;
+        match open.of_users.get_mut(&self.user) {
             Some(count) if *count > 1 => *count -= 1,
-            Some(_) | None => drop(streams.remove(&self.user)),
+            Some(_) | None => drop(open.of_users.remove(&self.user)),
         }
     }
 }
@@ -56,6 +79,16 @@ mod tests {
         held.push(permits.acquire("u1").unwrap());
         assert!(permits.acquire("u1").is_none());
         drop((held, other));
-        assert!(permits.0.lock().is_empty());
+        let open = permits.open.lock();
+        assert!(open.of_users.is_empty() && open.all == 0);
+    }
+
+    #[test]
+    fn all_users_together_have_so_many() {
+        let permits = StreamPermits::new(2, 3);
+        let held: Vec<_> = ["u1", "u1", "u2"].map(|user| permits.acquire(user)).into_iter().collect();
+        assert!(held.iter().all(Option::is_some) && permits.acquire("u3").is_none());
+        drop(held);
+        assert!(permits.acquire("u3").is_some());
     }
 }

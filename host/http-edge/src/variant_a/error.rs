@@ -130,7 +130,17 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let (status, text) = self.status_and_text();
         let again = matches!(&self, Self::Idempotency(refusal) if refusal.may_be_tried_again());
+        // Whoever sends a schema is told what is wrong with it: the option is one of our own.
+        let why = match &self {
+            Self::OutputSchema(why) => Some(format!("{text}: {why}")),
+            _ => None,
+        };
         let mut answer = answer::naming_codings(answer::fail(status, text, self));
+        if let Some(why) = why {
+            let failure = std::mem::take(answer.extensions_mut());
+            answer = answer::refuse_visibly(status, &why);
+            *answer.extensions_mut() = failure;
+        }
         if again {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

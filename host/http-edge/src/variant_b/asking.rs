@@ -21,6 +21,11 @@ pub(super) struct Asking {
 }
 
 impl Asking {
+    /// What comes over a connection whose own request was answered, and is counted already.
+    pub(super) fn on_connection(caller: Caller, request_id: RequestId, headers: HeaderMap) -> Self {
+        Self { caller, request_id, headers, rate_check: None, once: None }
+    }
+
     /// What the agent is asked on behalf of the caller.
     pub(super) fn ask(&self, input: String, options: Options) -> Ask {
         let mut ask = Ask::new(self.request_id.to_string(), input);

@@ -86,6 +86,15 @@ impl Identity {
         }
     }
 
+    /// The caller, or why there is none.
+    fn require(self) -> Result<Caller, Error> {
+        match self {
+            Self::Caller(caller) => Ok(caller),
+            Self::BadToken(error) => Err(Error::Token(error)),
+            Self::NoToken => Err(Error::NoToken),
+        }
+    }
+
     /// The caller of a valid token.
     pub(super) fn caller(&self) -> Option<&Caller> {
         match self {
@@ -107,14 +116,15 @@ pub(super) fn identify<B>(mut request: Request<B>, tokens: &Tokens) -> Request<B
 
 /// Passes a request with a valid token, with its [`Caller`] as an extension.
 pub(super) fn require<B>(request: &mut Request<B>) -> Result<(), Error> {
-    match request.extensions_mut().remove() {
-        Some(Identity::Caller(caller)) => {
-            request.extensions_mut().insert(caller);
-            Ok(())
-        }
-        Some(Identity::BadToken(error)) => Err(Error::Token(error)),
-        Some(Identity::NoToken) | None => Err(Error::NoToken),
-    }
+    let identity = request.extensions_mut().remove().unwrap_or(Identity::NoToken);
+    request.extensions_mut().insert(identity.require()?);
+    Ok(())
+}
+
+/// The caller of a request with these headers, as of now: the token of a connection that lasts may have
+/// expired since.
+pub(super) fn caller_now(headers: &HeaderMap, tokens: &Tokens) -> Result<Caller, Error> {
+    Identity::of(headers, tokens).require()
 }
 
 /// Passes a request whose [`Caller`] is an administrator. It stands behind [`require`].

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
 use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
-use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER};
+use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use run_service::conversations::ConversationRefusal;
 use run_service::layers::InvokeError;
@@ -40,7 +40,7 @@ use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
 use crate::middleware::idempotency;
 use crate::openapi::{Refused, RefusedBody};
-use crate::request::{Issue, Issues, Step};
+use crate::request::{Issue, Issues, Step, dotted};
 use crate::tokens::TokenError;
 
 /// Everything that can go wrong in a route of Variant B.
@@ -210,7 +210,9 @@ impl Error {
     }
 
     fn openai_refused(problem: &Problem) -> ErrorAnswer<'_> {
-        ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()))
+        let upgrade = (UPGRADE, HeaderValue::from_static("websocket"));
+        let header = (problem.status() == StatusCode::UPGRADE_REQUIRED).then_some(upgrade);
+        ErrorAnswer { header, ..ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into())) }
     }
 
     fn json_refused(error: &JsonError) -> ErrorAnswer<'_> {
@@ -255,7 +257,7 @@ impl Error {
     pub(super) fn openai(&self, production: bool) -> (StatusCode, Value) {
         let ErrorAnswer { status, body, .. } = self.answer(production);
         let (status, text): (_, Cow<'_, str>) = match (self, body) {
-            (Self::OpenAi(problem), _) => return (status, problem.body()),
+            (Self::OpenAi(problem), _) => return problem.rendered(),
             (
                 Self::Invoke(InvokeError::Run(RunError::Model(ModelError::RefusedFunctions {
                     functions,
@@ -275,8 +277,11 @@ impl Error {
             (_, Body::Page(text)) => (status, text.into()),
             (_, Body::Text(text)) => (status, text),
             (_, Body::Quoting(text)) => (status, text),
-            // What OpenAI's clients send is not checked against a schema of ours.
-            (_, Body::Issues(_)) => (status, INVALID_INPUT.into()),
+            // Only query strings are read by a schema of ours.
+            (_, Body::Issues(issues)) => {
+                let Some(issue) = issues.first() else { return Problem::no_object().rendered() };
+                return Problem::invalid(dotted(issue.path()), &format!("{}.", issue.message())).rendered();
+            }
             // Said as a reply of the agent (`openai/waiting.rs`).
             (_, Body::Job(job_id)) => (status, format!("The job {job_id} goes on with it").into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),

@@ -87,6 +87,15 @@ pub(super) async fn limit(
     answer
 }
 
+/// Counts what comes over a connection as one more request of its address and its user.
+pub(super) async fn admit(
+    edge: &Shared,
+    address: Option<ClientAddress>,
+    caller: &Caller,
+) -> Result<(), Error> {
+    count(&*edge.variant.windows, edge.settings.rates, address, Some(caller.claims()), 1).await.check()
+}
+
 /// Answers while it is counted, the count first. An answer that is there before is held back until it is
 /// known whether it may be given; one that is under way when a window turns out to be full is dropped.
 async fn answer_beside(

@@ -103,6 +103,15 @@ async fn a_choice_of_tools_that_cannot_be_had_is_invalid() {
 }
 
 #[tokio::test]
+async fn a_schema_that_is_none_is_refused_with_what_is_wrong() {
+    let body = json!({"input": "hi", "options": {"outputSchema": {"type": "nothing"}}}).to_string();
+    let answer = Service::with_invoke(Answers).invoke(body).await;
+    let error = answer.json()["error"].as_str().unwrap().to_owned();
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert!(error.starts_with("Invalid input: The schema is not a JSON Schema: /type is"), "{error}");
+}
+
+#[tokio::test]
 async fn an_agent_that_fails_is_a_500_that_tells_nothing() {
     let provider = || "openai/gpt".to_owned();
     let detail = || "key sk-123 was refused".to_owned();

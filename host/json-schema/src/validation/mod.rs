@@ -7,8 +7,9 @@
 //! clones the value once for each branch of an `anyOf`, and recurses without a bound. Here every step is paid
 //! for from a [`Fuel`] before it is done (`check`), programs of patterns are small and matching costs length
 //! times size (`pattern`), what has to be read for it may take only so much memory ([`MemoryBudget`]),
-//! and what is too deep, too large or refers to itself is refused when it is loaded (`compile`). The tests
-//! hold the evaluator against the `jsonschema` crate.
+//! and what is too deep, too large or refers to itself is refused when it is loaded (`compile`), unless its
+//! reader allows the last ([`SchemaBudget::recursive`]). The tests hold the evaluator against the
+//! `jsonschema` crate.
 
 mod check;
 mod compile;

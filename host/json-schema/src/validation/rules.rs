@@ -1,4 +1,5 @@
-//! A schema that was read, as rules: a graph without cycles, in which each part of the schema stands once.
+//! A schema that was read, as rules: a graph in which each part of the schema stands once. A cycle in it
+//! leads to a part of the value.
 
 use std::collections::BTreeMap;
 
@@ -86,6 +87,21 @@ pub(crate) enum Keyword {
     },
     UnevaluatedItems(Id),
     UnevaluatedProperties(Id),
+}
+
+impl Keyword {
+    /// The parts that it holds against the very value that it stands for.
+    pub(crate) fn in_place(&self) -> Vec<Id> {
+        match self {
+            Self::Ref(part) | Self::Not(part) => vec![*part],
+            Self::AllOf(parts) | Self::AnyOf(parts) | Self::OneOf(parts) => parts.clone(),
+            Self::If { condition, then, otherwise } => {
+                [Some(*condition), *then, *otherwise].into_iter().flatten().collect()
+            }
+            Self::DependentSchemas(dependents) => dependents.iter().map(|(_, part)| *part).collect(),
+            _ => vec![],
+        }
+    }
 }
 
 /// `properties`, `patternProperties` and `additionalProperties`.

@@ -10,11 +10,18 @@ use super::pattern::PatternBudget;
 pub struct SchemaBudget {
     pub(super) fuel: Fuel,
     pub(super) patterns: PatternBudget,
+    /// Whether a schema may refer to itself.
+    pub(super) may_recur: bool,
 }
 
 impl SchemaBudget {
     /// For work that ends at `deadline` at the latest.
     pub fn until(deadline: Instant) -> Self {
-        Self { fuel: Fuel::until(deadline), patterns: PatternBudget::default() }
+        Self { fuel: Fuel::until(deadline), patterns: PatternBudget::default(), may_recur: false }
+    }
+
+    /// Lets schemas refer to themselves, for a part of the value each time.
+    pub fn recursive(self) -> Self {
+        Self { may_recur: true, ..self }
     }
 }

@@ -119,7 +119,19 @@ impl Conversations {
         turns: &[Turn],
         shown: &str,
     ) -> Result<(), ConversationError> {
-        self.store.put(ConversationKey::response(user_id, id), turns, shown, MOST_RESPONSES).await
+        let most = Some(MOST_RESPONSES);
+        self.store.put(ConversationKey::response(user_id, id), turns, shown, most).await
+    }
+
+    /// Keeps how a response ended that was kept before, unless it was deleted meanwhile.
+    pub async fn keep_end_of_response(
+        &self,
+        user_id: &str,
+        id: &str,
+        turns: &[Turn],
+        shown: &str,
+    ) -> Result<(), ConversationError> {
+        self.store.put(ConversationKey::response(user_id, id), turns, shown, None).await
     }
 
     /// A response of that user.

@@ -119,6 +119,11 @@ impl RunStreams {
         Self { shutdown, ..self }
     }
 
+    /// The shutdown that ends streams.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
     /// Begins a run, and follows it from its beginning. Nothing is begun for a reader that would be
     /// interrupted at once: it reads [`InvokeError::Stopping`].
     pub fn start(&self, mut ask: Ask, reader: FirstReader) -> Following {

@@ -235,7 +235,7 @@ pub(crate) async fn a_list_has_the_newest_first_page_by_page(bench: &Bench) {
     }
     keep(bench, key("b")).await;
     claim(&bench.store, "empty", "o1", LONG).await;
-    bench.store.put(ConversationKey::response("u1", "resp_1"), &[], "{}", 10).await.unwrap();
+    bench.store.put(ConversationKey::response("u1", "resp_1"), &[], "{}", Some(10)).await.unwrap();
     assert_eq!(ids(bench, "u1", None, 10).await, ["b", "d", "c", "a"]);
     assert_eq!(ids(bench, "u1", None, 2).await, ["b", "d"]);
     assert_eq!(ids(bench, "u1", Some("d"), 2).await, ["c", "a"]);
@@ -255,7 +255,11 @@ pub(crate) async fn a_conversation_that_is_held_is_not_deleted(bench: &Bench) {
 
 pub(crate) async fn the_newest_responses_are_kept(bench: &Bench) {
     for id in ["resp_1", "resp_2", "resp_3"] {
-        bench.store.put(ConversationKey::response("u1", id), &[turn(id, "hi")], NASTY, 2).await.unwrap();
+        bench
+            .store
+            .put(ConversationKey::response("u1", id), &[turn(id, "hi")], NASTY, Some(2))
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let mut kept = vec![];
@@ -267,7 +271,12 @@ pub(crate) async fn the_newest_responses_are_kept(bench: &Bench) {
     assert_eq!(shown, [None, Some(NASTY), Some(NASTY)]);
     assert_eq!(kept[2].as_ref().unwrap().turns, [turn("resp_3", "hi")]);
     let last = ConversationKey::response("u1", "resp_3");
+    bench.store.put(last, &[turn("resp_3", "hi"), turn("more", "so?")], "{}", None).await.unwrap();
+    assert_eq!(bench.peer.read(last).await.unwrap().unwrap().turns.len(), 2);
     assert_eq!(bench.peer.delete(last).await, Ok(Deletion::Done));
+    // What was deleted meanwhile is not written anew.
+    bench.store.put(last, &[turn("resp_3", "hi")], "{}", None).await.unwrap();
+    assert_eq!(bench.peer.read(last).await, Ok(None));
 }
 
 pub(crate) async fn retention_finds_what_nobody_holds(bench: &Bench) {

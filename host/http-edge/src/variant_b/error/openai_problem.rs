@@ -39,6 +39,10 @@ impl Problem {
         Self { status: StatusCode::BAD_REQUEST, message, param: Some(param.into()), code }
     }
 
+    fn not_found(code: &'static str, param: &str, message: String) -> Self {
+        Self { status: StatusCode::NOT_FOUND, ..Self::bad(code, param, message) }
+    }
+
     /// The body is no object.
     pub(in crate::variant_b) fn no_object() -> Self {
         let message = "The request body must be a JSON object.".to_owned();
@@ -75,8 +79,7 @@ impl Problem {
 
     pub(in crate::variant_b) fn unknown_model(id: &str) -> Self {
         let message = format!("The model '{}' does not exist. The agent is the model 'agent'.", quoted(id));
-        let (status, code) = (StatusCode::NOT_FOUND, "model_not_found");
-        Self { status, message, param: Some("model".to_owned()), code }
+        Self::not_found("model_not_found", "model", message)
     }
 
     /// Two parameters of which one only can be there.
@@ -93,21 +96,18 @@ impl Problem {
 
     pub(in crate::variant_b) fn unknown_response(id: &str) -> Self {
         let message = format!("Response with id '{}' not found.", quoted(id));
-        let (status, code) = (StatusCode::NOT_FOUND, "response_not_found");
-        Self { status, message, param: Some("response_id".to_owned()), code }
+        Self::not_found("response_not_found", "response_id", message)
     }
 
     pub(in crate::variant_b) fn unknown_conversation(id: &str) -> Self {
         let message = format!("Conversation with id '{}' not found.", quoted(id));
-        let (status, code) = (StatusCode::NOT_FOUND, "conversation_not_found");
-        Self { status, message, param: Some("conversation_id".to_owned()), code }
+        Self::not_found("conversation_not_found", "conversation_id", message)
     }
 
     /// The conversation has no such item.
     pub(in crate::variant_b) fn unknown_conversation_item(id: &str) -> Self {
         let message = format!("Item with id '{}' not found in the conversation.", quoted(id));
-        let (status, code) = (StatusCode::NOT_FOUND, "item_not_found");
-        Self { status, message, param: Some("item_id".to_owned()), code }
+        Self::not_found("item_not_found", "item_id", message)
     }
 
     /// There is no such item, or it is somebody else's.
@@ -117,8 +117,7 @@ impl Problem {
              set to true, or remove this item from your input.",
             quoted(id)
         );
-        let (status, code) = (StatusCode::NOT_FOUND, "item_not_found");
-        Self { status, message, param: Some("input".to_owned()), code }
+        Self::not_found("item_not_found", "input", message)
     }
 
     /// The answer to an approval request was not taken. `param` is where it stands.
@@ -157,6 +156,20 @@ impl Problem {
         Self::bad("invalid_function_parameters", "tools", message)
     }
 
+    /// No WebSocket can be opened, or gone on with.
+    pub(in crate::variant_b) fn socket(status: StatusCode, code: &'static str, message: &str) -> Self {
+        Self { status, message: message.to_owned(), param: None, code }
+    }
+
+    /// There is no such approval request, or it is somebody else's.
+    pub(in crate::variant_b) fn unknown_approval(id: &str) -> Self {
+        let message = format!(
+            "Approval request with id '{}' not found. Send the id of a request that this user was shown, as it is.",
+            quoted(id)
+        );
+        Self::not_found("item_not_found", "input", message)
+    }
+
     pub(in crate::variant_b) fn unknown_path() -> Self {
         let message = "There is no such path: /v1/models, /v1/chat/completions, /v1/chat, /v1/responses and /v1/conversations are served.";
         Self { status: StatusCode::NOT_FOUND, message: message.to_owned(), param: None, code: "unknown_url" }
@@ -174,6 +187,10 @@ impl Problem {
     /// What the client reads.
     pub(in crate::variant_b) fn message(&self) -> &str {
         &self.message
+    }
+
+    pub(in crate::variant_b) fn rendered(&self) -> (StatusCode, Value) {
+        (self.status, self.body())
     }
 
     pub(in crate::variant_b) fn body(&self) -> Value {

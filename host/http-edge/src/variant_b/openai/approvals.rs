@@ -132,7 +132,7 @@ pub(super) fn read_named(item: &Value, at: &str, names: &Names) -> Result<Approv
     let param = format!("{at}.{}", names.request);
     let text = item.get(names.request).and_then(Value::as_str);
     let text = text.ok_or_else(|| Problem::missing(&param))?.to_owned();
-    let id = ApprovalId::parse(&text).ok_or_else(|| Problem::unknown_item(&text))?;
+    let id = ApprovalId::parse(&text).ok_or_else(|| Problem::unknown_approval(&text))?;
     let reason = match item.get("reason") {
         None | Some(Value::Null) => None,
         Some(Value::String(reason)) if reason.chars().count() <= LONGEST_REASON => {

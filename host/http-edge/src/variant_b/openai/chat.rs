@@ -18,7 +18,7 @@ use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
     let summary = "Run the agent as OpenAI's chat completions do";
-    documented::asking(Operation::new("createChatCompletion", tags::OPENAI, summary))
+    documented::asking_model(Operation::new("createChatCompletion", tags::OPENAI, summary))
         .about(
             "The agent is the model `agent`: it calls its own tools, and answers. With `stream` the answer is OpenAI's stream \
              of chunks. Parameters that say how a model chooses its words are not looked at; what the agent cannot do is \

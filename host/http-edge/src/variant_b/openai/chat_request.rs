@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_calls, check_length};
 use super::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
-use super::{content, functions, rules};
+use super::{allowed_tools, content, functions, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -39,16 +39,12 @@ pub(super) fn read(body: Value) -> Result<ChatRequest, Problem> {
     let functions = functions::read(&fields, Some("function"))?;
     let rules = rules::of_chat(&fields)?;
     let RunInput { input, history } = conversation.finish("messages")?;
+    let max_tokens = preferred.or(other);
+    let mut options = Options { max_tokens, temperature, functions, history, rules, ..Options::default() };
+    allowed_tools::apply(&fields, &mut options)?;
     Ok(ChatRequest {
         input,
-        options: Options {
-            max_tokens: preferred.or(other),
-            temperature,
-            functions,
-            history,
-            rules,
-            ..Options::default()
-        },
+        options,
         stream: parameters::read(&fields, &STREAM)?.unwrap_or_default(),
         include_usage: includes_usage(&fields)?,
     })

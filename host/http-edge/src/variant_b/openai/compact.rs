@@ -36,7 +36,7 @@ const WISH: &str = "Summarize the conversation so far for a model that will go o
 
 pub(super) fn describe() -> Operation {
     let operation = Operation::new("compactResponse", tags::OPENAI, "Put a conversation in fewer words");
-    item_schema::define(documented::asking(operation))
+    item_schema::define(documented::asking_model(operation))
         .about(
             "A run without tools writes a summary, which counts like any other. `output` is the beginning of the next `input`, \
              as it is. Nothing is kept.",
@@ -88,7 +88,8 @@ fn compact(head: &Head, users: Vec<Message>, result: &AgentResult) -> Result<Val
         return Err(Problem::unfinished_summary(result.stop_reason.as_str()));
     }
     let turn = Turn { id: result.id.clone(), messages: users, ..Turn::default() };
-    let said = turn_items::of_turns(&[turn]).into_iter().map(|item| item.shown);
+    let turns = [turn];
+    let said = turn_items::of_turns(&turns).map(|item| item.shown);
     let output: Vec<_> = said.chain([compaction::item(&head.id, &result.output)]).collect();
     Ok(json!({
         "id": format!("resp_{}", head.id), "object": "response.compaction", "created_at": head.created,

@@ -74,11 +74,11 @@ pub(super) fn refusal(result: &AgentResult, is_formatted: bool) -> Option<&str> 
     }
 }
 
-/// The words of an answer. Beside calls of its functions a client that wants JSON is told none, because its
-/// reader would take them for the JSON.
+/// The words of an answer. A client that wants JSON is told none that are not the whole of it, as beside
+/// calls of its functions or where a limit has cut them off: its reader would take them for the JSON.
 pub(super) fn words(result: &AgentResult, is_formatted: bool) -> Option<&str> {
     let calls = result.stop_reason == StopReason::ToolCalls;
-    let has_none = refusal(result, is_formatted).is_some() || (calls && is_formatted);
+    let has_none = refusal(result, is_formatted).is_some() || (is_formatted && result.output_value.is_none());
     Some(result.output.as_str()).filter(|words| !(has_none || calls && words.is_empty()))
 }
 
@@ -219,7 +219,7 @@ mod tests {
         .unwrap();
         assert_eq!((finish_reason(&result), words(&result, true)), ("stop", Some("{}")));
         result.output_value = None;
-        assert_eq!((finish_reason(&result), words(&result, true)), ("length", Some("{}")));
+        assert_eq!((finish_reason(&result), words(&result, true)), ("length", None));
         for (stop_reason, said, refused) in [
             (StopReason::ToolCalls, None, None),
             (StopReason::InvalidOutput, None, Some("why")),

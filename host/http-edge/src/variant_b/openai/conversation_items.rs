@@ -21,7 +21,7 @@ use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id, may_be_id};
-use crate::request::Field;
+use crate::request::{Field, read_query};
 
 const ITEM_ID: Field = id("item_id", "The item.", || json!("msg_01a204ec6206715fbb305322b42db99d"));
 
@@ -37,7 +37,7 @@ pub(super) fn describe_list() -> Operation {
     .answers_named(item_schema::LIST, "A page of items")
     .refuses([
         Problem::unknown_conversation("conv_1"),
-        Problem::invalid("limit", "it must be a whole number from 1 to 100."),
+        Problem::invalid("limit", "Number must be less than or equal to 100."),
     ])
     .refuses(of_variant::stores().map(documented::in_form))
 }
@@ -91,7 +91,7 @@ pub(super) async fn list(
     id: PathId,
 ) -> Result<Response, Error> {
     let id = read_id(check_id(id))?;
-    let listing = ItemListing::read(query.as_deref())?;
+    let listing: ItemListing = read_query(query.as_deref())?;
     let kept = find(&edge, caller.id(), &id).await?;
     Ok(answer::json(StatusCode::OK, &listing.page(of_turns(&kept.turns))?))
 }
@@ -110,7 +110,7 @@ pub(super) async fn create(
     let held = hold(&edge, asking.caller.id(), &id).await?;
     let before = held.turns().last().map(|turn| turn.messages.as_slice()).unwrap_or_default();
     let turn = added_items::read(Some(items), before, asking.turn_id().unwrap_or_else(new_owner))?;
-    let added = list_object(of_turns(std::slice::from_ref(&turn)).into_iter(), false);
+    let added = list_object(of_turns(std::slice::from_ref(&turn)), false);
     // Thoughts of another model are all that may be left out.
     match turn.messages.is_empty() {
         true => held.release().await,
@@ -123,7 +123,7 @@ pub(super) async fn create(
 pub(super) async fn read(State(edge): State<Shared>, caller: Caller, ids: Ids) -> Result<Response, Error> {
     let (id, item_id) = read_ids(ids)?;
     let kept = find(&edge, caller.id(), &id).await?;
-    let item = of_turns(&kept.turns).into_iter().find(|item| item.id == item_id);
+    let item = of_turns(&kept.turns).find(|item| item.id == item_id);
     let item = item.ok_or_else(|| Problem::unknown_conversation_item(&item_id))?;
     Ok(answer::json(StatusCode::OK, &item.shown))
 }
@@ -132,7 +132,7 @@ pub(super) async fn read(State(edge): State<Shared>, caller: Caller, ids: Ids) -
 pub(super) async fn delete(State(edge): State<Shared>, caller: Caller, ids: Ids) -> Result<Response, Error> {
     let (id, item_id) = read_ids(ids)?;
     let held = hold(&edge, caller.id(), &id).await?;
-    let Some(item) = of_turns(held.turns()).into_iter().find(|item| item.id == item_id) else {
+    let Some(item) = of_turns(held.turns()).find(|item| item.id == item_id) else {
         held.release().await;
         return Err(Problem::unknown_conversation_item(&item_id).into());
     };

@@ -25,6 +25,7 @@ use super::super::conversations::{busy, unavailable};
 use super::super::documented as of_variant;
 use super::super::error::{Error, Problem};
 use super::super::state::Shared;
+use super::place::OWN_NAME;
 use super::{added_items, documented, item_schema, metadata, parameters, request_schema};
 use crate::answer;
 use crate::body::Payload;
@@ -125,7 +126,7 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     let turn_id = asking.turn_id().unwrap_or_else(new_owner);
-    let id = format!("conv_{turn_id}");
+    let id = format!("{OWN_NAME}{turn_id}");
     let mut turn = added_items::read(fields.get("items"), &[], turn_id)?;
     turn.metadata = metadata::read(fields.get("metadata"))?;
     let user_id = asking.caller.id();

@@ -11,7 +11,7 @@ use super::super::auth::Caller;
 use super::super::conversations::unavailable;
 use super::super::error::{Error, Problem};
 use super::kept::{MOST_BYTES, now_ms};
-use super::place::{PREVIOUS, Place};
+use super::place::{OWN_NAME, PREVIOUS, Place};
 use super::response::Frame;
 use crate::answer;
 use crate::dependencies::VariantB;
@@ -93,8 +93,15 @@ fn ended(mut turns: Vec<Turn>, frame: &Frame, job: &Job) -> (Vec<Turn>, Value) {
         // A worker of another program may have kept something else.
         _ => frame.failed(job.error.as_deref().unwrap_or(answer::INTERNAL_ERROR)),
     };
-    if let (Some(result), Some(pending)) = (result.filter(|result| is_kept(result.stop_reason)), pending) {
-        turns = appended(turns, whole_turn(pending, result));
+    if let Some(pending) = pending {
+        // What the client said stays, whatever the run came to: it is what a later response goes on from.
+        turns = appended(
+            turns,
+            match result.filter(|result| is_kept(result.stop_reason)) {
+                Some(result) => whole_turn(pending, result),
+                None => pending,
+            },
+        );
     }
     (turns, at_the_end_of(job, shown))
 }
@@ -130,7 +137,7 @@ async fn keep(variant: &VariantB, user_id: &str, id: &str, turns: &[Turn], mut s
         shown["store"] = false.into();
         return shown.to_string();
     }
-    if let Err(error) = variant.conversations.keep_response(user_id, id, turns, &text).await {
+    if let Err(error) = variant.conversations.keep_end_of_response(user_id, id, turns, &text).await {
         tracing::warn!(%error, "how a response in the background ended could not be kept");
     }
     text
@@ -144,9 +151,17 @@ pub(super) async fn turns_before(
 ) -> Result<Vec<Turn>, Error> {
     if let Some(id) = &place.conversation {
         let kept = variant.conversations.read(caller.id(), id).await.map_err(unavailable)?;
-        return Ok(kept.map(|kept| kept.turns).unwrap_or_default());
+        let turns = kept.map(|kept| kept.turns).unwrap_or_default();
+        // Clients name conversations as they like, but for those that the service has named.
+        if turns.is_empty() && id.starts_with(OWN_NAME) {
+            return Err(Problem::unknown_conversation(id).into());
+        }
+        return Ok(turns);
     }
     let Some(id) = &place.previous else { return Ok(vec![]) };
+    if let Some(last) = place.remembered() {
+        return Ok(last.turns.clone());
+    }
     if !is_conversation_id(id) {
         return Err(Problem::unknown_previous_response(id).into());
     }
@@ -222,10 +237,10 @@ mod tests {
         for (status, stop, shown, messages) in [
             (JobStatus::Completed, Some(StopReason::Completed), "completed", &whole[..]),
             (JobStatus::Completed, Some(StopReason::MaxTokens), "incomplete", &whole),
-            (JobStatus::Completed, Some(StopReason::ContentFilter), "incomplete", &[]),
-            (JobStatus::Completed, None, "failed", &[]),
-            (JobStatus::Failed, None, "failed", &[]),
-            (JobStatus::Cancelled, None, "cancelled", &[]),
+            (JobStatus::Completed, Some(StopReason::ContentFilter), "incomplete", &whole[..2]),
+            (JobStatus::Completed, None, "failed", &whole[..2]),
+            (JobStatus::Failed, None, "failed", &whole[..2]),
+            (JobStatus::Cancelled, None, "cancelled", &whole[..2]),
         ] {
             let frame =
                 Frame::of_kept(json!({ "id": "resp_1", "background": true, "metadata": { "a": "b" } }));

@@ -1,7 +1,7 @@
 //! The errors of these routes for the document, in OpenAI's form.
 
 use http::StatusCode;
-use http::header::ETAG;
+use http::header::{ETAG, UPGRADE};
 
 use super::super::documented;
 use super::super::error::Error;
@@ -10,8 +10,9 @@ use crate::openapi::{Operation, Refused, RefusedBody};
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        let body = RefusedBody::OpenAi(problem.body());
-        Self { status: problem.status(), body, headers: vec![] }
+        let (status, body) = problem.rendered();
+        let upgrade = (status == StatusCode::UPGRADE_REQUIRED).then_some(UPGRADE);
+        Self { status, body: RefusedBody::OpenAi(body), headers: upgrade.into_iter().collect() }
     }
 }
 
@@ -24,14 +25,18 @@ pub(super) fn tokens() -> [Refused; 2] {
     })
 }
 
+/// A route that asks the agent by the model's name, with what it refuses.
+pub(super) fn asking_model(operation: Operation) -> Operation {
+    asking(operation.refuses([
+        Problem::missing("model"),
+        Problem::unknown_model("gpt-5"),
+        Problem::unsupported_parameter("audio", "The agent does not speak."),
+    ]))
+}
+
 /// A route that asks the agent, with what it refuses.
 pub(super) fn asking(operation: Operation) -> Operation {
     operation
-        .refuses([
-            Problem::missing("model"),
-            Problem::unknown_model("gpt-5"),
-            Problem::unsupported_parameter("audio", "The agent does not speak."),
-        ])
         .refuses(documented::bodies().map(in_form))
         .refuses(documented::runs().map(in_form))
         .refuses([in_form(Error::TooManyStreams)])

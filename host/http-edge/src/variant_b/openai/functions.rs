@@ -16,8 +16,34 @@ use super::models;
 use super::parameters::Fields;
 use crate::dependencies::VariantB;
 
-/// Longest name of a function, in bytes, as OpenAI has it.
+/// Longest name of a function or a schema, in bytes, as OpenAI has it.
 const LONGEST_NAME: usize = 64;
+
+/// A function or a schema, which clients name.
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    /// What it is described by.
+    pub(super) described: &'a Value,
+    /// Where that is in the request.
+    pub(super) at: String,
+}
+
+impl<'a> Named<'a> {
+    /// `within` is the field that has the description: chat completions have one.
+    pub(super) fn read(whole: &'a Value, within: Option<&str>, param: &str) -> Result<Self, Problem> {
+        let (described, at) = match within {
+            Some(name) => (whole.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
+            None => (whole, param.to_owned()),
+        };
+        let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+            let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
+            return Err(Problem::invalid(format!("{at}.name"), &why));
+        }
+        Ok(Self { name, described, at })
+    }
+}
 
 /// The functions of a request. `within` is where a tool has what describes it: chat completions have
 /// `function`.
@@ -58,16 +84,7 @@ fn read_one(tool: &Value, within: Option<&str>, param: &str) -> Result<ClientFun
         let why = "The agent has its own tools; beside them it can be given functions of the client.";
         return Err(Problem::unsupported_value(format!("{param}.type"), why));
     }
-    let (described, at) = match within {
-        Some(name) => (tool.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
-        None => (tool, param.to_owned()),
-    };
-    let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-        let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
-        return Err(Problem::invalid(format!("{at}.name"), &why));
-    }
+    let Named { name, described, at } = Named::read(tool, within, param)?;
     let parameters = match described.get("parameters") {
         None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
         Some(schema @ Value::Object(_)) => schema.clone(),
@@ -94,15 +111,15 @@ pub(super) fn repeated(fields: &Fields) -> Value {
     tools.filter(|tool| !is_agent(tool)).map(repeat).collect()
 }
 
-/// Refuses functions that have the name of a tool which the caller's runs have, and a tool that has to be
-/// called and is neither.
+/// Refuses functions that have the name of a tool which the caller's runs have, and names of `tool_choice`
+/// that are of neither.
 pub(super) async fn check(variant: &VariantB, caller: &Caller, options: &Options) -> Result<(), Error> {
-    let Options { functions, rules, .. } = options;
+    let Options { functions, tools: allowed, rules, .. } = options;
     let required = match &rules.first_call {
         Some(RequiredCall::Tool(name)) => Some(name.as_str()),
         Some(RequiredCall::Any) | None => None,
     };
-    if functions.is_empty() && required.is_none() {
+    if functions.is_empty() && required.is_none() && allowed.is_none() {
         return Ok(());
     }
     variant.tool_calls.prepared().await?;
@@ -110,9 +127,10 @@ pub(super) async fn check(variant: &VariantB, caller: &Caller, options: &Options
     let is_tool = |name: &str| tools.catalog().get(name).is_some();
     check_names(functions, is_tool)?;
     let is_known = |name: &str| is_tool(name) || functions.iter().any(|function| function.name == name);
-    match required.filter(|name| !is_known(name)) {
-        Some(_) => Err(Problem::invalid("tool_choice", "there is no tool of this name.").into()),
-        None => Ok(()),
+    let mut chosen = allowed.iter().flatten().map(String::as_str).chain(required);
+    match chosen.all(is_known) {
+        false => Err(Problem::invalid("tool_choice", "there is no tool of this name.").into()),
+        true => Ok(()),
     }
 }
 

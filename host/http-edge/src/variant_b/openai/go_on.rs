@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::QueueError;
-use agent_core::words::{Event, Job, Message, Options, Principal, Turn, Usage, Wait, is_conversation_id};
+use agent_core::words::{Event, Job, Options, Principal, Usage, Wait, is_conversation_id};
 use axum::response::Response;
 use http::StatusCode;
 use run_service::layers::RunAnswer;
@@ -24,7 +24,7 @@ use super::super::events::{location, permit, unreadable};
 use super::super::state::Shared;
 use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::head::Head;
-use super::kept::Keep;
+use super::kept::{Keep, SaidBefore};
 use super::parameters::Fields;
 use super::paused::{self, Paused};
 use super::place::Place;
@@ -47,9 +47,7 @@ pub(super) struct GoOn<'a> {
 
 /// What was said before the rest of a run.
 struct Before {
-    turns: Vec<Turn>,
-    /// What the client said, beside the newest message, before the run.
-    own: Vec<Message>,
+    said: SaidBefore,
     /// The events that the response before has shown.
     shown: Vec<Event>,
 }
@@ -71,19 +69,13 @@ impl GoOn<'_> {
         let request = responses_request::read(fields, self.place, &[])?;
         let ask = self.asking.ask(request.input, request.options);
         let Decided { job, before, permit, following } = self.begin(request.stream).await?;
-        let Before { turns, own, shown } = before;
+        let Before { said, shown } = before;
         let of_run = options_of(&shown);
         let Options { functions, rules, .. } = of_run;
         let options = Options { functions, rules, ..ask.options };
-        let echo = Echo { format: rules::repeated(&options.rules), ..request.echo };
+        let echo = Echo { format: rules::repeated(&options.rules, true), ..request.echo };
         let frame = Frame::new(&Head::new(&ask.run_id), &options, echo);
-        let keep = self.place.store.then(|| Keep {
-            conversations: self.edge.variant.conversations.clone(),
-            user_id: self.asking.caller.id().to_owned(),
-            turns,
-            own,
-            id: frame.response_id(),
-        });
+        let keep = Keep::of(self.edge, self.asking, self.place, said, frame.response_id());
         let writer = self.writer(frame, &shown);
         if permit.is_some() {
             let by = self.asking.caller.principal();
@@ -138,7 +130,7 @@ impl GoOn<'_> {
     async fn job(&self) -> Result<Job, Error> {
         let first = self.first()?;
         refuse_twice(&self.answers)?;
-        let unknown = || Error::from(Problem::unknown_item(&first.text));
+        let unknown = || Error::from(Problem::unknown_approval(&first.text));
         let job_id = Wait::job_of(&first.id.wait).ok_or_else(unknown)?;
         let (jobs, caller) = (&self.edge.variant.jobs, self.asking.caller.id());
         let job = jobs.read(caller, job_id, Duration::ZERO).await?;
@@ -155,29 +147,38 @@ impl GoOn<'_> {
             if !is_conversation_id(id) {
                 return Err(Problem::unknown_previous_response(id).into());
             }
-            let kept = conversations.response(caller, id).await.map_err(unavailable)?;
-            let kept = kept.ok_or_else(|| Problem::unknown_previous_response(id))?;
-            let seen = seen_in(kept.shown.as_deref().unwrap_or_default());
-            let mut turns = kept.turns;
+            let (mut turns, shown_before) = match self.place.remembered() {
+                Some(last) => (last.turns.clone(), Some(last.shown.clone())),
+                None => {
+                    let kept = conversations.response(caller, id).await.map_err(unavailable)?;
+                    let kept = kept.ok_or_else(|| Problem::unknown_previous_response(id))?;
+                    (kept.turns, kept.shown)
+                }
+            };
+            let seen = seen_in(shown_before.as_deref().unwrap_or_default());
             let last = turns.pop().filter(|turn| turn.run_id == job.run_id);
-            let Some(mut last) = last else { return Err(Problem::unknown_item(&self.first()?.text).into()) };
+            let Some(mut last) = last else {
+                return Err(Problem::unknown_approval(&self.first()?.text).into());
+            };
             let of_run = events.iter().take(seen.unwrap_or(answered)).cloned();
             let of_run = Run::waiting(of_run).ok().and_then(Run::so_far);
             let of_run = of_run.map_or(0, |so_far| so_far.messages.len());
             last.messages.truncate(last.messages.len().saturating_sub(of_run));
-            return Ok(Before { turns, own: last.messages, shown: shown(seen.unwrap_or_default()) });
+            let said = SaidBefore { turns, own: last.messages };
+            return Ok(Before { said, shown: shown(seen.unwrap_or_default()) });
         }
         if let Some(id) = &self.place.conversation {
             let kept = conversations.read(caller, id).await.map_err(unavailable)?;
             let mut turns = kept.map(|kept| kept.turns).unwrap_or_default();
             turns.retain(|turn| turn.run_id != job.run_id);
-            return Ok(Before { turns, own: Vec::new(), shown: shown(0) });
+            let said = SaidBefore { turns, own: Vec::new() };
+            return Ok(Before { said, shown: shown(0) });
         }
         let own = match events.first() {
             Some(Event::Started { task, .. }) => task.options.history.clone(),
             _ => Vec::new(),
         };
-        Ok(Before { turns: Vec::new(), own, shown: shown(0) })
+        Ok(Before { said: SaidBefore { turns: Vec::new(), own }, shown: shown(0) })
     }
 
     /// Takes all decisions, or none.
@@ -204,7 +205,7 @@ impl GoOn<'_> {
             _ => None,
         };
         Err(match (Error::from(refused), anew) {
-            (Error::Wait(WaitRefusal::Unknown), _) => Problem::unknown_item(text).into(),
+            (Error::Wait(WaitRefusal::Unknown), _) => Problem::unknown_approval(text).into(),
             (Error::Wait(_), Some(id)) => not_taken(&WaitRefusal::Void { id }, param).into(),
             (Error::Wait(refusal), None) => not_taken(&refusal, param).into(),
             (error, _) => error,
@@ -268,14 +269,9 @@ pub(super) async fn paused_response(
     let (mut writer, mut nobody_reads_it) = (ResponseEvents::new(frame.clone()), String::new());
     events.iter().for_each(|event| writer.event(&mut nobody_reads_it, event));
     let paused = Paused::of(events, by)?;
-    let mut shown = writer.pause(&mut nobody_reads_it, &paused)?;
-    if let Some(keep) = keep
-        && !keep.keep(&paused.so_far.result, &shown).await
-    {
-        writer.not_kept();
-        shown = writer.response();
-    }
-    Some(answer::json(StatusCode::OK, &shown))
+    let shown = writer.pause(&mut nobody_reads_it, &paused)?;
+    stream::keep_shown(keep, &paused.so_far.result, &shown, &mut writer).await;
+    Some(answer::json(StatusCode::OK, &writer.response()))
 }
 
 /// A refusal of an answer, for the document.
@@ -380,11 +376,7 @@ impl Whole<'_> {
             return self.say(&said);
         };
         let Some(shown) = self.writer.pause(&mut String::new(), &paused) else { return self.answer() };
-        if let Some(keep) = &self.keep
-            && !keep.keep(&paused.so_far.result, &shown).await
-        {
-            self.writer.not_kept();
-        }
+        stream::keep_shown(self.keep.as_ref(), &paused.so_far.result, &shown, &mut self.writer).await;
         self.answer()
     }
 

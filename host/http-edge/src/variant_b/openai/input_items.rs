@@ -15,6 +15,7 @@ use super::{documented, item_schema, turn_items};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::PathId;
+use crate::request::read_query;
 
 pub(super) fn describe() -> Operation {
     item_schema::define(Operation::new("listOpenAiInputItems", tags::OPENAI, "List what a kept response was made from"))
@@ -24,7 +25,7 @@ pub(super) fn describe() -> Operation {
         .path(ID)
         .query::<ItemListing>()
         .answers_named(item_schema::LIST, "A page of items")
-        .refuses([Problem::unknown_response("resp_1"), Problem::invalid("limit", "it must be a whole number from 1 to 100.")])
+        .refuses([Problem::unknown_response("resp_1"), Problem::invalid("limit", "Number must be less than or equal to 100.")])
         .refuses(of_variant::stores().map(documented::in_form))
 }
 
@@ -36,7 +37,7 @@ pub(super) async fn list(
     id: PathId,
 ) -> Result<Response, Error> {
     let id = read_id(id)?;
-    let listing = ItemListing::read(query.as_deref())?;
+    let listing: ItemListing = read_query(query.as_deref())?;
     let kept = edge.variant.conversations.response(caller.id(), &id).await.map_err(unavailable)?;
     let kept = kept.ok_or_else(|| Problem::unknown_response(&id))?;
     let page = listing.page(turn_items::asked(&kept.turns, &id))?;

@@ -6,7 +6,7 @@ use super::super::error::Problem;
 use super::super::parameters::LIMIT;
 use super::turn_items::Item;
 use crate::path_id::may_be_id;
-use crate::request::{Field, FromJson, Kind, Object, Pattern, Step, read_query, request};
+use crate::request::{Field, FromJson, Kind, Object, Pattern, request};
 
 /// In which order items are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,38 +51,22 @@ request! {
 }
 
 impl ItemListing {
-    /// Reads the listing that a query string asks for.
-    pub(super) fn read(query: Option<&str>) -> Result<Self, Problem> {
-        read_query(query).map_err(|issues| {
-            let issue = issues.first();
-            let name = match issue.path().first() {
-                Some(Step::Name(name)) => *name,
-                Some(Step::Index(_)) | None => "query",
-            };
-            let why = match name {
-                "limit" => "it must be a whole number from 1 to 100.",
-                "order" => "it must be 'asc' or 'desc'.",
-                _ => "it must be the id of an item.",
-            };
-            Problem::invalid(name, why)
-        })
-    }
-
-    /// The page of these items, of which the oldest is the first.
-    pub(super) fn page(self, mut items: Vec<Item>) -> Result<Value, Problem> {
-        if self.order == Order::NewestFirst {
-            items.reverse();
-        }
-        let begin = match &self.after {
-            None => 0,
-            Some(after) => {
-                let place = items.iter().position(|item| item.id == *after);
-                place.ok_or_else(|| Problem::invalid("after", "there is no item of that id."))? + 1
-            }
+    /// The page of these items, of which the oldest is the first. Items behind the page are not made.
+    pub(super) fn page<'a>(
+        &self,
+        items: impl DoubleEndedIterator<Item = Item> + 'a,
+    ) -> Result<Value, Problem> {
+        let mut items: Box<dyn Iterator<Item = Item> + 'a> = match self.order {
+            Order::NewestFirst => Box::new(items.rev()),
+            Order::OldestFirst => Box::new(items),
         };
-        let rest = items.split_off(begin);
-        let has_more = rest.len() > self.limit;
-        Ok(list(rest.into_iter().take(self.limit), has_more))
+        if let Some(after) = &self.after {
+            let found = items.find(|item| item.id == *after);
+            found.ok_or_else(|| Problem::invalid("after", "there is no item of that id."))?;
+        }
+        let page: Vec<_> = items.by_ref().take(self.limit).collect();
+        let has_more = items.next().is_some();
+        Ok(list(page.into_iter(), has_more))
     }
 }
 
@@ -101,13 +85,14 @@ mod tests {
 
     use super::super::turn_items::of_turns;
     use super::*;
+    use crate::request::read_query;
 
     #[test]
     fn pages_go_on_behind_an_item_in_either_order() {
         let messages = ["a", "b", "c"].map(|text| Message::User { content: text.into() }).to_vec();
-        let items = of_turns(&[Turn { messages, ..Turn::default() }]);
-        let ids: Vec<_> = items.iter().map(|item| item.id.clone()).collect();
-        let page = |query: &str| ItemListing::read(Some(query)).unwrap().page(items.clone());
+        let turns = [Turn { messages, ..Turn::default() }];
+        let ids: Vec<_> = of_turns(&turns).map(|item| item.id).collect();
+        let page = |query: &str| read_query::<ItemListing>(Some(query)).unwrap().page(of_turns(&turns));
         let brief = |query: &str| {
             let page = page(query).unwrap();
             let of = |item: &Value| item["content"][0]["text"].as_str().unwrap().to_owned();
@@ -127,8 +112,18 @@ mod tests {
             assert_eq!(brief(query), (expected.0.to_owned(), expected.1), "{query}");
         }
         assert_eq!(page("after=msg_1").unwrap_err().body()["error"]["param"], "after");
-        for (query, param) in [("limit=0", "limit"), ("limit=101", "limit"), ("order=up", "order")] {
-            assert_eq!(ItemListing::read(Some(query)).unwrap_err().body()["error"]["param"], param);
-        }
+    }
+
+    #[test]
+    fn items_behind_the_page_are_not_made() {
+        let made = std::cell::Cell::new(0);
+        let messages = vec![Message::User { content: "a".into() }];
+        let turns = vec![Turn { messages, ..Turn::default() }; 50];
+        let items = turns.iter().flat_map(|turn| {
+            made.set(made.get() + 1);
+            of_turns(std::slice::from_ref(turn)).collect::<Vec<_>>()
+        });
+        let page = read_query::<ItemListing>(Some("limit=3")).unwrap().page(items).unwrap();
+        assert_eq!((page["data"].as_array().unwrap().len(), made.get()), (3, 4));
     }
 }

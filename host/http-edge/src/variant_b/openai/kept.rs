@@ -7,23 +7,56 @@ use agent_core::words::{AgentResult, Message, Turn};
 use run_service::conversations::{Conversations, appended, is_kept, said};
 use serde_json::Value;
 
+use super::super::asking::Asking;
+use super::super::state::Shared;
+use super::last_response::{LastResponse, OfConnection};
+use super::place::Place;
+
 /// Largest response that is kept, as JSON, in bytes. Fifty of a user are kept, each with up to 256 KiB of
 /// turns beside it.
 pub(super) const MOST_BYTES: usize = 256 << 10;
 
 /// Keeps the response of one run.
 pub(super) struct Keep {
-    pub(super) conversations: Conversations,
-    pub(super) user_id: String,
-    /// What was said before.
+    keeper: Keeper,
+    user_id: String,
+    said: SaidBefore,
+    /// Names the response.
+    id: String,
+}
+
+/// What was said before the newest message of a response.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SaidBefore {
     pub(super) turns: Vec<Turn>,
     /// What the client says beside the newest message.
     pub(super) own: Vec<Message>,
-    /// Names the response.
-    pub(super) id: String,
+}
+
+/// Where a response is kept.
+enum Keeper {
+    Store(Conversations),
+    /// A response that is not to be stored is kept for the next one of its connection.
+    Connection(OfConnection),
 }
 
 impl Keep {
+    /// Nothing when the response is not to be kept.
+    pub(super) fn of(
+        edge: &Shared,
+        asking: &Asking,
+        place: &Place,
+        said: SaidBefore,
+        id: String,
+    ) -> Option<Self> {
+        let keeper = match (place.store, &place.connection) {
+            (true, _) => Keeper::Store(edge.variant.conversations.clone()),
+            (false, Some(connection)) => Keeper::Connection(connection.clone()),
+            (false, None) => return None,
+        };
+        Some(Self { keeper, user_id: asking.caller.id().to_owned(), said, id })
+    }
+
     /// Keeps the response of a run that ended so, as its client is given it. Whether that worked.
     pub(super) async fn keep(&self, result: &AgentResult, shown: &Value) -> bool {
         let shown = shown.to_string();
@@ -31,9 +64,16 @@ impl Keep {
             return false;
         }
         let (id, run_id) = (self.id.clone(), result.id.clone());
-        let turn = Turn { id, run_id, at: now_ms(), ..said(&self.own, &result.messages) };
-        let turns = appended(self.turns.clone(), turn);
-        let kept = self.conversations.keep_response(&self.user_id, &self.id, &turns, &shown).await;
+        let turn = Turn { id, run_id, at: now_ms(), ..said(&self.said.own, &result.messages) };
+        let turns = appended(self.said.turns.clone(), turn);
+        let conversations = match &self.keeper {
+            Keeper::Store(conversations) => conversations,
+            Keeper::Connection(connection) => {
+                connection.keep(LastResponse { id: self.id.clone(), turns, shown });
+                return true;
+            }
+        };
+        let kept = conversations.keep_response(&self.user_id, &self.id, &turns, &shown).await;
         if let Err(error) = &kept {
             tracing::warn!(%error, "a response could not be kept");
         }

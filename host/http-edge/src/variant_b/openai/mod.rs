@@ -4,7 +4,8 @@
 //! - `models`, `chat`, `responses`: the routes.
 //! - `parameters`: what of a request is honoured, refused and not looked at. `chat_request`,
 //!   `responses_request`: a request read, put together by `conversation` out of `content` and `images`, with
-//!   the client's `functions`; `rules`: what the replies have to keep to.
+//!   the client's `functions` and
+//!   the `allowed_tools`; `rules`: what the replies have to keep to.
 //! - `place`: what a response goes on from, `references`: items of responses that are named by their ids.
 //!   `kept`: keeping it; `responses_kept` reads and forgets one, `input_items` lists what it was made from.
 //! - `conversations`, `conversation_items`: kept conversations, with their `metadata`. `turn_items`: what was
@@ -16,6 +17,8 @@
 //!   `current_response`: a kept response as it stands.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
 //!   whose output `items` makes. `sent_text` knows which words were sent.
+//! - `socket`: responses over a WebSocket, of which `socket_session` is one. `last_response`: what the next
+//!   one may go on from without a store.
 //! - `ui_chat`: chats of the Vercel AI SDK, read by `ui_request` and written by `ui_chunks`.
 //! - `documented`, `request_schema`, `response_schema`, `item_schema`: for the document. What is wrong with a
 //!   request, and the form of errors, are in `error/openai_problem.rs`.
@@ -23,6 +26,7 @@
 //! host/docs/api/openai.md says what they can rely on.
 
 mod added_items;
+mod allowed_tools;
 mod approvals;
 mod background;
 mod background_cancel;
@@ -47,6 +51,7 @@ mod item_pages;
 mod item_schema;
 mod items;
 mod kept;
+mod last_response;
 mod metadata;
 mod models;
 mod parameters;
@@ -61,6 +66,8 @@ mod responses_kept;
 mod responses_request;
 mod rules;
 mod sent_text;
+mod socket;
+mod socket_session;
 mod stream;
 mod turn_items;
 mod ui_chat;
@@ -91,6 +98,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     let (listed, of_listed) = Routes::new()
         .get("/models", models::list, models::describe_list)
         .get("/models/{model}", models::read, models::describe_one)
+        .get("/responses", socket::open, socket::describe)
         .get("/responses/{response_id}", responses_kept::read, responses_kept::describe_read)
         .post("/responses/{response_id}/cancel", background_cancel::cancel, background_cancel::describe)
         .delete("/responses/{response_id}", responses_kept::delete, responses_kept::describe_delete)

@@ -39,11 +39,12 @@ const OLD_CHOICE: &str = "Send `tools` and `tool_choice`.";
 const NO_PROBABILITIES: &str = "The agent does not say how likely its words were.";
 const LEAVES_OUT: &str =
     "The oldest turns are dropped when the token budget has no room for them: leave it out, or send 'auto'.";
+const ONE_ANSWER: &str = "The agent gives one answer to each request.";
 const NO_SOUND: &str = "The agent answers in text.";
 
 /// Parameters of chat completions that are refused.
 pub(super) const OF_CHATS: &[Refused] = &[
-    value("n", |n| n.as_f64() == Some(1.0), "The agent gives one answer to each request."),
+    value("n", |n| n.as_f64() == Some(1.0), ONE_ANSWER),
     parameter("audio", |_| false, "The agent does not speak."),
     value("modalities", |list| is_list_of(list, "text"), NO_SOUND),
     parameter("functions", is_empty, OWN_TOOLS),
@@ -56,11 +57,24 @@ pub(super) const OF_CHATS: &[Refused] = &[
 
 /// Refused parameters of responses.
 pub(super) const OF_RESPONSES: &[Refused] = &[
+    value("n", |n| n.as_f64() == Some(1.0), ONE_ANSWER),
+    parameter("logprobs", |wanted| *wanted == false, NO_PROBABILITIES),
     parameter("prompt", |_| false, "No prompts are kept here: send `instructions` and `input`."),
     parameter("max_tool_calls", |_| false, "How many tools the agent calls is for the deployment to say."),
     value("truncation", |how| *how == "auto", LEAVES_OUT),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
+];
+
+/// Refused in messages of a WebSocket.
+pub(super) const OF_SOCKETS: &[Refused] = &[
+    value(
+        "background",
+        |wanted| *wanted == false,
+        "Over a WebSocket a response is always streamed: send a POST.",
+    ),
+    value("generate", |wanted| *wanted == true, "Nothing is prepared beforehand: send the request itself."),
+    parameter("stream_id", |_| false, "A connection has one response at a time: open another one."),
 ];
 
 /// The fields of a body, without those that are `null`.
@@ -205,6 +219,8 @@ mod tests {
             (OF_CHATS, "functions", tool, "unsupported_parameter"),
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
+            (OF_RESPONSES, "n", json!(2), "unsupported_value"),
+            (OF_RESPONSES, "logprobs", json!(true), "unsupported_parameter"),
             (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),

@@ -8,6 +8,7 @@ use run_service::layers::Ask;
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
+use super::last_response::{LastResponse, OfConnection};
 use super::parameters::{self, Fields};
 use crate::request::Field;
 
@@ -21,15 +22,25 @@ pub(super) const PREVIOUS: Field = Field::text("previous_response_id")
     .about("The kept response that this one goes on from.")
     .example(|| json!("resp_01a204ec6206715fbb305322b42db99d"));
 
+/// What the ids of conversations begin with that the service has named.
+pub(super) const OWN_NAME: &str = "conv_";
+
 /// What a request says about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) previous: Option<String>,
     pub(super) conversation: Option<String>,
     pub(super) store: bool,
+    /// What the client's connection remembers, if it is a WebSocket.
+    pub(super) connection: Option<OfConnection>,
 }
 
 impl Place {
+    /// The response that this one goes on from, if the connection remembers that.
+    pub(super) fn remembered(&self) -> Option<&LastResponse> {
+        self.connection.as_ref()?.previous.as_deref()
+    }
+
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
         let previous: Option<String> = parameters::read(fields, &PREVIOUS)?;
         let conversation = match fields.get("conversation") {
@@ -49,7 +60,7 @@ impl Place {
             return Err(Problem::exclusive("previous_response_id", "conversation"));
         }
         let store = parameters::read(fields, &STORE)?.unwrap_or(true);
-        Ok(Self { previous, conversation: conversation.map(str::to_owned), store })
+        Ok(Self { previous, conversation: conversation.map(str::to_owned), store, connection: None })
     }
 
     /// Puts what was said before in front of the run's query. `turn_id` names the turn that the run makes.

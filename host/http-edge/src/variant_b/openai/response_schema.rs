@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models;
+use super::{models, rules};
 
 pub(super) const RESPONSE: &str = "OpenAiResponse";
 /// An item of its output.
@@ -48,7 +48,7 @@ fn response() -> Value {
             ("instructions", of(["string", "null"], "Those of the request.", "Be brief.")),
             ("metadata", of("object", "That of the request.", json!({ "order": "4711" }))),
             ("tools", list("The functions that the request offered.", function())),
-            ("tool_choice", one_of(&["auto", "none"], "That of the request.")),
+            ("tool_choice", rules::choice_schema()),
             ("max_output_tokens", of(["integer", "null"], "That of the request.", 1000)),
             ("temperature", of("number", "That of the request, or 0.", 0)),
             ("store", of("boolean", "Whether it is kept.", true)),
@@ -65,14 +65,14 @@ fn response() -> Value {
 /// What is the same in all of them, for readers who expect it.
 fn constants() -> Fields {
     let format =
-        object("A format.", fields([("type", one_of(&["text"], "The agent answers in plain text."))]));
+        object("A format.", fields([("type", one_of(&rules::FORMATS, "Of the form of the answer."))]));
     let effort = of(["string", "null"], "The model's own.", Value::Null);
     let reasoning = fields([("effort", effort.clone()), ("summary", effort)]);
     let nobody = of(["string", "null"], "Not looked at.", Value::Null);
     fields([
         ("background", of("boolean", "Whether nobody waits for it.", false)),
         ("truncation", one_of(&["auto"], "The oldest turns are left out when there is no room.")),
-        ("parallel_tool_calls", of("boolean", "Always true: one reply may call several tools.", true)),
+        ("parallel_tool_calls", of("boolean", "Whether a reply may call several tools.", true)),
         ("max_tool_calls", of(["integer", "null"], "Not limited by requests.", Value::Null)),
         ("text", object("The form of what is said.", fields([("format", format)]))),
         ("reasoning", object("How the model thinks.", reasoning)),

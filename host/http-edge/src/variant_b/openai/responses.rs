@@ -14,7 +14,9 @@ use super::super::error::Problem;
 use super::super::state::Shared;
 use super::go_on::GoOn;
 use super::head::Head;
-use super::kept::Keep;
+use super::kept::{Keep, SaidBefore};
+use super::last_response::OfConnection;
+use super::parameters::Fields;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
 use super::{
@@ -26,7 +28,7 @@ use crate::body::Payload;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
-    documented::asking(Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do"))
+    documented::asking_model(Operation::new("createResponse", tags::OPENAI, "Run the agent as OpenAI's responses do"))
         .about(
             "The agent is the model `agent`. The tools that it calls are items of the type `mcp_call`. A call that waits for an \
              approval is an `mcp_approval_request`, which the next request answers. With `stream` the answer is OpenAI's stream \
@@ -41,7 +43,7 @@ pub(super) fn describe() -> Operation {
         .streams(
             "Typed events (`OpenAiResponseEvent`), from `response.created` to `response.completed`, `.incomplete` or `.failed`",
         )
-        .refuses([Problem::unknown_item("msg_1_0"), go_on::already_decided()])
+        .refuses([Problem::unknown_item("msg_1_0"), Problem::unknown_approval("mcpr_1"), go_on::already_decided()])
         .refuses(of_variant::conversations().map(documented::in_form))
 }
 
@@ -51,8 +53,18 @@ pub(super) async fn create(
     asking: Asking,
     payload: Payload,
 ) -> Result<Response, Error> {
-    let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
-    let place = Place::read(&fields)?;
+    let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
+    respond(&edge, &asking, fields, None).await
+}
+
+/// Answers a request that came by itself, or over a connection.
+pub(super) async fn respond(
+    edge: &Shared,
+    asking: &Asking,
+    mut fields: Fields,
+    connection: Option<OfConnection>,
+) -> Result<Response, Error> {
+    let place = Place { connection, ..Place::read(&fields)? };
     let is_background = background::read(&fields, &place)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
     let answers = approvals::answers(&fields, place.previous.is_some() || place.conversation.is_some())?;
@@ -61,7 +73,7 @@ pub(super) async fn create(
             let why = "An approval is answered in the foreground: leave it out, or send false.";
             return Err(Problem::unsupported_value("background", why).into());
         }
-        return GoOn { edge: &edge, asking: &asking, place: &place, answers }.respond(fields).await;
+        return GoOn { edge, asking, place: &place, answers }.respond(fields).await;
     }
     let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
@@ -73,32 +85,26 @@ pub(super) async fn create(
     functions::check(&edge.variant, &asking.caller, &request.options).await?;
     rules::check(&request.options.rules, "text.format.schema").await?;
     if is_background {
-        return background::begin(&edge, &asking, &place, turns, request).await;
+        return background::begin(edge, asking, &place, turns, request).await;
     }
     let ask = asking.ask(request.input, request.options);
     let mut frame = Frame::new(&Head::new(&ask.run_id), &ask.options, request.echo);
     let own = ask.options.history.clone();
     let ask = place.put_in_front(ask, &turns, turn_id);
-    let keep = place.store.then(|| Keep {
-        conversations: edge.variant.conversations.clone(),
-        user_id: asking.caller.id().to_owned(),
-        turns,
-        own,
-        id: frame.response_id(),
-    });
+    let keep = Keep::of(edge, asking, &place, SaidBefore { turns, own }, frame.response_id());
     if request.stream {
-        return stream::begin(&edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
+        return stream::begin(edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
     }
     let run_id = ask.run_id.clone();
     let outcome = edge.variant.invoke.invoke(ask).await;
     let waits = matches!(outcome, Err(InvokeError::Waits { .. }));
     if let Err(InvokeError::Waits { job_id }) = &outcome {
         let by = asking.caller.principal();
-        if let Some(paused) = go_on::paused_response(&edge, &by, job_id, &frame, keep.as_ref()).await {
+        if let Some(paused) = go_on::paused_response(edge, &by, job_id, &frame, keep.as_ref()).await {
             return Ok(paused);
         }
     }
-    let answer = waiting::or_said(&edge, &run_id, outcome).await?;
+    let answer = waiting::or_said(edge, &run_id, outcome).await?;
     frame.ended_as(&answer);
     let mut shown = frame.of(&answer.result);
     // A run that waits for others has not come to its end: nothing is gone on from.

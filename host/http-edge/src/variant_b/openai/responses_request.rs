@@ -2,13 +2,13 @@
 //! them.
 
 use agent_core::words::{Options, ReplyRules, ToolCall, Turn};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
-use super::{approvals, compaction, content, functions, rules};
+use super::{allowed_tools, approvals, compaction, content, functions, metadata, rules};
 
 /// What a client asks.
 #[derive(Debug, PartialEq)]
@@ -47,14 +47,11 @@ pub(super) fn read(fields: Fields, place: &Place, turns: &[Turn]) -> Result<Resp
     let stream = parameters::read(&fields, &STREAM)?.unwrap_or_default();
     let functions = functions::read(&fields, None)?;
     let rules = rules::of_response(&fields)?;
-    let echo = echo(fields, place, &rules)?;
     let RunInput { input, history } = conversation.finish("input")?;
-    Ok(ResponsesRequest {
-        input,
-        options: Options { max_tokens, temperature, functions, history, rules, ..Options::default() },
-        stream,
-        echo,
-    })
+    let mut options = Options { max_tokens, temperature, functions, history, rules, ..Options::default() };
+    allowed_tools::apply(&fields, &mut options)?;
+    let echo = echo(fields, place, &options.rules)?;
+    Ok(ResponsesRequest { input, options, stream, echo })
 }
 
 /// Reads `input`, a text or a list of items.
@@ -78,11 +75,9 @@ pub(super) fn read_input(fields: &Fields, conversation: &mut Conversation) -> Re
 }
 
 fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, Problem> {
-    let metadata = match fields.remove("metadata") {
-        None => Value::Object(Fields::new()),
-        Some(metadata @ Value::Object(_)) => metadata,
-        Some(_) => return Err(Problem::wrong_type("metadata", "an object")),
-    };
+    let metadata = json!(metadata::read(fields.get("metadata"))?);
+    // The answer is held against its schema whether that was sent or not.
+    let strict = fields.get("text").and_then(|text| text.pointer("/format/strict")) != Some(&false.into());
     // Also parts are repeated as one text: readers of responses know no other form.
     let instructions = match fields.get("instructions") {
         None => Value::Null,
@@ -92,7 +87,7 @@ fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, P
         instructions,
         tools: functions::repeated(&fields),
         tool_choice: fields.remove("tool_choice").unwrap_or_else(|| "auto".into()),
-        format: rules::repeated(rules),
+        format: rules::repeated(rules, strict),
         parallel_tool_calls: !rules.one_call,
         metadata,
         place: place.clone(),

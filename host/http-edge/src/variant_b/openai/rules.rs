@@ -6,6 +6,8 @@ use run_service::output_check::check_schema;
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
+use super::allowed_tools;
+use super::functions::Named;
 use super::models;
 use super::parameters::{self, Fields, switch};
 use crate::request::Field;
@@ -14,8 +16,8 @@ use crate::request::Field;
 const MOST_STOPS: usize = 4;
 const LONGEST_STOP: usize = 256;
 
-/// Longest name of a schema, in bytes, as OpenAI has it.
-const LONGEST_NAME: usize = 64;
+/// The forms that an answer may have.
+pub(super) const FORMATS: [&str; 3] = ["text", "json_object", "json_schema"];
 
 /// Whether a reply may call several tools at once.
 pub(super) const PARALLEL: Field =
@@ -55,16 +57,7 @@ fn read_format(
         Some("text") => Ok(None),
         Some("json_object") => Ok(Some(OutputFormat { name: "output".to_owned(), schema: None })),
         Some("json_schema") => {
-            let (described, at) = match within {
-                Some(name) => (format.get(name).unwrap_or(&Value::Null), format!("{param}.{name}")),
-                None => (format, param.to_owned()),
-            };
-            let name = described.get("name").and_then(Value::as_str).unwrap_or_default();
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-            if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-                let why = format!("it must be 1 to {LONGEST_NAME} letters, digits, '_' and '-'.");
-                return Err(Problem::invalid(format!("{at}.name"), &why));
-            }
+            let Named { name, described, at } = Named::read(format, within, param)?;
             match described.get("schema") {
                 Some(schema @ Value::Object(_)) => {
                     Ok(Some(OutputFormat { name: name.to_owned(), schema: Some(schema.clone()) }))
@@ -93,10 +86,15 @@ fn read_choice(choice: Option<&Value>) -> Result<Option<RequiredCall>, Problem> 
         Some("mcp") if choice.get("server_label").is_none_or(|label| *label == models::AGENT) => {
             Ok(Some(name().unwrap_or(RequiredCall::Any)))
         }
+        Some("allowed_tools") => match allowed_tools::described(choice).get("mode").and_then(Value::as_str) {
+            Some("auto") => Ok(None),
+            Some("required") => Ok(Some(RequiredCall::Any)),
+            _ => Err(Problem::invalid("tool_choice.mode", "it must be 'auto' or 'required'.")),
+        },
         Some("mcp") => Err(Problem::invalid("tool_choice", "the server of the agent's tools is 'agent'.")),
         _ => Err(Problem::unsupported_value(
             "tool_choice",
-            "Send 'auto', 'none', 'required', or the name of a function or of one of the agent's tools.",
+            "Send 'auto', 'none', 'required', the name of a function or of one of the agent's tools, or 'allowed_tools'.",
         )),
     }
 }
@@ -125,12 +123,12 @@ pub(super) async fn check(rules: &ReplyRules, param: &str) -> Result<(), Problem
 }
 
 /// The format as a response repeats it, with every field.
-pub(super) fn repeated(rules: &ReplyRules) -> Value {
+pub(super) fn repeated(rules: &ReplyRules, strict: bool) -> Value {
     match &rules.output {
         None => json!({ "type": "text" }),
         Some(OutputFormat { schema: None, .. }) => json!({ "type": "json_object" }),
         Some(OutputFormat { name, schema }) => json!({
-            "type": "json_schema", "name": name, "schema": schema, "description": null, "strict": true,
+            "type": "json_schema", "name": name, "schema": schema, "description": null, "strict": strict,
         }),
     }
 }
@@ -153,7 +151,7 @@ pub(super) fn format_schema(within: Option<&str>) -> Value {
         "type": ["object", "null"], "required": ["type"], "examples": [{ "type": "json_object" }],
         "description": "The form of the answer: any text, any JSON object, or JSON of a schema.",
         "properties": { "type": {
-            "type": "string", "enum": ["text", "json_object", "json_schema"], "description": "Which form.",
+            "type": "string", "enum": FORMATS, "description": "Which form.",
             "examples": ["json_schema"],
         } },
     });
@@ -213,7 +211,7 @@ mod tests {
         });
         let read = of_response(&parameters::fields(asked).unwrap()).unwrap();
         assert_eq!(read, ReplyRules { stop: vec![], ..rules });
-        assert_eq!(repeated(&read)["schema"], schema);
+        assert_eq!(repeated(&read, true)["schema"], schema);
         let any =
             chat(json!({"response_format": {"type": "json_object"}, "tool_choice": "required"})).unwrap();
         assert_eq!((any.output.unwrap().schema, any.first_call), (None, Some(RequiredCall::Any)));
@@ -231,7 +229,8 @@ mod tests {
             (json!({"stop": ["a", "b", "c", "d", "e"]}), "invalid_value", "stop"),
             (json!({"stop": ""}), "invalid_value", "stop"),
             (json!({"stop": [1]}), "invalid_type", "stop"),
-            (json!({"tool_choice": {"type": "allowed_tools"}}), "unsupported_value", "tool_choice"),
+            (json!({"tool_choice": {"type": "custom", "name": "a"}}), "unsupported_value", "tool_choice"),
+            (json!({"tool_choice": {"type": "allowed_tools"}}), "invalid_value", "tool_choice.mode"),
             (json!({"tool_choice": {"type": "function"}}), "missing_required_parameter", "tool_choice.name"),
             (json!({"response_format": {"type": "grammar"}}), "unsupported_value", "response_format.type"),
             (

@@ -6,7 +6,7 @@
 //! under way. `Content-Location` says where the service's own clients find it.
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::words::{Event, FailureKind, Principal, Wait};
+use agent_core::words::{AgentResult, Event, FailureKind, Principal, Wait};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -110,9 +110,20 @@ pub(super) async fn keep_end(
     writer: &mut impl WriteRun,
     out: &mut String,
 ) {
-    if let Some(shown) = writer.conclude(out, answer)
-        && let Some(keep) = keep
-        && !keep.keep(&answer.result, &shown).await
+    if let Some(shown) = writer.conclude(out, answer) {
+        keep_shown(keep, &answer.result, &shown, writer).await;
+    }
+}
+
+/// Keeps what is shown of a run, or says that it is not kept.
+pub(super) async fn keep_shown(
+    keep: Option<&Keep>,
+    result: &AgentResult,
+    shown: &Value,
+    writer: &mut impl WriteRun,
+) {
+    if let Some(keep) = keep
+        && !keep.keep(result, shown).await
     {
         writer.not_kept();
     }
@@ -146,11 +157,7 @@ impl<W: WriteRun> InProtocol<W> {
         if let Some(paused) = Paused::of(events, &self.by)
             && let Some(shown) = writer.pause(out, &paused)
         {
-            if let Some(keep) = &self.keep
-                && !keep.keep(&paused.so_far.result, &shown).await
-            {
-                writer.not_kept();
-            }
+            keep_shown(self.keep.as_ref(), &paused.so_far.result, &shown, writer).await;
             return writer.ended(out, &paused.so_far);
         }
         let answer = waiting::said(run_id, &self.waits);

@@ -46,22 +46,17 @@ enum Part {
     },
 }
 
-/// The items of these turns, the oldest first.
-pub(super) fn of_turns(turns: &[Turn]) -> Vec<Item> {
-    turns.iter().enumerate().flat_map(|(index, turn)| ItemsOfTurn::new(turn, index).read()).collect()
+/// The items of these turns, the oldest first. Those of a turn are made when one of them is wanted.
+pub(super) fn of_turns(turns: &[Turn]) -> impl DoubleEndedIterator<Item = Item> {
+    turns.iter().enumerate().flat_map(|(index, turn)| ItemsOfTurn::new(turn, index).read())
 }
 
 /// The items that a kept response was made from: everything said before its turn, which is the last one, and
 /// what its caller said in that.
-pub(super) fn asked(turns: &[Turn], response_id: &str) -> Vec<Item> {
-    let mut items = of_turns(turns);
-    if let Some((last, before)) = turns.split_last()
-        && last.id == response_id
-    {
-        let asked = asked_in(last);
-        items.retain(|item| item.turn < before.len() || item.message < asked);
-    }
-    items
+pub(super) fn asked(turns: &[Turn], response_id: &str) -> impl DoubleEndedIterator<Item = Item> {
+    let own = turns.split_last().filter(|(last, _)| last.id == response_id);
+    let (turn, messages) = own.map_or((usize::MAX, 0), |(last, before)| (before.len(), asked_in(last)));
+    of_turns(turns).filter(move |item| item.turn < turn || item.message < messages)
 }
 
 /// How many messages of a turn its caller said. Of what an earlier release kept: those until the user's last.
@@ -279,13 +274,21 @@ mod tests {
     fn of_items_that_say_the_same_each_keeps_its_id() {
         let messages = vec![user("yes"), said("a", &[]), user("yes"), user("yes")];
         let turns = vec![Turn { id: "1".into(), messages, ..Turn::default() }];
-        let ids = |turns: &[Turn]| of_turns(turns).into_iter().map(|item| item.id).collect::<Vec<_>>();
+        let ids = |turns: &[Turn]| of_turns(turns).iter().map(|item| item.id.clone()).collect::<Vec<_>>();
         let all = ids(&turns);
         for (gone, left) in [(0, [1, 2, 3]), (2, [0, 1, 3]), (3, [0, 1, 2])] {
             let item = of_turns(&turns).remove(gone);
             let without = without(turns.clone(), &item);
             assert_eq!(ids(&without), left.map(|index| all[index].clone()));
         }
+    }
+
+    fn of_turns(turns: &[Turn]) -> Vec<Item> {
+        super::of_turns(turns).collect()
+    }
+
+    fn asked(turns: &[Turn], response_id: &str) -> Vec<Item> {
+        super::asked(turns, response_id).collect()
     }
 
     fn user(content: &str) -> Message {

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::super::asking::Asking;
 use super::super::bodies::read_json;
-use super::super::error::Error;
+use super::super::error::{Error, Problem};
 use super::super::state::Shared;
 use super::go_on::GoOn;
 use super::head::Head;
@@ -32,6 +32,7 @@ pub(super) fn describe() -> Operation {
         )
         .request_id()
         .json_body("UiChatRequest", ui_request::schema(), true)
+        .refuses([Problem::missing("messages"), Problem::unknown_approval("mcpr_1")])
         .streams("Chunks of the UI message stream, version 1, and `[DONE]`")
 }
 

@@ -174,7 +174,8 @@ async fn a_stream_goes_on_behind_any_event() {
         assert_eq!(types(&rest), types(&whole[after + 1..]), "{after}");
     }
     let wrong = stream("&starting_after=x").await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{wrong}");
+    let named = (StatusCode::BAD_REQUEST, json!("invalid_value"), json!("starting_after"));
+    assert_eq!(error(&wrong), named, "{wrong}");
 }
 
 #[tokio::test]
@@ -227,6 +228,11 @@ async fn a_job_that_failed_is_a_response_that_says_why() {
     let failed = fakes.get(&path(&response)).await.json();
     assert_eq!(failed["status"], "failed");
     assert_eq!(failed["error"], json!({"code": "server_error", "message": "Rate limit exceeded"}));
+    // What was asked is what a later response goes on from.
+    assert_eq!(failed["store"], true);
+    let next = queued(&fakes, &json!({"previous_response_id": response["id"], "input": "again"})).await;
+    let asked = Message::User { content: "2+2".into() };
+    assert_eq!(fakes.queue.data(&job_id(&next)).options.options.history, [asked]);
 }
 
 /// Status, code and parameter of an error.

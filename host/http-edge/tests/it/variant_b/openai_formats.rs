@@ -1,7 +1,7 @@
 //! Answers of a form: JSON that a client's schema allows, in all dialects.
 
 use agent_core::testing::{asks_for, says};
-use agent_core::words::ModelReply;
+use agent_core::words::{Finish, ModelReply};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -98,6 +98,42 @@ async fn the_services_own_callers_get_the_value_beside_the_text() {
     assert_eq!((&result["stopReason"], &result["output"]), (&json!("invalid_output"), &json!("three")));
     assert!(result["outputError"].as_str().unwrap().starts_with("The reply is not JSON"), "{result}");
     assert!(result.get("outputValue").is_none());
+}
+
+/// Words that a limit has cut off are no JSON: readers of the SDKs would fail on them.
+#[tokio::test]
+async fn what_a_limit_cut_off_is_no_answer_of_a_form() {
+    let cut = || [ModelReply { finish: Finish::Length, ..says(r#"{"sum": "#) }];
+    let completion = saying(cut()).post(CHAT, chat(&of_chat())).await.json();
+    let choice = &completion["choices"][0];
+    assert_eq!((&choice["finish_reason"], &choice["message"]["content"]), (&json!("length"), &Value::Null));
+    let whole = saying(cut()).post(RESPONSES, response(&of_response())).await.json();
+    let streamed = with(of_response(), "stream", true.into());
+    let last = events(&saying(cut()).post(RESPONSES, response(&streamed)).await).pop().unwrap();
+    for ended in [&whole, &last["response"]] {
+        assert_eq!((&ended["status"], &ended["output"]), (&json!("incomplete"), &json!([])), "{ended}");
+        assert_eq!(ended["incomplete_details"]["reason"], "max_output_tokens");
+    }
+}
+
+#[tokio::test]
+async fn a_format_is_repeated_as_it_was_sent_and_may_refer_to_itself() {
+    for strict in [Some(true), Some(false), None] {
+        let fakes = saying([says(r#"{"sum": 3}"#)]);
+        let mut format = of_response();
+        format["text"]["format"]["strict"] = json!(strict);
+        let answered = fakes.post(RESPONSES, response(&format)).await.json();
+        assert_eq!(answered["text"]["format"]["strict"], json!(strict.unwrap_or(true)));
+    }
+    let mut format = of_response();
+    format["text"]["format"]["schema"]["properties"]["parts"] =
+        json!({"type": "array", "items": {"$ref": "#"}});
+    let nested = saying([says(r#"{"sum": 3, "parts": [{"sum": 1}, {"sum": 2, "parts": []}]}"#)]);
+    let answered = nested.post(RESPONSES, response(&format)).await.json();
+    assert_eq!(answered["status"], "completed", "{answered}");
+    let wrong = || says(r#"{"sum": 3, "parts": [{"sum": "1"}]}"#);
+    let answered = saying([wrong(), wrong(), wrong()]).post(RESPONSES, response(&format)).await.json();
+    assert!(answered["error"]["message"].as_str().unwrap().contains("/parts/0/sum"), "{answered}");
 }
 
 #[tokio::test]

@@ -73,6 +73,33 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     assert_eq!((goes_on.status, history(&agent).len()), (StatusCode::OK, 4));
 }
 
+/// Clients name conversations as they like, but for those that the service has named.
+#[tokio::test]
+async fn a_conversation_of_the_services_name_has_to_be_there() {
+    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+    let unknown = fakes.post(RESPONSES, body(&json!({"conversation": "conv_1"}))).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{unknown}");
+    assert_eq!(unknown.json()["error"]["code"], "conversation_not_found");
+    let begun = fakes.post("/v1/conversations", "{}").await.json();
+    for known in [begun["id"].clone(), json!("trip")] {
+        let answered = fakes.post(RESPONSES, body(&json!({"conversation": known}))).await;
+        assert_eq!(answered.status, StatusCode::OK, "{answered}");
+    }
+}
+
+#[tokio::test]
+async fn metadata_are_a_few_short_texts() {
+    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+    let pairs: Value = (0..17).map(|n| (n.to_string(), json!("x"))).collect();
+    for wrong in [pairs, json!({"a": 1}), json!({"a": "x".repeat(513)}), json!([])] {
+        let refused = fakes.post(RESPONSES, body(&json!({"metadata": wrong}))).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused}");
+        assert_eq!(refused.json()["error"]["param"], "metadata");
+    }
+    let answered = fakes.post(RESPONSES, body(&json!({"metadata": {"a": "b"}}))).await.json();
+    assert_eq!(answered["metadata"], json!({"a": "b"}));
+}
+
 #[tokio::test]
 async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let agent = ScriptedInvoke::answering("hello");

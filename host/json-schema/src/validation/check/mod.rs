@@ -2,8 +2,8 @@
 //!
 //! What this can cost is known from the code: each visit of a part, each member looked at, each value
 //! compared and each byte matched is paid for before it is done, and nothing is copied but the text of a few
-//! problems. The stack is bounded by the depth of the schema, which has no cycles, and by that of JSON
-//! values.
+//! problems. The stack is bounded by how deep parts are held within parts ([`MOST_LEVELS`]), which only a
+//! schema that refers to itself can reach, and by the depth of JSON values.
 
 mod evaluated;
 mod same;
@@ -23,6 +23,9 @@ const PROBLEMS_NAMED: usize = 5;
 
 /// Most members that one problem names.
 const MEMBERS_NAMED: usize = 5;
+
+/// Deepest nesting of parts that are held against a value and its parts.
+const MOST_LEVELS: u32 = 256;
 
 /// Bytes of text that are read or compared in one step.
 const TEXT_BYTES_PER_STEP: usize = 32;
@@ -73,6 +76,8 @@ pub(crate) struct Check<'r, 'f> {
     fuel: &'f mut Fuel,
     /// What is wrong, as far as it is named.
     problems: Vec<String>,
+    /// How many parts are being held within one another.
+    levels: u32,
     /// Above 0 nobody wants to know why something does not hold.
     quiet: u32,
 }
@@ -88,7 +93,7 @@ impl<'r, 'f> Check<'r, 'f> {
         whole: &str,
         fuel: &'f mut Fuel,
     ) -> Result<Vec<String>, Exhausted> {
-        let mut check = Self { rules, fuel, problems: vec![], quiet: 0 };
+        let mut check = Self { rules, fuel, problems: vec![], levels: 0, quiet: 0 };
         let holds = check.part(rules.root, value, &At::Whole(whole))?;
         if !holds && check.problems.is_empty() {
             check.problems.push(format!("{whole}: does not match the schema"));
@@ -120,6 +125,16 @@ impl<'r, 'f> Check<'r, 'f> {
 
     fn part(&mut self, id: Id, value: &Value, at: &At<'_>) -> Holds {
         self.fuel.spend(1)?;
+        self.levels += 1;
+        if self.levels > MOST_LEVELS {
+            return Err(Exhausted);
+        }
+        let holds = self.keywords(id, value, at);
+        self.levels -= 1;
+        holds
+    }
+
+    fn keywords(&mut self, id: Id, value: &Value, at: &At<'_>) -> Holds {
         let rules = self.rules;
         match rules.part(id) {
             None => Ok(true),

@@ -1,9 +1,11 @@
 //! From a schema's text to rules that can be run.
 //!
-//! The rules are a graph without cycles: each part of the schema is read once, and a `$ref` is an edge to
-//! what it refers to. Whatever is too deep, too large with its references followed, or refers to itself is
-//! refused before anything runs. Every error says where in the schema it is.
+//! The rules are a graph: each part of the schema is read once, and a `$ref` is an edge to what it refers to.
+//! Whatever is too deep, too large with its references followed, or refers to itself is refused before
+//! anything runs. Where a schema may refer to itself, each cycle has to lead to a part of the value: values
+//! are finite, so that following it ends (`ends`). Every error says where in the schema it is.
 
+mod ends;
 mod location;
 mod read;
 
@@ -19,6 +21,7 @@ use crate::brief::{PROBLEM_BYTES, brief};
 use crate::number::Exact;
 use crate::syntax::{self, Document, Keywords};
 use crate::untrusted_text::printable;
+use ends::most_in_place;
 use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};
 
@@ -40,9 +43,10 @@ impl Rules {
             size: Size { weight: 0, height: 0 },
             known: HashMap::new(),
             depth: 0,
+            recurs: false,
         };
         // The root may be referred to, and then refers to itself.
-        compiler.known.insert("#", None);
+        compiler.known.insert("#", Known { id: 0, is_open: true });
         let root = compiler.schema(text, At::Root)?;
         let Size { weight, height } = compiler.size_of(root);
         if weight > WEIGHT {
@@ -52,6 +56,13 @@ impl Rules {
         }
         if height > DEPTH {
             return Err(too_deep());
+        }
+        if compiler.recurs {
+            let most = most_in_place(&compiler.parts);
+            let most = most.ok_or("refers to itself without going on to a part of the value")?;
+            if most > DEPTH {
+                return Err(too_deep());
+            }
         }
         Ok(Self::new(root, compiler.parts))
     }
@@ -75,9 +86,18 @@ struct Compiler<'a, 'f> {
     sizes: Vec<Size>,
     /// What the part that is being read comes to so far.
     size: Size,
-    /// What a reference comes to; nothing while it is being read.
-    known: HashMap<&'a str, Option<Id>>,
+    /// What a reference comes to.
+    known: HashMap<&'a str, Known>,
     depth: u32,
+    /// Whether a part refers to itself.
+    recurs: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    id: Id,
+    /// Whether its part is still being read.
+    is_open: bool,
 }
 
 impl<'a> Compiler<'a, '_> {
@@ -96,15 +116,21 @@ impl<'a> Compiler<'a, '_> {
             return Err(format!("has more than {WEIGHT} parts: leave out what the tool can check by itself"));
         }
         let parent = mem::replace(&mut self.size, Size { weight: 1, height: 1 });
+        // What is read below it may refer to it.
+        let id = self.parts.len();
+        self.parts.push(Part::Never);
+        self.sizes.push(self.size);
         let part = match syntax::Part::of(text) {
             Some(syntax::Part::Never) => Part::Never,
             Some(syntax::Part::Keywords(members)) => self.keywords(members, at)?,
             None => return Err(wrong(&at, format!("is {}, not a schema", brief(text)))),
         };
         self.depth -= 1;
-        self.parts.push(part);
-        self.sizes.push(mem::replace(&mut self.size, parent));
-        Ok(self.parts.len() - 1)
+        let size = mem::replace(&mut self.size, parent);
+        if let (Some(of_part), Some(of_size)) = (self.parts.get_mut(id), self.sizes.get_mut(id)) {
+            (*of_part, *of_size) = (part, size);
+        }
+        Ok(id)
     }
 
     /// A part of a part: it adds to what its parent comes to.
@@ -316,9 +342,15 @@ impl<'a> Compiler<'a, '_> {
     fn reference(&mut self, value: &'a Value, at: At<'_>) -> Result<Id, String> {
         let target = text_of(value, &at)?;
         let shown = || printable(target, PROBLEM_BYTES);
-        let id = match self.known.get(target) {
-            Some(Some(id)) => *id,
-            Some(None) => return Err(format!("refers to itself through {:?}", shown())),
+        let id = match self.known.get(target).copied() {
+            Some(Known { id, is_open: false }) => id,
+            // The fuel of a check bounds how often it is followed.
+            Some(Known { id, is_open: true }) if self.budget.may_recur => {
+                self.recurs = true;
+                self.weigh(1);
+                return Ok(id);
+            }
+            Some(_) => return Err(format!("refers to itself through {:?}", shown())),
             None => {
                 let Some(part) = self.document.target(target) else {
                     return Err(format!(
@@ -326,9 +358,9 @@ impl<'a> Compiler<'a, '_> {
                         shown()
                     ));
                 };
-                self.known.insert(target, None);
+                self.known.insert(target, Known { id: self.parts.len(), is_open: true });
                 let id = self.schema(part, at)?;
-                self.known.insert(target, Some(id));
+                self.known.insert(target, Known { id, is_open: false });
                 id
             }
         };
