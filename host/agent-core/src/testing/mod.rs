@@ -1,5 +1,6 @@
 //! Scripted fakes that check what they are asked.
 
+pub mod clock;
 mod conversations;
 mod key_value;
 mod queue;

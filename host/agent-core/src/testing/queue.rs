@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::clock;
 use super::stores::Switch;
 use crate::ports::lease::Lease;
 use crate::ports::queue::{ATTEMPTS, LEASE};
@@ -98,7 +99,7 @@ impl TestQueue {
         let id = wanted.and_then(|data| data.id.clone());
         let id = id.unwrap_or_else(|| (jobs.len() + 1).to_string());
         let parked = wanted.and_then(|data| data.goes_on.clone());
-        let left = |until: SystemTime| until.duration_since(SystemTime::now()).unwrap_or_default();
+        let left = |until: SystemTime| until.duration_since(clock::store_clock()).unwrap_or_default();
         let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
         let job = Job {
             id: id.clone(),
@@ -108,7 +109,7 @@ impl TestQueue {
             result: None,
             error: None,
             attempts_made: 0,
-            created_at: SystemTime::now(),
+            created_at: clock::store_clock(),
             started_at: None,
             finished_at: None,
         };
@@ -152,7 +153,7 @@ impl TestQueue {
         entry.claims += 1;
         entry.lease.claim(&token, LEASE, now);
         entry.job.status = JobStatus::Active;
-        entry.job.started_at = Some(SystemTime::now());
+        entry.job.started_at = Some(clock::store_clock());
         Some(Claim {
             job_id: entry.job.id.clone(),
             token,
@@ -314,7 +315,7 @@ impl JobQueue for TestQueue {
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
             AttemptEnd::Parked { until } => {
-                let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+                let left = until.duration_since(clock::store_clock()).unwrap_or_default();
                 entry.due = Some(Instant::now() + left);
                 JobStatus::Parked
             }

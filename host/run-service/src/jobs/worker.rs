@@ -143,6 +143,7 @@ impl Worker {
                 pause.reset();
             } else {
                 tokio::select! {
+                    biased;
                     () = sleep(pause.next()) => {}
                     () = stopping.cancelled() => {}
                 }
@@ -162,8 +163,9 @@ impl Worker {
             permit
         };
         tokio::select! {
-            permit = may_claim => Some(permit),
+            biased;
             () = stopping.cancelled() => None,
+            permit = may_claim => Some(permit),
         }
     }
 
@@ -179,6 +181,7 @@ impl Worker {
     /// lease expires. So shutdown lets it finish.
     async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
+            biased;
             claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,
             () = after(stopping, CLAIM_PATIENCE * 2) => return Ok(None),
         };
@@ -391,6 +394,7 @@ impl Worker {
             }
         };
         let told = tokio::select! {
+            biased;
             told = telling => told,
             () = after(stopping, LAST_WORDS) => return None,
         };

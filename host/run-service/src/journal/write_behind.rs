@@ -302,6 +302,7 @@ impl Flusher {
             held.ended.len() + held.writing
         };
         tokio::select! {
+            biased;
             () = self.write_all(&stopping) => {}
             unwritten = flush_limit => {
                 // Runs that were being written were dropped with the other branch, which counts them.
@@ -329,6 +330,7 @@ impl Flusher {
             }
             let gathers = self.0.held.lock().gathers;
             tokio::select! {
+                biased;
                 Some(()) = writing.next() => {}
                 () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
                 () = sleep_until(gathered), if gathers => {}

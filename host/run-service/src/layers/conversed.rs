@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent_core::ports::ConversationError;
 use agent_core::ports::lease::owner_of_attempt;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
+use crate::clock;
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::held_lease::new_owner;
 use crate::loop_driver::waits::since_1970;
@@ -64,7 +65,7 @@ impl<I: Invoke> Conversed<I> {
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
             Ok(answer) if is_kept(answer.result.stop_reason) => {
-                let at = since_1970(SystemTime::now());
+                let at = since_1970(clock::now());
                 let turn = Turn { id: turn_id, run_id, at, ..said(&own, &answer.result.messages) };
                 let appending = held.append(turn);
                 match in_time(appending, until).await {

@@ -1,7 +1,7 @@
 //! Runs of requests that wait for somebody: a job goes on with each.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError, RunStore, Spawn};
 use agent_core::words::{JobData, ParkedRun, RunOutcome, RunRecord};
@@ -10,9 +10,9 @@ use futures::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
+use crate::clock;
 use crate::loop_driver::RunError;
 
 /// The query of a job whose run began without a text.
@@ -109,14 +109,14 @@ impl<I: Invoke> Invoke for Parkable<I> {
         if ask.claim.is_some() || ask.principal.user_id.is_none() {
             return self.inner.invoke(ask).await;
         }
-        let job_id = Uuid::now_v7().simple().to_string();
+        let job_id = clock::new_id();
         ask.control.job_id = Some(job_id.clone());
         let mut record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
             job_id: Some(job_id.clone()),
-            started_at: SystemTime::now(),
+            started_at: clock::now(),
             finished_at: UNIX_EPOCH,
             outcome: RunOutcome::Running,
         };

@@ -5,13 +5,14 @@
 //! whose record comes when an attempt has ended.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord, Task};
 use async_trait::async_trait;
 use futures::join;
 use tracing::debug;
+
+use crate::clock;
 
 /// Writes the record of each run that begins, beside the first event and before anything follows from it.
 pub struct RecordedStart {
@@ -53,7 +54,7 @@ impl Journal for RecordedStart {
 
 /// The first heartbeat adds the id of the request, which no journal has.
 fn under_way(task: &Task) -> RunRecord {
-    let now = SystemTime::now();
+    let now = clock::now();
     RunRecord {
         id: task.id.clone(),
         request_id: String::new(),

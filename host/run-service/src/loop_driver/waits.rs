@@ -7,6 +7,7 @@ use agent_core::ports::WaitingCall;
 use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
 use super::{Driver, RunError};
+use crate::clock;
 
 /// The answer to a call that waited for a time.
 const TIME_HAS_COME: &str = "The time has come.";
@@ -31,13 +32,13 @@ impl Driver<'_> {
         let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
         let call =
             WaitingCall { id: &id, times_shown: open.times_shown, index: open.index, usage: run.usage() };
-        Some(terms.wait(call, since_1970(SystemTime::now())))
+        Some(terms.wait(call, since_1970(clock::now())))
     }
 }
 
 /// What an expired wait is decided by itself, if one of these has expired.
 pub(super) fn expired(waits: &[Wait]) -> Option<Event> {
-    let now = since_1970(SystemTime::now());
+    let now = since_1970(clock::now());
     let wait = waits.iter().find(|wait| wait.expires_at <= now)?;
     let verdict = match wait.on_expiry {
         OnExpiry::Reject => Verdict::Reject { reason: None },

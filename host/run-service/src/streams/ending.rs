@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
+use crate::clock;
 use crate::jobs::Jobs;
 use crate::layers::InvokeResult;
 use crate::runs::RunHandle;
@@ -127,7 +128,7 @@ fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
             if let (Some(jobs), Some(job_id)) = (jobs, job_id) {
                 return RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id));
             }
-            let age = SystemTime::now().duration_since(finished_at).unwrap_or_default();
+            let age = clock::now().duration_since(finished_at).unwrap_or_default();
             if age >= LONG_DEAD_AFTER {
                 RecordedState::Ended(Ending::Dead)
             } else {

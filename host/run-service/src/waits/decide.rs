@@ -1,7 +1,7 @@
 //! One decision about one wait.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitingCall};
@@ -13,6 +13,7 @@ use agent_core::ports::queue::LEASE;
 use tokio::time::{Instant, sleep};
 
 use super::{JobWait, WaitError, Waits};
+use crate::clock;
 use crate::loop_driver::waits::since_1970;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
@@ -191,7 +192,7 @@ impl Waits {
     ) -> Result<Judged, NotDecided> {
         let Wait { id, shown, index, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
-            let (by, at) = (proposed.by.user_id.clone(), since_1970(SystemTime::now()));
+            let (by, at) = (proposed.by.user_id.clone(), since_1970(clock::now()));
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
             Judged::Decided(Event::Decided { wait: id.clone(), decision })
         };
@@ -217,7 +218,7 @@ impl Waits {
                 index: *index,
                 usage: found.run.usage(),
             };
-            return Ok(Judged::Void(terms.wait(call, since_1970(SystemTime::now()))));
+            return Ok(Judged::Void(terms.wait(call, since_1970(clock::now()))));
         }
         if let Verdict::Edit { arguments } = &proposed.verdict {
             fits(&*tools, &shown.tool, arguments)?;
@@ -297,7 +298,7 @@ fn check(wait: &JobWait, proposed: &ProposedDecision) -> Result<(), NotDecided> 
     if let Some(decision) = wait.decided() {
         return Err(NotDecided::Already(Box::new(decision.clone())));
     }
-    if wait.open.wait.expires_at <= since_1970(SystemTime::now()) {
+    if wait.open.wait.expires_at <= since_1970(clock::now()) {
         return Err(NotDecided::NotWaiting);
     }
     if proposed.by.user_id.as_deref().is_some_and(|user| wait.open.has_decided(user)) {

@@ -1,0 +1,72 @@
+//! The wall clock and the randomness of a simulated process. Both belong to the thread: a simulation runs on
+//! one, and other tests of the same program keep the real ones.
+
+use std::cell::RefCell;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+/// Where simulated time begins: some time in 2026.
+const BEGINNING: Duration = Duration::from_secs(1_790_000_000);
+
+thread_local! {
+    static SIMULATED: RefCell<Option<Simulated>> = const { RefCell::new(None) };
+}
+
+struct Simulated {
+    began: Instant,
+    random: fastrand::Rng,
+    /// How far the clock of whoever runs at this moment is ahead, in milliseconds.
+    skew: i64,
+}
+
+/// The simulation of this thread, until it is dropped.
+#[derive(Debug)]
+pub struct SimulatedClock(());
+
+impl SimulatedClock {
+    /// From now on the wall clock of this thread follows tokio's, and `seed` decides what is random.
+    pub fn begin(seed: u64) -> Self {
+        let simulated = Simulated { began: Instant::now(), random: fastrand::Rng::with_seed(seed), skew: 0 };
+        SIMULATED.set(Some(simulated));
+        Self(())
+    }
+}
+
+/// From now on the simulated process of this thread has a clock that is ahead by that, or behind.
+pub fn set_skew(milliseconds: i64) {
+    SIMULATED.with_borrow_mut(|simulated| {
+        if let Some(simulated) = simulated {
+            simulated.skew = milliseconds;
+        }
+    });
+}
+
+impl Drop for SimulatedClock {
+    fn drop(&mut self) {
+        SIMULATED.set(None);
+    }
+}
+
+/// What time it is for the process that runs on this thread: simulated, or real where nothing is.
+pub fn wall_clock() -> SystemTime {
+    let skew = SIMULATED.with_borrow(|simulated| simulated.as_ref().map_or(0, |simulated| simulated.skew));
+    let skewed = Duration::from_millis(skew.unsigned_abs());
+    if skew < 0 { store_clock() - skewed } else { store_clock() + skewed }
+}
+
+/// What time it is for the stores, whose clock is not that of a process.
+pub fn store_clock() -> SystemTime {
+    let began = SIMULATED.with_borrow(|simulated| simulated.as_ref().map(|simulated| simulated.began));
+    began.map_or_else(SystemTime::now, |began| UNIX_EPOCH + BEGINNING + began.elapsed())
+}
+
+/// Random bytes of the simulation of this thread, if there is one.
+pub fn random_bytes() -> Option<[u8; 10]> {
+    SIMULATED.with_borrow_mut(|simulated| {
+        let random = &mut simulated.as_mut()?.random;
+        let mut bytes = [0; 10];
+        random.fill(&mut bytes);
+        Some(bytes)
+    })
+}
