@@ -119,6 +119,11 @@ impl RunStreams {
         Self { shutdown, ..self }
     }
 
+    /// How many runs that were begun here are under way.
+    pub fn under_way(&self) -> usize {
+        self.runs.under_way()
+    }
+
     /// Begins a run, and follows it from its beginning. Nothing is begun for a reader that would be
     /// interrupted at once: it reads [`InvokeError::Stopping`].
     pub fn start(&self, mut ask: Ask, reader: FirstReader) -> Following {
