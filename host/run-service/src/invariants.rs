@@ -39,7 +39,10 @@ pub fn fencing(epochs: impl IntoIterator<Item = Epoch>) -> Result<(), Broken> {
     let mut last = Epoch::UNCLAIMED;
     for (number, epoch) in epochs.into_iter().enumerate() {
         if epoch < last {
-            return Err(Broken { rule: FENCED, what: format!("event {number}: {} behind {}", epoch.0, last.0) });
+            return Err(Broken {
+                rule: FENCED,
+                what: format!("event {number}: {} behind {}", epoch.0, last.0),
+            });
         }
         last = epoch;
     }
@@ -123,7 +126,8 @@ impl Fold {
                 }
             }
             Event::Waiting { waits, .. } => {
-                let open = waits.iter().map(|wait| (wait.index, OpenWait { wait: wait.clone(), decisions: vec![] }));
+                let open =
+                    waits.iter().map(|wait| (wait.index, OpenWait { wait: wait.clone(), decisions: vec![] }));
                 self.waits.extend(open);
             }
             Event::Decided { wait, decision } => {
@@ -199,7 +203,9 @@ mod tests {
         };
         assert_eq!((seen(&[0, 1]), seen(&[1])), (Ok(()), Ok(())));
         assert!(seen(&[1, 0]).is_err() && seen(&[0, 0]).is_err());
-        assert!(shown([(0, &events[1])], &events).is_err() && shown([(1, &events[1])], &events[..1]).is_err());
+        assert!(
+            shown([(0, &events[1])], &events).is_err() && shown([(1, &events[1])], &events[..1]).is_err()
+        );
         let turn = |id: &str| Turn { id: id.into(), ..Turn::default() };
         assert!(turns(&[turn("a"), turn("b")]).is_ok() && turns(&[turn("a"), turn("a")]).is_err());
         let epochs = |numbers: &[u64]| fencing(numbers.iter().copied().map(Epoch));

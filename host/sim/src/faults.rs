@@ -130,7 +130,10 @@ impl Profile {
             6 => Fault::Partition(long(3_000)),
             _ => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
         };
-        let kills = matches!(fault, Fault::CrashBefore | Fault::CrashBehind | Fault::Partition(_) | Fault::ClockJump(_));
+        let kills = matches!(
+            fault,
+            Fault::CrashBefore | Fault::CrashBehind | Fault::Partition(_) | Fault::ClockJump(_)
+        );
         (kind != CallKind::Client || !kills).then_some(fault)
     }
 }

@@ -2,7 +2,9 @@
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::ConversationStore as _;
-use agent_core::words::{AgentResult, ConversationKey, Event, Job, JobStatus, StopReason, Wait, WebhookState};
+use agent_core::words::{
+    AgentResult, ConversationKey, Event, Job, JobStatus, StopReason, Wait, WebhookState,
+};
 use run_service::invariants::{self, Broken};
 
 use crate::promises::{PromisedJob, SeenEnd};
@@ -63,10 +65,14 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         JobStatus::Completed => judge_result(world, promised, job),
         JobStatus::Failed => {
             let error = job.error.as_deref().unwrap_or_default();
-            world.holds(is_just(world, job, error), NO_UNJUST_FAILURE, || format!("job {id} ({run_id}): {error}"));
+            world.holds(is_just(world, job, error), NO_UNJUST_FAILURE, || {
+                format!("job {id} ({run_id}): {error}")
+            });
         }
         JobStatus::Cancelled => {
-            world.holds(promised.is_unwanted, NO_UNJUST_FAILURE, || format!("job {id} was cancelled by nobody"));
+            world.holds(promised.is_unwanted, NO_UNJUST_FAILURE, || {
+                format!("job {id} was cancelled by nobody")
+            });
         }
         _ => {}
     }
@@ -75,7 +81,9 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         let received = promises.delivered.get(id).cloned().unwrap_or_default();
         drop(promises);
         let is_right = received.iter().any(|body| body.starts_with(status.as_str()));
-        world.holds(is_right, WEBHOOK, || format!("job {id} is {} and was told as {received:?}", status.as_str()));
+        world.holds(is_right, WEBHOOK, || {
+            format!("job {id} is {} and was told as {received:?}", status.as_str())
+        });
     }
 }
 
@@ -89,7 +97,8 @@ fn is_just(world: &World, job: &Job, error: &str) -> bool {
 }
 
 fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
-    let result = job.result.as_ref().and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
+    let result =
+        job.result.as_ref().and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
     let Some(result) = result else {
         return world.holds(false, RESULT, || format!("job {} has no result", job.id));
     };
@@ -120,9 +129,7 @@ fn judge_decisions(world: &World) {
     for (wait_id, verdict) in world.promises.lock().decisions.clone() {
         let job = Wait::job_of(&wait_id).and_then(|job_id| world.queue.job(job_id));
         let events = job.map(|job| world.events(&job.run_id)).unwrap_or_default();
-        let is_it = |event: &Event| {
-            matches!(event, Event::Decided { wait, decision } if *wait == wait_id && decision.verdict == verdict)
-        };
+        let is_it = |event: &Event| matches!(event, Event::Decided { wait, decision } if *wait == wait_id && decision.verdict == verdict);
         world.holds(events.iter().any(is_it), DECISION_KEPT, || format!("{wait_id}: {verdict:?}"));
     }
 }
@@ -130,7 +137,9 @@ fn judge_decisions(world: &World) {
 async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
     let mut turns = world.promises.lock().turns.clone();
     for (job_id, promised) in promised {
-        let Some(job) = world.queue.job(job_id).filter(|job| job.status == JobStatus::Completed) else { continue };
+        let Some(job) = world.queue.job(job_id).filter(|job| job.status == JobStatus::Completed) else {
+            continue;
+        };
         if let Some(conversation) = promised.conversation.clone() {
             let user = promised.user.clone();
             turns.push(crate::promises::PromisedTurn { user, conversation, id: job.run_id });
@@ -142,6 +151,8 @@ async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
         let (is_busy, turns) = kept.map(|kept| (kept.is_busy, kept.turns)).unwrap_or_default();
         world.check(invariants::turns(&turns));
         world.holds(turns.iter().any(|kept| kept.id == turn.id), TURN_KEPT, || format!("{turn:?}"));
-        world.holds(!is_busy, NO_LEAK, || format!("conversation {} of {} is held", turn.conversation, turn.user));
+        world.holds(!is_busy, NO_LEAK, || {
+            format!("conversation {} of {} is held", turn.conversation, turn.user)
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask sim`: simulates for some minutes, or one seed to look at it.
 #![expect(clippy::print_stdout, reason = "a command speaks to whoever runs it")]
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ struct Arguments {
     /// Shows the simulation of the seed as a time line.
     #[arg(long)]
     trace: bool,
+    /// Goes on behind failures, and says in the end which promises were broken by which seeds.
+    #[arg(long)]
+    all: bool,
     /// Puts a bug in.
     #[arg(long)]
     mutation: Option<String>,
@@ -40,12 +44,15 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(arguments.minutes * 60.0));
     let mut tally = Tally::default();
+    let mut failed = BTreeMap::<&'static str, Vec<u64>>::new();
     for seed in arguments.seed.. {
         let simulation = Simulation { seed, ..simulation.clone() };
         let outcome = simulation.run();
         tally.add(&outcome.counts);
         tally.took = began.elapsed();
-        if outcome.broken.is_some() {
+        if let Some(broken) = outcome.broken.as_ref().filter(|_| arguments.all) {
+            failed.entry(broken.rule).or_default().push(seed);
+        } else if outcome.broken.is_some() {
             println!("{}", tally.report());
             return Ok(show(&simulation, outcome));
         }
@@ -58,7 +65,10 @@ fn main() -> anyhow::Result<ExitCode> {
     for missing in tally.missing() {
         println!("never reached: {missing}");
     }
-    Ok(ExitCode::SUCCESS)
+    for (rule, seeds) in &failed {
+        println!("broken {} times: {rule}: {:?}", seeds.len(), seeds.iter().take(8).collect::<Vec<_>>());
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A simulation with what it came to; of one that failed the shortest that fails alike.

@@ -240,7 +240,10 @@ impl ToolSet for ToolsOfRun {
             Err(error) => (error, ToolOutcome::Failed),
         };
         let component = Some(format!("bank@sha256:{}", self.component));
-        ToolReturn { content, receipt: ToolReceipt { component, ..ToolReceipt::new(&request.call.name, outcome) } }
+        ToolReturn {
+            content,
+            receipt: ToolReceipt { component, ..ToolReceipt::new(&request.call.name, outcome) },
+        }
     }
 }
 
@@ -254,7 +257,8 @@ impl ToolsOfRun {
             let before = promises.components.insert(request.run_id.to_owned(), self.component);
             if before.is_some_and(|before| before != self.component) {
                 drop(promises);
-                return world.holds(false, PINNED, || format!("{call_id}: {before:?} and {}", self.component));
+                return world
+                    .holds(false, PINNED, || format!("{call_id}: {before:?} and {}", self.component));
             }
             let times = promises.acts.entry(call_id.to_owned()).or_default();
             *times += 1;

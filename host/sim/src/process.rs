@@ -20,6 +20,7 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct Process(Arc<Inner>);
 
+#[doc(hidden)]
 pub struct Inner {
     /// `address#incarnation`.
     pub name: String,
@@ -124,6 +125,7 @@ impl Process {
     }
 }
 
+#[derive(Debug)]
 pub struct Request(Arc<Inner>);
 
 impl Drop for Request {
@@ -175,5 +177,17 @@ impl Future for Life {
 impl std::fmt::Debug for Process {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Process").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Life {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Life").field("process", &self.process).finish_non_exhaustive()
     }
 }

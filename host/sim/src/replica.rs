@@ -31,7 +31,7 @@ struct Replica {
 }
 
 /// A process and what it serves.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Living {
     pub process: Process,
     pub service: Arc<Service>,

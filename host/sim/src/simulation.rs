@@ -130,6 +130,7 @@ impl Simulation {
 /// What has not come to its end.
 fn open(world: &World, clients: usize) -> String {
     let jobs: Vec<_> = world.queue.jobs().into_iter().filter(|job| !job.status.has_ended()).collect();
-    let jobs: Vec<_> = jobs.iter().map(|job| format!("{} ({}) is {}", job.id, job.run_id, job.status.as_str())).collect();
+    let jobs: Vec<_> =
+        jobs.iter().map(|job| format!("{} ({}) is {}", job.id, job.run_id, job.status.as_str())).collect();
     format!("{clients} clients wait; jobs: {}", jobs.join(", "))
 }

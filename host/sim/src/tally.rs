@@ -83,8 +83,10 @@ impl Tally {
         let Self { simulations, counts, took } = self;
         let (seconds, hours) = (took.as_secs_f64(), counts.simulated.as_secs_f64() / 3_600.0);
         let mut text = String::new();
-        // silent-ok: writing to a text never fails.
-        let mut line = |what: std::fmt::Arguments<'_>| drop(text.write_fmt(format_args!("{what}\n")));
+        let mut line = |what: std::fmt::Arguments<'_>| {
+            // silent-ok: writing to a text never fails.
+            let _ = writeln!(text, "{what}");
+        };
         line(format_args!("simulations        {simulations} in {seconds:.1} s"));
         line(format_args!("simulated          {hours:.1} hours, {} calls of ports", counts.calls));
         line(format_args!(

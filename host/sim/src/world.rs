@@ -81,6 +81,7 @@ pub struct Line {
 }
 
 /// A call on its way.
+#[derive(Debug, Clone, Copy)]
 pub struct Passage {
     pub call: u64,
     pub takes: Duration,

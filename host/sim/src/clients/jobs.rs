@@ -11,7 +11,7 @@ use super::{Client, TRIES};
 use crate::plan::Plan;
 use crate::promises::{PromisedJob, SeenEnd};
 
-pub const ONE_END_SEEN: &str = "whoever reads a job that has ended reads one end";
+const ONE_END_SEEN: &str = "whoever reads a job that has ended reads one end";
 
 /// How long a read of a job is held back.
 const WAIT: Duration = Duration::from_secs(5);
@@ -71,9 +71,8 @@ impl Client {
     async fn submit(&mut self, data: JobData) -> Option<String> {
         for _ in 0..TRIES {
             let job = data.clone();
-            let submitted = self.ask("client submit", |service| {
-                async move { service.jobs.submit(&job).await }.boxed()
-            });
+            let submitted =
+                self.ask("client submit", |service| async move { service.jobs.submit(&job).await }.boxed());
             match submitted.await {
                 Some(Ok(id)) => return Some(id),
                 _ if data.id.is_none() => return None,
@@ -89,9 +88,8 @@ impl Client {
             job.is_unwanted = true;
         }
         let (user_id, id) = (user.user_id.clone().unwrap_or_default(), job_id.to_owned());
-        let cancelled = self.ask("client cancel", |service| {
-            async move { service.jobs.cancel(&user_id, &id).await }.boxed()
-        });
+        let cancelled = self
+            .ask("client cancel", |service| async move { service.jobs.cancel(&user_id, &id).await }.boxed());
         if let Some(Ok(CancelOutcome::Done)) = cancelled.await
             && let Some(job) = self.world.promises.lock().jobs.get_mut(job_id)
         {

@@ -9,7 +9,7 @@ use super::Client;
 use crate::plan::Plan;
 use crate::promises::{PromisedJob, PromisedTurn};
 
-pub const RIGHT_ANSWER: &str = "an answer is that of its own question";
+const RIGHT_ANSWER: &str = "an answer is that of its own question";
 
 impl Client {
     pub(super) async fn ask_and_wait(&mut self) {

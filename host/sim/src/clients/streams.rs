@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::promises::SeenStream;
 use crate::world::World;
 
-pub const STORED_FIRST: &str = "an event is given to readers once it is stored";
+const FOUND: &str = "a run that was shown is found";
 
 /// What comes over the connection.
 enum Received {
@@ -65,13 +65,22 @@ impl Client {
                 Connection::Interrupted(Interruption::Waiting) => break,
                 Connection::Interrupted(_) | Connection::Lost => {
                     self.pause(1_000).await;
-                    let Some(found) = self.find(&run_id).await else {
-                        unknown += 1;
-                        if unknown > TRIES {
-                            break;
+                    let found = match self.find(&run_id).await {
+                        Some(Some(found)) => found,
+                        // Nothing of it was stored when its replica died.
+                        Some(None) => {
+                            unknown += 1;
+                            self.world.holds(events.is_empty(), FOUND, || run_id.clone());
+                            if unknown > TRIES {
+                                break;
+                            }
+                            connection = Connection::Lost;
+                            continue;
                         }
-                        connection = Connection::Lost;
-                        continue;
+                        None => {
+                            connection = Connection::Lost;
+                            continue;
+                        }
                     };
                     self.world.reached("a stream was resumed");
                     connection = self.connect(From::Found(found, next(&events)), &mut events).await;
@@ -81,8 +90,6 @@ impl Client {
             has_ended = true;
             break;
         }
-        let is_there = events.is_empty() || has_ended || unknown <= TRIES;
-        self.world.holds(is_there, "a run that was shown is found", || run_id.clone());
         self.world.promises.lock().streams.push(SeenStream { run_id, events, has_ended });
     }
 
@@ -104,10 +111,11 @@ impl Client {
         self.read_to_its_end(user, job_id).await;
     }
 
-    async fn find(&mut self, run_id: &str) -> Option<FoundRun> {
+    /// The run, if there is one; nothing when nobody says so.
+    async fn find(&mut self, run_id: &str) -> Option<Option<FoundRun>> {
         let id = run_id.to_owned();
         let found = self.ask("client find", |service| async move { service.streams.find(&id).await }.boxed());
-        found.await?.ok()?
+        found.await?.ok()
     }
 
     /// Reads until the connection ends.
@@ -122,10 +130,12 @@ impl Client {
                     let following = match from {
                         From::Run(ask) => Some(service.streams.start(*ask, reader)),
                         From::Found(found, next) => Some(service.streams.follow(&found, next)),
-                        From::Job(user, job_id, next) => match service.jobs.read(&user, &job_id, Duration::ZERO).await {
-                            Ok(Some(job)) => service.streams.follow_job(&job, next),
-                            _ => None,
-                        },
+                        From::Job(user, job_id, next) => {
+                            match service.jobs.read(&user, &job_id, Duration::ZERO).await {
+                                Ok(Some(job)) => service.streams.follow_job(&job, next),
+                                _ => None,
+                            }
+                        }
                     };
                     if let Some(following) = following {
                         pump(&world, following, sender).await;
@@ -168,9 +178,8 @@ async fn pump(world: &World, mut following: Following, connection: mpsc::Unbound
         let received = match followed {
             Followed::Stored { number, event } => {
                 let index = usize::try_from(number).unwrap_or(usize::MAX);
-                let is_stored = world
-                    .runs
-                    .look(&run_id, |kept| kept.get(index).is_some_and(|(_, kept)| *kept == *event));
+                let is_stored =
+                    world.runs.look(&run_id, |kept| kept.get(index).is_some_and(|(_, kept)| *kept == *event));
                 if !is_stored {
                     world.reached("an event was shown before it was stored");
                 }

@@ -54,8 +54,7 @@ impl ConversationStore for Ported<TestConversations> {
     ) -> Result<bool, ConversationError> {
         let world = &self.gate.world;
         let settle = async {
-            let is_bug =
-                world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
+            let is_bug = world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
             let settled = self.store.settle(key, owner, turns).await?;
             if !settled && is_bug {
                 self.store.put(key, turns, "", u32::MAX).await?;

@@ -76,7 +76,9 @@ impl JobQueue for Ported<ReferenceQueue> {
     }
 
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
-        self.gate.pass(Call::step("queue.list_parked", ""), fails, self.store.list_parked(limit, cursor)).await
+        self.gate
+            .pass(Call::step("queue.list_parked", ""), fails, self.store.list_parked(limit, cursor))
+            .await
     }
 
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
@@ -103,7 +105,8 @@ impl JobQueue for Ported<ReferenceQueue> {
         if self.gate.world.has(Mutation::ClaimGivenTwice) {
             self.store.forget_holder();
         }
-        let claim = self.gate.pass(Call::poll("queue.claim"), fails, self.store.claim(worker, patience)).await?;
+        let claim =
+            self.gate.pass(Call::poll("queue.claim"), fails, self.store.claim(worker, patience)).await?;
         let claim = self.given(claim);
         if let Some(claim) = &claim {
             self.gate.world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
@@ -112,7 +115,8 @@ impl JobQueue for Ported<ReferenceQueue> {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let reclaimed = self.gate.pass(Call::poll("queue.reclaim"), fails, self.store.reclaim(worker)).await?;
+        let reclaimed =
+            self.gate.pass(Call::poll("queue.reclaim"), fails, self.store.reclaim(worker)).await?;
         if reclaimed > 0 {
             self.gate.world.reached("a restarted replica took its predecessor's jobs back");
         }

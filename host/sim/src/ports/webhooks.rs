@@ -46,7 +46,8 @@ impl WebhookOutbox for Ported<ReferenceOutbox> {
         next: Option<Duration>,
     ) -> Result<bool, WebhookError> {
         let settle = self.store.settle(owner, webhook, next);
-        let settled = self.gate.pass(Call::step("webhook.settle", &webhook.job_id), WebhookError, settle).await;
+        let settled =
+            self.gate.pass(Call::step("webhook.settle", &webhook.job_id), WebhookError, settle).await;
         if settled == Ok(false) {
             self.gate.world.reached("a webhook was somebody else's by then");
         }

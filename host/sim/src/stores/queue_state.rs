@@ -119,7 +119,8 @@ impl State {
 
     /// When anything may be claimed that may not yet.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let due = self.jobs.values().filter_map(|entry| entry.due.or(entry.held.as_ref().map(|held| held.until)));
+        let due =
+            self.jobs.values().filter_map(|entry| entry.due.or(entry.held.as_ref().map(|held| held.until)));
         due.min()
     }
 
@@ -157,7 +158,9 @@ impl State {
         let lost = || QueueError::LeaseLost { job_id: claim.job_id.clone() };
         let entry = self.of_id(&claim.job_id).ok_or_else(lost)?;
         let told = format!("{end:?}");
-        if let Some(last) = entry.last_end.as_ref().filter(|last| last.token == claim.token && last.end == told) {
+        if let Some(last) =
+            entry.last_end.as_ref().filter(|last| last.token == claim.token && last.end == told)
+        {
             return Ok(Some(last.clone()));
         }
         if entry.held.as_ref().is_none_or(|held| held.token != claim.token) {

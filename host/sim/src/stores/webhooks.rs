@@ -101,9 +101,8 @@ impl WebhookOutbox for ReferenceOutbox {
 
     async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
         let mut all = self.0.lock();
-        let ended = |kept: &&mut Kept| {
-            matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed)
-        };
+        let ended =
+            |kept: &&mut Kept| matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed);
         let Some(kept) = all.get_mut(job_id).filter(ended) else { return Ok(false) };
         (kept.webhook.state, kept.webhook.tries) = (WebhookState::Pending, 0);
         kept.due = Some(Instant::now());
