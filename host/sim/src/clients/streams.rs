@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::promises::SeenStream;
 use crate::world::World;
 
+const STORED_FIRST: &str = "an event is given to readers once it is stored";
 const FOUND: &str = "a run that was shown is found";
 
 /// What comes over the connection.
@@ -180,9 +181,7 @@ async fn pump(world: &World, mut following: Following, connection: mpsc::Unbound
                 let index = usize::try_from(number).unwrap_or(usize::MAX);
                 let is_stored =
                     world.runs.look(&run_id, |kept| kept.get(index).is_some_and(|(_, kept)| *kept == *event));
-                if !is_stored {
-                    world.reached("an event was shown before it was stored");
-                }
+                world.holds(is_stored, STORED_FIRST, || format!("event {number} of {run_id}: {event:?}"));
                 Received::Event(number, event)
             }
             Followed::Ended { end, .. } => Received::Ended(end),
