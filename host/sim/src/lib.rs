@@ -5,6 +5,7 @@
 //! - [`simulation`]: one simulation from its beginning to its judge.
 //! - [`service`], [`replica`], [`process`]: the run service as the composition root wires it, what lives and
 //!   dies of it, and its tasks, which are dropped at any await.
+//! - [`edge`]: the real HTTP edge before it, asked without a socket.
 //! - [`stores`], [`ports`], [`gate`]: reference stores, and the way to them on which the faults hit.
 //! - [`faults`], [`mutation`]: what may go wrong in the world, and bugs that are put in on purpose.
 //! - [`peers`], [`clients`], [`plan`]: who is asked, who asks, and for what.
@@ -17,6 +18,7 @@
 //! is mended.
 
 pub mod clients;
+pub mod edge;
 pub mod faults;
 pub mod gate;
 pub mod judge;

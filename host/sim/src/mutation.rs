@@ -37,10 +37,12 @@ pub enum Mutation {
     WebhookDropped,
     /// A job that is added is forgotten.
     JobDropped,
+    /// Each claim of an idempotency key has an id of its own.
+    KeyIdChanges,
 }
 
 impl Mutation {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
@@ -57,6 +59,7 @@ impl Mutation {
         Self::LastEventsDropped,
         Self::WebhookDropped,
         Self::JobDropped,
+        Self::KeyIdChanges,
     ];
 
     /// The mutation of that name, as [`Debug`] writes it.

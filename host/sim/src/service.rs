@@ -25,6 +25,7 @@ use run_service::waits::{JobWait, Waits};
 use run_service::webhooks::{Dispatcher, DispatcherContext};
 use tokio::time::{Instant, sleep};
 
+use crate::edge::{Dependencies, Edge, Served};
 use crate::gate::Gate;
 use crate::peers::{Provider, Tools};
 use crate::ports::{Ported, Receiver};
@@ -51,6 +52,7 @@ pub struct Service {
     pub invoke: Arc<dyn Invoke>,
     pub outbox: Arc<dyn WebhookOutbox>,
     pub shutdown: Shutdown,
+    pub edge: Edge,
     admission: Admission,
     runs: Runs,
     live: LiveRuns,
@@ -123,8 +125,11 @@ impl Service {
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
+        let served = Served { jobs: &jobs, waits: &waits, streams: &streams, invoke: &invoke };
+        let edge = Edge::of(served, parts.dependencies(gate));
         let Parts { admission, live, shutdown, .. } = parts;
-        let service = Self { jobs, waits, streams, invoke, outbox, shutdown, admission, runs, live, behind };
+        let service =
+            Self { jobs, waits, streams, invoke, outbox, shutdown, edge, admission, runs, live, behind };
         (Arc::new(service), tasks)
     }
 
@@ -143,6 +148,18 @@ impl Service {
 }
 
 impl Parts {
+    fn dependencies(&self, gate: &Gate) -> Dependencies {
+        Dependencies {
+            gate: gate.clone(),
+            toolbox: self.toolbox.clone(),
+            store: self.store.clone(),
+            queue: self.queue.clone(),
+            conversations: self.conversations.clone(),
+            spawn: self.spawn.clone(),
+            timeout: TIMEOUT,
+        }
+    }
+
     fn agent_alone(&self, journal: Arc<dyn Journal>) -> Agent {
         let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
         Agent { model, toolbox, journal, limits, instructions: None, wait_tools: false }

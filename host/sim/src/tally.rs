@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 17] = [
+pub const TO_BE_REACHED: [&str; 20] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "a renewal said that the job was cancelled",
@@ -26,6 +26,9 @@ pub const TO_BE_REACHED: [&str; 17] = [
     "a decision came second",
     "a call was shown anew",
     "a job ended whose last events were lost",
+    "a job was submitted over HTTP",
+    "a key was claimed again",
+    "a key was in flight",
 ];
 
 /// Calls at which a replica has to have died.

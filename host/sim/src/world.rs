@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::Epoch;
+use agent_core::ports::{Epoch, KeyBounds};
 use agent_core::testing::{TestConversations, TestRuns};
 use agent_core::words::Event;
+use backends::memory::MemoryIdempotency;
 use parking_lot::Mutex;
 use run_service::invariants::{self, Broken};
 use tokio::time::Instant;
@@ -26,6 +27,7 @@ pub struct World {
     pub runs: Arc<TestRuns>,
     pub conversations: Arc<TestConversations>,
     pub outbox: Arc<ReferenceOutbox>,
+    pub keys: Arc<MemoryIdempotency>,
     /// What clients were promised and what they have seen.
     pub promises: Mutex<Promises>,
     /// Versions of the tools' component and of the policy.
@@ -108,6 +110,7 @@ impl World {
             runs: Arc::default(),
             conversations: Arc::default(),
             outbox: Arc::default(),
+            keys: Arc::new(MemoryIdempotency::new(KeyBounds::default())),
             promises: Mutex::default(),
             tools: Mutex::default(),
             faults,

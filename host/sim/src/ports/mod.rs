@@ -2,6 +2,7 @@
 //! seeded bugs between the two.
 
 mod conversations;
+mod keys;
 mod queue;
 mod runs;
 mod webhooks;

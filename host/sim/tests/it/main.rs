@@ -82,6 +82,7 @@ each_is_found! {
     last_events_that_are_dropped_are_found: LastEventsDropped,
     a_webhook_that_is_dropped_is_found: WebhookDropped,
     a_job_that_is_dropped_is_found: JobDropped,
+    a_key_whose_id_changes_is_found: KeyIdChanges,
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! The real HTTP edge of a process: its router is called as a function, without a socket.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{JobQueue, Probe, ProbeError, RunStore, Spawn, Toolbox};
+use async_trait::async_trait;
+use backends::memory::MemoryWindows;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use http_edge::{
+    Claims, Hosts, Idempotency, Latch, Origins, RateLimit, RateLimits, Settings, Tokens, VariantB,
+};
+use run_service::conversations::Conversations;
+use run_service::direct_calls::DirectCalls;
+use run_service::jobs::Jobs;
+use run_service::layers::Invoke;
+use run_service::streams::RunStreams;
+use run_service::waits::Waits;
+use tower::ServiceExt as _;
+
+use crate::gate::Gate;
+use crate::ports::Ported;
+
+const SECRET: &[u8] = b"a secret of the simulation, of some length";
+
+/// Simulated clients are not told to slow down.
+const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
+
+type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
+
+/// The edge of a process.
+pub struct Edge {
+    serve: Box<Serve>,
+    /// Held for as long as requests are wanted.
+    _latch: Latch,
+}
+
+/// What a client is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: String,
+}
+
+/// What the edge serves.
+pub struct Served<'a> {
+    pub jobs: &'a Jobs,
+    pub waits: &'a Waits,
+    pub streams: &'a RunStreams,
+    pub invoke: &'a Arc<dyn Invoke>,
+}
+
+/// What its handlers use besides.
+pub struct Dependencies {
+    pub gate: Gate,
+    pub toolbox: Arc<dyn Toolbox>,
+    pub store: Arc<dyn RunStore>,
+    pub queue: Arc<dyn JobQueue>,
+    pub conversations: Conversations,
+    pub spawn: Arc<dyn Spawn>,
+    pub timeout: Duration,
+}
+
+impl Edge {
+    pub fn of(served: Served<'_>, with: Dependencies) -> Self {
+        let latch = Latch::default();
+        let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
+        let keys = Ported::new(&with.gate, &with.gate.world.keys);
+        let router = http_edge::router(http_edge::Edge {
+            a: None,
+            b: Some(variant_b(served, &with)),
+            metrics: Arc::new(|_format| String::new()),
+            readiness: latch.readiness(),
+            observe: Arc::new(|_request| {}),
+            idempotency: Idempotency { store: keys, spawn: with.spawn },
+            origins: Origins::default(),
+            hosts: Hosts::Unchecked,
+            settings: Settings { rates, ..Settings::default() },
+        });
+        let serve = move |request: Request<String>| {
+            let router = router.clone();
+            async move {
+                let (parts, body) = router.oneshot(request).await.ok()?.into_parts();
+                let bytes = body.collect().await.ok()?.to_bytes();
+                Some(Answer { status: parts.status, body: String::from_utf8_lossy(&bytes).into_owned() })
+            }
+            .boxed()
+        };
+        Self { serve: Box::new(serve), _latch: latch }
+    }
+
+    /// What a request is answered; nothing when the answer breaks off.
+    pub async fn serve(&self, request: Request<String>) -> Option<Answer> {
+        (self.serve)(request).await
+    }
+}
+
+fn variant_b(served: Served<'_>, with: &Dependencies) -> VariantB {
+    let probe = || Arc::new(Well) as Arc<dyn Probe>;
+    VariantB {
+        invoke: served.invoke.clone(),
+        streams: Some(served.streams.clone()),
+        jobs: served.jobs.clone(),
+        waits: served.waits.clone(),
+        conversations: with.conversations.clone(),
+        webhooks: None,
+        cache: None,
+        windows: Arc::new(MemoryWindows::new()),
+        cluster: None,
+        tokens: Tokens::new(SECRET),
+        database: probe(),
+        key_value: probe(),
+        llm: probe(),
+        toolbox: with.toolbox.clone(),
+        tool_calls: DirectCalls::new(with.toolbox.clone(), with.timeout),
+        runs: with.store.clone(),
+        queue: with.queue.clone(),
+        tool_admin: None,
+        run_timeout: with.timeout,
+        openai: false,
+        prepared: Arc::new(AtomicBool::new(true)),
+        production: false,
+    }
+}
+
+/// The token of a user, which is good for as long as any simulation: the edge goes by the real clock.
+pub fn token(user: &str) -> String {
+    let claims = Claims { id: user.to_owned(), tier: None, role: None };
+    // silent-ok: a token that is none is refused, and the judge finds that nothing was answered.
+    Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
+}
+
+/// A dependency that is always well.
+struct Well;
+
+#[async_trait]
+impl Probe for Well {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for Edge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").finish_non_exhaustive()
+    }
+}
