@@ -1,7 +1,7 @@
 //! The real HTTP edge of a process: its router is called as a function, without a socket.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{JobQueue, Probe, ProbeError, RunStore, Spawn, Toolbox};
@@ -14,6 +14,7 @@ use http_body_util::BodyExt as _;
 use http_edge::{
     Claims, Hosts, Idempotency, Latch, Origins, RateLimit, RateLimits, Settings, Tokens, VariantB,
 };
+use parking_lot::Mutex;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
@@ -30,13 +31,15 @@ const SECRET: &[u8] = b"a secret of the simulation, of some length";
 /// Simulated clients are not told to slow down.
 const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
 
+/// Answers requests.
 type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
 
 /// The edge of a process.
+///
+/// Its router is made for the first request: that takes longer than most lives of a process.
 pub struct Edge {
-    serve: Box<Serve>,
-    /// Held for as long as requests are wanted.
-    _latch: Latch,
+    serve: OnceLock<Box<Serve>>,
+    make: Mutex<Option<Box<dyn FnOnce() -> Box<Serve> + Send>>>,
 }
 
 /// What a client is answered.
@@ -47,11 +50,12 @@ pub struct Answer {
 }
 
 /// What the edge serves.
-pub struct Served<'a> {
-    pub jobs: &'a Jobs,
-    pub waits: &'a Waits,
-    pub streams: &'a RunStreams,
-    pub invoke: &'a Arc<dyn Invoke>,
+#[derive(Clone)]
+pub struct Served {
+    pub jobs: Jobs,
+    pub waits: Waits,
+    pub streams: RunStreams,
+    pub invoke: Arc<dyn Invoke>,
 }
 
 /// What its handlers use besides.
@@ -66,7 +70,12 @@ pub struct Dependencies {
 }
 
 impl Edge {
-    pub fn of(served: Served<'_>, with: Dependencies) -> Self {
+    pub fn of(served: Served, with: Dependencies) -> Self {
+        let make = Box::new(move || Self::router(served, with));
+        Self { serve: OnceLock::new(), make: Mutex::new(Some(make)) }
+    }
+
+    fn router(served: Served, with: Dependencies) -> Box<Serve> {
         let latch = Latch::default();
         let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
         let keys = Ported::new(&with.gate, &with.gate.world.keys);
@@ -81,7 +90,9 @@ impl Edge {
             hosts: Hosts::Unchecked,
             settings: Settings { rates, ..Settings::default() },
         });
-        let serve = move |request: Request<String>| {
+        Box::new(move |request: Request<String>| {
+            // Held for as long as requests are wanted.
+            let _latch = &latch;
             let router = router.clone();
             async move {
                 let (parts, body) = router.oneshot(request).await.ok()?.into_parts();
@@ -89,23 +100,26 @@ impl Edge {
                 Some(Answer { status: parts.status, body: String::from_utf8_lossy(&bytes).into_owned() })
             }
             .boxed()
-        };
-        Self { serve: Box::new(serve), _latch: latch }
+        })
     }
 
     /// What a request is answered; nothing when the answer breaks off.
     pub async fn serve(&self, request: Request<String>) -> Option<Answer> {
-        (self.serve)(request).await
+        let make = self.make.lock().take();
+        if let Some(make) = make {
+            drop(self.serve.set(make()));
+        }
+        self.serve.get()?(request).await
     }
 }
 
-fn variant_b(served: Served<'_>, with: &Dependencies) -> VariantB {
+fn variant_b(served: Served, with: &Dependencies) -> VariantB {
     let probe = || Arc::new(Well) as Arc<dyn Probe>;
     VariantB {
-        invoke: served.invoke.clone(),
-        streams: Some(served.streams.clone()),
-        jobs: served.jobs.clone(),
-        waits: served.waits.clone(),
+        invoke: served.invoke,
+        streams: Some(served.streams),
+        jobs: served.jobs,
+        waits: served.waits,
         conversations: with.conversations.clone(),
         webhooks: None,
         cache: None,

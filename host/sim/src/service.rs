@@ -125,7 +125,12 @@ impl Service {
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
-        let served = Served { jobs: &jobs, waits: &waits, streams: &streams, invoke: &invoke };
+        let served = Served {
+            jobs: jobs.clone(),
+            waits: waits.clone(),
+            streams: streams.clone(),
+            invoke: invoke.clone(),
+        };
         let edge = Edge::of(served, parts.dependencies(gate));
         let Parts { admission, live, shutdown, .. } = parts;
         let service =

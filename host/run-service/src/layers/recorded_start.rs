@@ -41,7 +41,7 @@ impl Journal for RecordedStart {
         if let Some(Event::Started { task, .. }) = events.first() {
             let record = under_way(task);
             // Not beside the event: an owner that dies in between would leave a journal of which no reader
-            // ever learns that it has ended (`cargo xtask sim --seed 12`).
+            // ever learns that it has ended.
             persist(&self.outage, || self.records.save(&record)).await?;
         }
         self.journal.append(run_id, epoch, first, events).await

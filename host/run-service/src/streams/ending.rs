@@ -75,6 +75,17 @@ pub(super) fn of_job(jobs: Jobs, user_id: String, job_id: String) -> Ends {
     .boxed()
 }
 
+/// The end of a job whose run has a record, which tells of the run where the queue does not know the job.
+pub(super) fn of_recorded_job(jobs: Jobs, user_id: String, job_id: String, records: Ends) -> Ends {
+    async move {
+        match of_job(jobs, user_id, job_id).await {
+            Ending::Unknown => records.await,
+            ending => ending,
+        }
+    }
+    .boxed()
+}
+
 /// The end of a run that some process carries. Jobs are asked when the record is an attempt's.
 pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: Arc<str>) -> Ends {
     async move {
@@ -84,7 +95,11 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
             let (beat, limit) = match records.find(&run_id).await {
                 Ok(Some(record)) => match judge(record, jobs.as_ref()) {
                     RecordedState::Ended(ending) => return ending,
-                    RecordedState::Job(ends) => return ends.await,
+                    RecordedState::Job(ends) => match ends.await {
+                        // The owner died before the job was added that was to go on with the run.
+                        Ending::Unknown => (Some(SystemTime::UNIX_EPOCH), DEAD_AFTER),
+                        ending => return ending,
+                    },
                     RecordedState::Running(beat) => (Some(beat), DEAD_AFTER),
                 },
                 Ok(None) => (None, UNKNOWN_AFTER),

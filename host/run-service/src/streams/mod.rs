@@ -29,6 +29,7 @@ use std::time::Duration;
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+use tokio::time::sleep;
 
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
@@ -38,11 +39,14 @@ use crate::layers::{Ask, Invoke, InvokeError, record_end};
 use crate::live::LiveRuns;
 use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
-use ending::{Ends, of_handle, of_job, of_record};
+use ending::{Ends, of_handle, of_job, of_record, of_recorded_job};
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;
+
+/// How long it is waited each time for the first event of a run that has a record.
+const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts, finds and follows runs. Clones are the same.
 #[derive(Clone)]
@@ -169,8 +173,10 @@ impl RunStreams {
         let ends_with_process = self.without_store(handle.as_ref());
         let ends = match (handle, &self.jobs, &run.job_id, &self.kept.records) {
             (Some(handle), ..) => of_handle(handle),
-            (None, Some(jobs), Some(job_id), _) => {
-                of_job(jobs.clone(), run.user_id.clone().unwrap_or_default(), job_id.clone())
+            (None, Some(jobs), Some(job_id), Some(records)) => {
+                let records = of_record(records.clone(), Some(jobs.clone()), run_id.clone());
+                let owner = run.user_id.clone().unwrap_or_default();
+                of_recorded_job(jobs.clone(), owner, job_id.clone(), records)
             }
             (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
             // Without a store nobody else carries it.
@@ -254,6 +260,11 @@ impl RunStreams {
         for _ in 0..CANCEL_ATTEMPTS {
             let events = self.kept.journal.read(run_id, 0).await?;
             let end = events.len() as u64;
+            // Its owner is about to begin it, or died before it could: what begins with this is no journal.
+            if events.is_empty() {
+                sleep(CANCEL_PAUSE).await;
+                continue;
+            }
             if matches!(recorded_end(events, None), Ok(Some(_))) {
                 return Ok(CancelOutcome::HadEnded);
             }
