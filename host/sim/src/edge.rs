@@ -34,12 +34,15 @@ const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::fr
 /// Answers requests.
 type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
 
+/// Makes that.
+type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
+
 /// The edge of a process.
 ///
 /// Its router is made for the first request: that takes longer than most lives of a process.
 pub struct Edge {
     serve: OnceLock<Box<Serve>>,
-    make: Mutex<Option<Box<dyn FnOnce() -> Box<Serve> + Send>>>,
+    make: Mutex<Option<Make>>,
 }
 
 /// What a client is answered.
@@ -50,28 +53,27 @@ pub struct Answer {
 }
 
 /// What the edge serves.
-#[derive(Clone)]
-pub struct Served {
-    pub jobs: Jobs,
-    pub waits: Waits,
-    pub streams: RunStreams,
-    pub invoke: Arc<dyn Invoke>,
+pub(crate) struct Served {
+    pub(crate) jobs: Jobs,
+    pub(crate) waits: Waits,
+    pub(crate) streams: RunStreams,
+    pub(crate) invoke: Arc<dyn Invoke>,
 }
 
 /// What its handlers use besides.
-pub struct Dependencies {
-    pub gate: Gate,
-    pub toolbox: Arc<dyn Toolbox>,
-    pub store: Arc<dyn RunStore>,
-    pub queue: Arc<dyn JobQueue>,
-    pub conversations: Conversations,
-    pub spawn: Arc<dyn Spawn>,
-    pub timeout: Duration,
+pub(crate) struct Dependencies {
+    pub(crate) gate: Gate,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) queue: Arc<dyn JobQueue>,
+    pub(crate) conversations: Conversations,
+    pub(crate) spawn: Arc<dyn Spawn>,
+    pub(crate) timeout: Duration,
 }
 
 impl Edge {
-    pub fn of(served: Served, with: Dependencies) -> Self {
-        let make = Box::new(move || Self::router(served, with));
+    pub(crate) fn of(served: Served, with: Dependencies) -> Self {
+        let make: Make = Box::new(move || Self::router(served, with));
         Self { serve: OnceLock::new(), make: Mutex::new(Some(make)) }
     }
 

@@ -92,13 +92,14 @@ pub enum CallKind {
 impl Profile {
     pub fn of(seed: u64) -> Self {
         let roll = |salt: u64| mixed(seed, salt);
-        let rate = [100, 300, 600, 1_200].get(index(roll(1), 4)).copied().unwrap_or(100);
+        let rate = [200, 500, 1_000, 1_800].get(index(roll(1), 4)).copied().unwrap_or(200);
         let mut weights = [0; 8];
         for (salt, weight) in (2..).zip(&mut weights) {
             *weight = [0, 1, 2, 8].get(index(roll(salt), 4)).copied().unwrap_or(0);
         }
-        if weights.iter().sum::<u64>() == 0 {
-            weights = [1; 8];
+        // Deaths are what it is about.
+        for (weight, kind) in weights.iter_mut().zip(Fault::KINDS) {
+            *weight += if kind.starts_with("crash") { 4 } else { 0 };
         }
         Self { seed, rate, weights }
     }

@@ -8,7 +8,7 @@ use agent_core::words::{
 use run_service::invariants::{self, Broken};
 
 use crate::promises::{PromisedJob, SeenEnd};
-use crate::replica::Replicas;
+use crate::replica::{Living, Replicas};
 use crate::world::World;
 
 pub const NOT_LOST: &str = "no acknowledged job is lost";
@@ -30,6 +30,12 @@ pub fn is_settled(world: &World) -> bool {
             .all()
             .iter()
             .all(|webhook| is_sent(webhook.state) || !promises.jobs.contains_key(&webhook.job_id))
+}
+
+/// Whether no replica holds anything any more.
+pub fn is_free(replicas: &Replicas) -> bool {
+    let holds = |living: Living| living.service.held().iter().any(|(_, count)| *count > 0);
+    !replicas.living().into_iter().any(holds)
 }
 
 /// Judges what has come of everything.

@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::world::{Passage, World};
 
 /// Longest time until a replica that died is started again.
-const LONGEST_RESTART: u64 = 2_500;
+const LONGEST_RESTART: u64 = 1_500;
 
 /// Every replica of the deployment. Clones are the same ones.
 #[derive(Clone)]

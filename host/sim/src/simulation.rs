@@ -16,8 +16,8 @@ use crate::replica::Replicas;
 use crate::world::{Counts, Line, World};
 
 /// How many clients there are, and how much each does.
-const CLIENTS: u64 = 5;
-const ACTIONS: u32 = 6;
+const CLIENTS: u64 = 8;
+const ACTIONS: u32 = 7;
 
 /// People who decide.
 const DECIDERS: u64 = 2;
@@ -121,7 +121,10 @@ impl Simulation {
             sleep(LOOK).await;
         }
         if world.broken().is_none() {
-            sleep(LET_GO).await;
+            let until = Instant::now() + LET_GO;
+            while !judge::is_free(&replicas) && Instant::now() < until {
+                sleep(LOOK).await;
+            }
             judge::judge(world, &replicas).await;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError, RunStore, Spawn};
-use agent_core::words::{JobData, ParkedRun, RunOutcome, RunRecord};
+use agent_core::words::{Event, JobData, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
@@ -93,10 +93,13 @@ impl Desk {
         // removes what is old.
         self.store.save(&record).await?;
         job.id = Some(job_id.clone());
-        job.goes_on = Some(ParkedRun { run_id: record.id, until: record.finished_at });
+        job.goes_on = Some(ParkedRun { run_id: record.id.clone(), until: record.finished_at });
         let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
         self.queue.add(&job).await.map_err(failed)?;
-        if cancel.is_some_and(|cancel| cancel.is_cancelled()) {
+        // Another replica may have cancelled the run in its journal before it could know of the job.
+        // silent-ok: then the job finds that out when its wait expires.
+        let later = self.store.read(&record.id, count).await.unwrap_or_default();
+        if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
             self.queue.cancel(&job_id).await.map_err(failed)?;
         }
         Ok(())

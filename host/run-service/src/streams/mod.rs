@@ -274,10 +274,22 @@ impl RunStreams {
                 Err(JournalError::Conflict { .. }) => continue,
                 Err(error) => return Err(error),
             }
+            self.cancel_job_of(run_id, &**records).await?;
             record_end(&**records, &mut record).await?;
             return Ok(CancelOutcome::Done);
         }
         Ok(CancelOutcome::Refused)
+    }
+
+    /// Cancels the job that a run was handed over to while it was being cancelled, if it was.
+    async fn cancel_job_of(&self, run_id: &str, records: &dyn RunStore) -> Result<(), JournalError> {
+        if let (Some(jobs), Some(RunRecord { user_id, job_id: Some(job_id), .. })) =
+            (&self.jobs, records.find(run_id).await?)
+        {
+            let cancelled = jobs.cancel(&user_id.unwrap_or_default(), &job_id).await;
+            cancelled.map_err(|error| JournalError::Store { detail: error.to_string() })?;
+        }
+        Ok(())
     }
 
     /// What a run is cancelled by that nobody can read once this process has ended, as without a store.
