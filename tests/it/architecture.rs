@@ -142,6 +142,7 @@ fn every_crate_has_a_place_in_the_fan() {
         READER,
         OUTBOUND,
         SERVICE,
+        "sim",
         "test-servers",
         "tool-build",
         "xtask",
@@ -275,6 +276,21 @@ fn the_core_reads_no_clock_and_waits_in_ports_only() {
         let waits = has(&["async ", ".await"]);
         assert!(!waits || OF_PORTS.iter().any(|port| place.starts_with(port)), "{place}: {line}");
     }
+}
+
+/// A simulation decides what time it is, which ids there are, and which of several futures is looked at first.
+#[test]
+fn a_run_is_carried_out_alike_whenever_the_same_happens() {
+    let lines = lines_of("host/run-service/src", |_| true);
+    let clock: BTreeSet<_> = lines
+        .iter()
+        .filter(|(_, line)| ["SystemTime::now", "Uuid::now"].iter().any(|word| line.contains(word)))
+        .map(|(place, _)| place.split(':').next().unwrap())
+        .collect();
+    assert_eq!(clock, BTreeSet::from(["host/run-service/src/clock.rs"]));
+    let selects = lines.iter().zip(lines.iter().skip(1)).filter(|((_, line), _)| line.contains("select! {"));
+    let (biased, random): (Vec<_>, Vec<_>) = selects.partition(|(_, (_, next))| next.trim() == "biased;");
+    assert!(biased.len() > 10 && random.is_empty(), "{random:?}");
 }
 
 /// A crate's root and size, where that is reached.

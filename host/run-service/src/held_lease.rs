@@ -15,14 +15,14 @@ use futures::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
 
-use uuid::Uuid;
+use crate::clock;
 
 /// How long giving a claim back may take.
 const RELEASE_LIMIT: Duration = Duration::from_secs(10);
 
 /// An owner that no other claim has.
 pub fn new_owner() -> String {
-    Uuid::now_v7().simple().to_string()
+    clock::new_id()
 }
 
 /// What a process has claimed.

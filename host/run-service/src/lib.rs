@@ -18,6 +18,8 @@
 //! - [`held_lease`]: the holder's side of a lease: renewed while work goes on, given back when it ends.
 //! - [`health`]: runs probes side by side and collects a report.
 //! - [`output_check`]: outputs that a caller wants as JSON, held against their schema.
+//! - `clock`: the wall clock and new ids, which a simulation decides.
+//! - [`invariants`]: what never happens, as pure functions that tests and simulations ask.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
 //! - [`wall_clock`]: the time by which waits expire.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
@@ -27,10 +29,12 @@
 //! What does not belong here: what follows from an event, which `agent-core` decides; HTTP, WebAssembly,
 //! databases, environment variables, status codes.
 
+mod clock;
 pub mod conversations;
 pub mod direct_calls;
 pub mod health;
 pub mod held_lease;
+pub mod invariants;
 pub mod jobs;
 pub mod journal;
 pub mod latest_progress;

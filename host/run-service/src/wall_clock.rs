@@ -2,13 +2,15 @@
 
 use std::time::SystemTime;
 
+use crate::clock;
+
 /// Tells the time; the system's unless a test says otherwise.
 #[derive(Debug, Clone, Copy)]
 pub struct WallClock(pub fn() -> SystemTime);
 
 impl Default for WallClock {
     fn default() -> Self {
-        Self(SystemTime::now)
+        Self(clock::now)
     }
 }
 

@@ -11,6 +11,7 @@ mod guests;
 mod lines;
 mod run;
 mod scale;
+mod sim;
 mod soak;
 mod test;
 
@@ -51,6 +52,8 @@ enum Command {
     Chaos(chaos::Arguments),
     /// Ask two replicas for minutes while their stores and tools come and go, and draw what they hold.
     Soak(soak::Arguments),
+    /// Simulate replicas, stores, providers and clients with faults by a seed, and print what was reached.
+    Sim(sim::Arguments),
     /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of
     /// host/docs/evidence/scale.md.
     Scale(scale::Arguments),
@@ -82,6 +85,7 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Bench(arguments) => bench::print_numbers(&repository, &arguments),
         Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
         Command::Soak(arguments) => soak::endure(&repository, &arguments),
+        Command::Sim(arguments) => sim::simulate(&repository, &arguments),
         Command::Scale(arguments) => scale::write(&repository, &arguments),
         Command::Docs(arguments) => docs::write(&repository, &arguments),
         Command::Lines => lines::print(&repository),

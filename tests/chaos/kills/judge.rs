@@ -1,6 +1,7 @@
 //! What came of a kill: what was asked again, what of that is promised never to be, and whether the answer is
 //! right.
 
+use run_service::invariants::may_be_done_again;
 use serde_json::Value;
 
 use super::place::{JobState, Recorded};
@@ -70,7 +71,7 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
     let had_ended = recorded.job == JobState::Ended;
     for step in 0..kill.steps.len() {
         let again = seen.replies_asked(step).saturating_sub(1);
-        let allowed = usize::from(step >= recorded.replies && !had_ended);
+        let allowed = usize::from(may_be_done_again(step < recorded.replies || had_ended, false));
         tally.asked_again += again.min(allowed);
         tally.paid_twice += again.saturating_sub(allowed);
     }
@@ -82,15 +83,16 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
         let call = (step, index);
         let times = seen.calls_made(step, index);
         let was_recorded = recorded.returned.contains(&call) || had_ended;
-        if kill.acts(step, index) {
-            tally.acted_twice += times.saturating_sub(1);
+        let acts = kill.acts(step, index);
+        let allowed = usize::from(may_be_done_again(was_recorded, acts));
+        if acts {
+            tally.acted_twice += times.saturating_sub(1 + allowed);
         } else {
-            let allowed = usize::from(!was_recorded);
             tally.called_again += times.saturating_sub(1).min(allowed);
             tally.repeated += times.saturating_sub(1 + allowed);
         }
         let says_so = returned.contains(&returned_by(kill.number, step, index)) && times > 0;
-        let may_be_unknown = kill.acts(step, index) && recorded.started.contains(&call) && !was_recorded;
+        let may_be_unknown = acts && recorded.started.contains(&call) && !was_recorded;
         let is_unknown = may_be_unknown && returned.contains("it is not known whether it had an effect");
         tally.unknown += usize::from(is_unknown);
         tally.wrong += usize::from(!says_so && !is_unknown);

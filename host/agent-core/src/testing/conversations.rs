@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::Switch;
+use super::{Switch, clock};
 use crate::ports::lease::Lease;
 use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal};
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
@@ -198,6 +198,6 @@ impl ConversationStore for TestConversations {
 
 /// To the millisecond, as other stores keep it.
 fn now() -> SystemTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = clock::store_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + Duration::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

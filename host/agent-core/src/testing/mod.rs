@@ -1,5 +1,6 @@
 //! Scripted fakes that check what they are asked.
 
+pub mod clock;
 mod conversations;
 mod key_value;
 mod queue;
@@ -8,7 +9,7 @@ mod tool_versions;
 
 pub use conversations::TestConversations;
 pub use key_value::TestKeyValues;
-pub use queue::{TestQueue, wall_clock};
+pub use queue::TestQueue;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::clock;
 use super::stores::Switch;
 use crate::ports::lease::Lease;
 use crate::ports::queue::{ATTEMPTS, LEASE};
@@ -106,7 +107,7 @@ impl TestQueue {
             return id;
         }
         let parked = wanted.and_then(|data| data.goes_on.clone());
-        let left = |until: SystemTime| until.duration_since(wall_clock()).unwrap_or_default();
+        let left = |until: SystemTime| until.duration_since(clock::store_clock()).unwrap_or_default();
         let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
         let job = Job {
             id: id.clone(),
@@ -117,7 +118,7 @@ impl TestQueue {
             result: None,
             error: None,
             attempts_made: 0,
-            created_at: SystemTime::now(),
+            created_at: clock::store_clock(),
             started_at: None,
             finished_at: None,
         };
@@ -161,7 +162,7 @@ impl TestQueue {
         entry.claims += 1;
         entry.lease.claim(&token, LEASE, now);
         entry.job.status = JobStatus::Active;
-        entry.job.started_at = Some(SystemTime::now());
+        entry.job.started_at = Some(clock::store_clock());
         Some(Claim {
             job_id: entry.job.id.clone(),
             token,
@@ -185,13 +186,6 @@ fn panic_no_job(job_id: &str) -> Job {
 
 fn run_id(number: u128) -> String {
     format!("run_job_{number}")
-}
-
-/// The time by tokio's clock, which a test may stop, as a date.
-pub fn wall_clock() -> SystemTime {
-    // In a runtime whose clock is stopped its instants are ahead of the system's, or behind.
-    let (tokio, system) = (Instant::now().into_std(), std::time::Instant::now());
-    SystemTime::now() + tokio.saturating_duration_since(system) - system.saturating_duration_since(tokio)
 }
 
 /// The key of a job. Ids that its submitter chose are of hexadecimal digits.
@@ -330,7 +324,7 @@ impl JobQueue for TestQueue {
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
             AttemptEnd::Parked { until } => {
-                let left = until.duration_since(wall_clock()).unwrap_or_default();
+                let left = until.duration_since(clock::store_clock()).unwrap_or_default();
                 entry.due = Some(Instant::now() + left);
                 JobStatus::Parked
             }

@@ -76,6 +76,18 @@ impl TestRuns {
         journals.get(run_id).into_iter().flatten().map(|(_, event)| event.clone()).collect()
     }
 
+    /// Looks at a run's journal: each event with the epoch under which it was written.
+    pub fn look<T>(&self, run_id: &str, look: impl FnOnce(&[(Epoch, Event)]) -> T) -> T {
+        look(self.journals.lock().get(run_id).map_or(&[], Vec::as_slice))
+    }
+
+    /// The runs that have a journal, by their ids.
+    pub fn run_ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self.journals.lock().keys().cloned().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     pub fn records(&self) -> Vec<RunRecord> {
         self.records.lock().values().cloned().collect()
     }

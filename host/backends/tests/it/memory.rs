@@ -6,9 +6,10 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyKey, IdempotencyStore as _, KeyBounds, KeyClaim, KeyTerms, ToolVersions as _,
 };
-use agent_core::testing::{TestConversations, TestKeyValues, TestToolVersions};
+use agent_core::testing::{TestConversations, TestKeyValues, TestRuns, TestToolVersions};
 use async_trait::async_trait;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
+use sim::stores::{ReferenceOutbox, ReferenceQueue};
 
 use crate::contract::cache::result;
 use crate::contract::idempotency;
@@ -83,6 +84,35 @@ async fn open_conversations() -> crate::contract::conversations::Bench {
         retention: None,
         _guard: Box::new(()),
     }
+}
+
+/// What the simulation stands on (`host/sim`).
+mod reference_queue {
+    crate::contract::queue::test_all!(test_each(super::open_queue));
+}
+
+mod reference_runs {
+    crate::contract::runs::test_all!(test_each(super::open_runs));
+}
+
+mod reference_outbox {
+    crate::contract::webhooks::test_all!(test_each(super::open_outbox));
+}
+
+async fn open_queue() -> crate::contract::queue::Bench {
+    let lease = Duration::from_millis(600);
+    let queue = Arc::new(ReferenceQueue::with_lease(lease));
+    crate::contract::queue::Bench { peer: queue.clone(), queue, lease, _guard: Box::new(()) }
+}
+
+async fn open_runs() -> crate::contract::runs::Bench {
+    let runs = Arc::new(TestRuns::default());
+    crate::contract::runs::Bench { peer: runs.clone(), runs, _guard: Box::new(()) }
+}
+
+async fn open_outbox() -> crate::contract::webhooks::Bench {
+    let outbox = Arc::new(ReferenceOutbox::default());
+    crate::contract::webhooks::Bench { peer: outbox.clone(), outbox, _guard: Box::new(()) }
 }
 
 async fn open_versions() -> crate::contract::tool_versions::Bench {

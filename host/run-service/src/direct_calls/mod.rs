@@ -25,8 +25,8 @@ use agent_core::words::{
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
+use crate::clock;
 use crate::latest_progress::LatestProgress;
 use crate::layers::{InvokeError, PreparedTools};
 use crate::loop_driver::gen_ai;
@@ -126,7 +126,7 @@ impl DirectCalls {
     /// Makes a call, or has it wait. Whatever goes wrong is an answer. A tool that is tried serves a share of
     /// the calls, as it does of runs.
     pub async fn call(&self, wanted: DirectCall<'_>) -> Called {
-        let id = format!("call_{}", Uuid::now_v7().simple());
+        let id = format!("call_{}", clock::new_id());
         let tools = self.toolbox.for_run(wanted.caller, &id);
         let call = ToolCall::of_object(id, wanted.name.to_owned(), wanted.arguments.clone());
         match self.waiting_for_call(&*tools, &wanted, &call) {

@@ -25,7 +25,7 @@ pub(super) async fn read(
         return Ok(None);
     }
     let Some(record) = runs.find_by_job(job_id, user_id).await? else { return Ok(None) };
-    let status = status_of(&record);
+    let Some(status) = status_of(&record) else { return Ok(None) };
     let result = if status == JobStatus::Completed { result_of(runs, &record.id).await? } else { None };
     Ok(Some(Job {
         id: job_id.to_owned(),
@@ -43,14 +43,15 @@ pub(super) async fn read(
     }))
 }
 
-fn status_of(record: &RunRecord) -> JobStatus {
-    match &record.outcome {
+/// Where a job stands whose run has this record; nothing where the queue never had it: a run of a request
+/// says that it is under way, and the process died that was to hand it over to the job.
+fn status_of(record: &RunRecord) -> Option<JobStatus> {
+    Some(match &record.outcome {
         RunOutcome::Ended { stop_reason: StopReason::Cancelled, .. } => JobStatus::Cancelled,
         RunOutcome::Ended { .. } => JobStatus::Completed,
         RunOutcome::Failed { .. } => JobStatus::Failed,
-        // Only runs of requests say that they are under way.
-        RunOutcome::Running => JobStatus::Active,
-    }
+        RunOutcome::Running => return None,
+    })
 }
 
 /// The result that the journal folds to. A journal that is not whole has none: the record was written without

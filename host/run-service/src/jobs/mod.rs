@@ -93,6 +93,11 @@ impl Jobs {
         Self { live, ..self }
     }
 
+    /// How many jobs are worked on here, or waited for by callers of this process.
+    pub fn signals(&self) -> usize {
+        self.signals.len()
+    }
+
     /// Adds a job and says its id.
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
         self.queue.add(job).instrument(spans::send()).await

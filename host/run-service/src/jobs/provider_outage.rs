@@ -110,6 +110,7 @@ impl ProviderOutage {
                 Passage::Free => return ClaimPermit { trial: None },
                 Passage::Wait(pause) => {
                     tokio::select! {
+                        biased;
                         // Requests may find out earlier that the provider works, and do not notify.
                         () = sleep(pause.min(POLL)) => {}
                         () = changed => {}

@@ -88,6 +88,12 @@ impl JobSignals {
         }
     }
 
+    /// How many jobs there are entries of.
+    pub(super) fn len(&self) -> usize {
+        let entries = self.0.entries.lock();
+        entries.running.len() + entries.watched.len() + entries.followers.len()
+    }
+
     /// Watches a job from now on.
     pub(super) fn subscribe(&self, job_id: &str) -> Watcher {
         let mut entries = self.0.entries.lock();

@@ -154,6 +154,7 @@ impl Worker {
                 pause.reset();
             } else {
                 tokio::select! {
+                    biased;
                     () = sleep(pause.next()) => {}
                     () = stopping.cancelled() => {}
                 }
@@ -173,8 +174,9 @@ impl Worker {
             permit
         };
         tokio::select! {
-            permit = may_claim => Some(permit),
+            biased;
             () = stopping.cancelled() => None,
+            permit = may_claim => Some(permit),
         }
     }
 
@@ -190,6 +192,7 @@ impl Worker {
     /// lease expires. So shutdown lets it finish.
     async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
         let claim = tokio::select! {
+            biased;
             claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,
             () = after(stopping, CLAIM_PATIENCE * 2) => return Ok(None),
         };
@@ -421,6 +424,7 @@ impl Worker {
             }
         };
         let told = tokio::select! {
+            biased;
             told = telling => told,
             () = after(stopping, LAST_WORDS) => return None,
         };

@@ -12,4 +12,5 @@ mod write_behind;
 
 pub use last_events::LastEventsBehind;
 pub use retrying::RetryingJournal;
+pub(crate) use retrying::persist;
 pub use write_behind::{Backlog, Flusher, WriteBehind};

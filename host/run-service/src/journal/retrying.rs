@@ -29,37 +29,37 @@ impl RetryingJournal {
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         Self { journal, outage: Outage::default() }
     }
+}
 
-    /// Tries until it works, time is up or trying again would not help. An append that seemed to fail may
-    /// have been carried out; repeated, it is known for the same one.
-    async fn persist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, JournalError>
-    where
-        F: Future<Output = Result<T, JournalError>>,
-    {
-        let until = Instant::now() + PATIENCE;
-        let mut backoff = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        loop {
-            let error = match timeout_at(until, attempt()).await {
-                Ok(Err(error @ JournalError::Store { .. })) => error,
-                Ok(other) => {
-                    if let Some(lasted) = self.outage.ends() {
-                        info!(outage_ms = lasted.as_millis(), "the run journal works again");
-                    }
-                    return other;
+/// Tries until it works, time is up or trying again would not help. What seemed to fail may have been carried
+/// out: repeated, it has to be known for the same. `outage` is that of the store.
+pub(crate) async fn persist<T, F>(outage: &Outage, attempt: impl Fn() -> F) -> Result<T, JournalError>
+where
+    F: Future<Output = Result<T, JournalError>>,
+{
+    let until = Instant::now() + PATIENCE;
+    let mut backoff = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+    loop {
+        let error = match timeout_at(until, attempt()).await {
+            Ok(Err(error @ JournalError::Store { .. })) => error,
+            Ok(other) => {
+                if let Some(lasted) = outage.ends() {
+                    info!(outage_ms = lasted.as_millis(), "the run journal works again");
                 }
-                Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
-            };
-            if self.outage.begins() {
-                warn!(%error, "runs wait for their journal");
-            } else {
-                debug!(%error, "the run journal still fails");
+                return other;
             }
-            let pause = backoff.next();
-            if Instant::now() + pause >= until {
-                return Err(error);
-            }
-            sleep(pause).await;
+            Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
+        };
+        if outage.begins() {
+            warn!(%error, "runs wait for their journal");
+        } else {
+            debug!(%error, "the run journal still fails");
         }
+        let pause = backoff.next();
+        if Instant::now() + pause >= until {
+            return Err(error);
+        }
+        sleep(pause).await;
     }
 }
 
@@ -72,11 +72,11 @@ impl Journal for RetryingJournal {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError> {
-        self.persist(|| self.journal.append(run_id, epoch, first, events)).await
+        persist(&self.outage, || self.journal.append(run_id, epoch, first, events)).await
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        self.persist(|| self.journal.read(run_id, from)).await
+        persist(&self.outage, || self.journal.read(run_id, from)).await
     }
 }
 

@@ -183,10 +183,22 @@ impl WriteBehind {
 
     /// What waits here of a run: the number of the first event, and the events from there on.
     pub(super) fn waiting(&self, run_id: &str) -> Option<(u64, Vec<Event>)> {
+        self.waiting_under(run_id).map(|(_, first, events)| (first, events))
+    }
+
+    /// What waits here of the run of a request: nothing of it is in the store, or all of it. The last events
+    /// of a job's run are shown to nobody until they are stored: when their worker dies first, another one
+    /// may end the run with other words.
+    fn waiting_of_request(&self, run_id: &str) -> Option<Vec<Event>> {
+        let waiting = self.waiting_under(run_id).filter(|(epoch, ..)| *epoch == Epoch::UNCLAIMED);
+        waiting.map(|(.., events)| events).filter(|events| !events.is_empty())
+    }
+
+    fn waiting_under(&self, run_id: &str) -> Option<(Epoch, u64, Vec<Event>)> {
         let held = self.0.held.lock();
-        let open = held.open.get(run_id).map(|run| (run.first, &run.events));
-        let waiting = open.or_else(|| held.unwritten.get(run_id).map(|run| (run.first, &run.events)));
-        waiting.map(|(first, events)| (first, events.clone()))
+        let open = held.open.get(run_id).map(|run| (run.epoch, run.first, &run.events));
+        let ended = || held.unwritten.get(run_id).map(|run| (run.epoch, run.first, &run.events));
+        open.or_else(ended).map(|(epoch, first, events)| (epoch, first, events.clone()))
     }
 
     /// Resolves when every run that has ended was written or given up: where the process is frozen behind an
@@ -254,26 +266,19 @@ impl Journal for WriteBehind {
         Ok(())
     }
 
-    /// What waits here of a run, behind what the store has of it.
+    /// What waits here of the run of a request, or what the store has.
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
-        match self.waiting(run_id) {
-            // Nothing of it is in the store, or all of it.
-            Some((0, events)) if !events.is_empty() => Ok(followed_by(Vec::new(), from, 0, events)),
-            Some((first, events)) => {
-                Ok(followed_by(self.0.store.read(run_id, from).await?, from, first, events))
-            }
+        match self.waiting_of_request(run_id) {
+            Some(events) => Ok(followed_by(Vec::new(), from, 0, events)),
             None => self.0.store.read(run_id, from).await,
         }
     }
 
     async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
-        let mut events = match self.waiting(run_id) {
-            Some((0, events)) if !events.is_empty() => followed_by(Vec::new(), from, 0, events),
-            Some((first, events)) => {
-                followed_by(self.0.store.read_page(run_id, from, most).await?, from, first, events)
-            }
-            None => return self.0.store.read_page(run_id, from, most).await,
+        let Some(events) = self.waiting_of_request(run_id) else {
+            return self.0.store.read_page(run_id, from, most).await;
         };
+        let mut events = followed_by(Vec::new(), from, 0, events);
         events.truncate(most as usize);
         Ok(events)
     }
@@ -302,6 +307,7 @@ impl Flusher {
             held.ended.len() + held.writing
         };
         tokio::select! {
+            biased;
             () = self.write_all(&stopping) => {}
             unwritten = flush_limit => {
                 // Runs that were being written were dropped with the other branch, which counts them.
@@ -329,6 +335,7 @@ impl Flusher {
             }
             let gathers = self.0.held.lock().gathers;
             tokio::select! {
+                biased;
                 Some(()) = writing.next() => {}
                 () = self.0.arrived.notified(), if writing.len() < AT_ONCE => {}
                 () = sleep_until(gathered), if gathers => {}

@@ -4,7 +4,7 @@
 //! The runs of jobs have no such record: their lease is their heartbeat.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{JournalError, RunStore};
@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
+use crate::clock;
 use crate::loop_driver::RunError;
 
 /// How often the record is written. Several fit into the time after which a run counts as dead.
@@ -43,7 +44,7 @@ impl<I> Heartbeat<I> {
         if events.contains(&Event::Cancelled) {
             return Ok(true);
         }
-        record.finished_at = SystemTime::now();
+        record.finished_at = clock::now();
         self.store.save(record).await?;
         Ok(false)
     }
@@ -62,7 +63,7 @@ impl<I> Heartbeat<I> {
 pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Result<bool, JournalError> {
     let events = store.read(&record.id, 0).await?;
     let Ok(Some(result)) = recorded_end(events, None) else { return Ok(false) };
-    record.finished_at = SystemTime::now();
+    record.finished_at = clock::now();
     record.outcome = RunOutcome::Ended {
         stop_reason: result.stop_reason,
         iterations: result.iterations,
@@ -76,7 +77,7 @@ pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Result<
 #[async_trait]
 impl<I: Invoke> Invoke for Heartbeat<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
-        let now = SystemTime::now();
+        let now = clock::now();
         let mut record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),

@@ -25,7 +25,6 @@ use std::time::Duration;
 use agent_core::chosen_tools::UnknownTools;
 use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
 use async_trait::async_trait;
-use uuid::Uuid;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
@@ -41,6 +40,7 @@ pub use recorded::Recorded;
 pub use recorded_start::RecordedStart;
 pub use shutdown_check::ShutdownChecked;
 
+use crate::clock;
 use crate::conversations::{ConversationRefusal, InConversation};
 use crate::loop_driver::{RunClaim, RunControl, RunError};
 
@@ -100,7 +100,7 @@ impl Ask {
     pub fn new(request_id: String, input: String) -> Self {
         Self {
             request_id,
-            run_id: format!("run_{}", Uuid::now_v7().simple()),
+            run_id: format!("run_{}", clock::new_id()),
             principal: Principal::default(),
             grants: Grants::default(),
             input,

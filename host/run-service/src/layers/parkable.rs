@@ -1,7 +1,7 @@
 //! Runs of requests that wait for somebody: a job goes on with each.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
 use agent_core::words::{Event, JobData, Message, Options, ParkedRun, RunOutcome, RunRecord};
@@ -10,9 +10,9 @@ use futures::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
+use crate::clock;
 use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
 
 /// Hands the run of a request over to a job when it has to wait for somebody. Its journal goes to the store
@@ -111,13 +111,16 @@ impl Desk {
         let options = Options { history, ..task.options };
         let job = JobData {
             id: Some(job_id.clone()),
-            goes_on: Some(ParkedRun { run_id: record.id, until: due }),
+            goes_on: Some(ParkedRun { run_id: record.id.clone(), until: due }),
             conversation_id,
             ..JobData::with_options(task.principal, task.input, options)
         };
         let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
         self.queue.add(&job).await.map_err(failed)?;
-        if cancel.is_some_and(|cancel| cancel.is_cancelled()) {
+        // Another replica may have cancelled the run in its journal before it could know of the job.
+        // silent-ok: then the job finds that out when its wait expires.
+        let later = self.store.read(&record.id, count).await.unwrap_or_default();
+        if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
             self.queue.cancel(&job_id).await.map_err(failed)?;
         }
         Ok(())
@@ -130,7 +133,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
         if ask.claim.is_some() || ask.principal.user_id.is_none() {
             return self.inner.invoke(ask).await;
         }
-        let job_id = Uuid::now_v7().simple().to_string();
+        let job_id = clock::new_id();
         ask.control.job_id = Some(job_id.clone());
         ask.control.observer = self.observer.clone();
         ask.control.children = ChildRuns::by_job_of(&*self.desk.queue);
@@ -139,7 +142,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
             request_id: ask.request_id.clone(),
             user_id: ask.principal.user_id.clone(),
             job_id: Some(job_id.clone()),
-            started_at: SystemTime::now(),
+            started_at: clock::now(),
             finished_at: UNIX_EPOCH,
             outcome: RunOutcome::Running,
         };

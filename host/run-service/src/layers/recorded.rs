@@ -1,7 +1,5 @@
 //! Writes a record of every run, behind its answer.
 
-use std::time::SystemTime;
-
 use agent_core::error_chain::ErrorChain;
 use agent_core::ports::{JournalError, ModelError};
 use agent_core::words::{FailureKind, RunOutcome, RunRecord};
@@ -9,6 +7,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
+use crate::clock;
 use crate::journal::WriteBehind;
 use crate::loop_driver::{Flag, RunControl, RunError};
 use crate::usage_meter::UsageMeter;
@@ -107,7 +106,7 @@ struct Entry {
 
 impl Entry {
     fn begin(ask: &Ask, behind: WriteBehind) -> Self {
-        let now = SystemTime::now();
+        let now = clock::now();
         let record = RunRecord {
             id: ask.run_id.clone(),
             request_id: ask.request_id.clone(),
@@ -130,7 +129,7 @@ impl Entry {
         let Some(record) = self.record.take() else { return };
         match outcome {
             Some(outcome) => {
-                self.behind.end(RunRecord { finished_at: SystemTime::now(), outcome, ..record });
+                self.behind.end(RunRecord { finished_at: clock::now(), outcome, ..record });
             }
             None => self.behind.forget(&record.id),
         }

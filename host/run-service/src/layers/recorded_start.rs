@@ -2,27 +2,30 @@
 //!
 //! The heartbeat of a streamed run writes its record too, but beside the run: an owner that is killed at once
 //! could leave a journal without a record, and readers on other replicas take that for the run of a job,
-//! whose record comes when an attempt has ended.
+//! whose record comes when an attempt has ended. A record without a journal is a run that is dead before it
+//! has begun, which they are told within seconds.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord, Task};
 use async_trait::async_trait;
-use futures::join;
-use tracing::debug;
 
-/// Writes the record of each run that begins, beside the first event and before anything follows from it.
+use crate::clock;
+use crate::journal::persist;
+use crate::outage::Outage;
+
+/// Writes the record of each run that begins, before its first event.
 pub struct RecordedStart {
     journal: Arc<dyn Journal>,
     records: Arc<dyn RunStore>,
+    outage: Outage,
 }
 
 impl RecordedStart {
     /// Events go to `journal`, records to `records`.
     pub fn new(journal: Arc<dyn Journal>, records: Arc<dyn RunStore>) -> Self {
-        Self { journal, records }
+        Self { journal, records, outage: Outage::default() }
     }
 }
 
@@ -35,15 +38,13 @@ impl Journal for RecordedStart {
         first: u64,
         events: &[Event],
     ) -> Result<(), JournalError> {
-        let append = self.journal.append(run_id, epoch, first, events);
-        let Some(Event::Started { task, .. }) = events.first() else { return append.await };
-        let record = under_way(task);
-        // Stores commit together what is written at one time.
-        let (saved, appended) = join!(self.records.save(&record), append);
-        if let Err(error) = saved {
-            debug!(run_id, %error, "the record of a run that begins could not be written: its heartbeat will");
+        if let Some(Event::Started { task, .. }) = events.first() {
+            let record = under_way(task);
+            // Not beside the event: an owner that dies in between would leave a journal of which no reader
+            // ever learns that it has ended.
+            persist(&self.outage, || self.records.save(&record)).await?;
         }
-        appended
+        self.journal.append(run_id, epoch, first, events).await
     }
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
@@ -53,7 +54,7 @@ impl Journal for RecordedStart {
 
 /// The first heartbeat adds the id of the request, which no journal has.
 fn under_way(task: &Task) -> RunRecord {
-    let now = SystemTime::now();
+    let now = clock::now();
     RunRecord {
         id: task.id.clone(),
         request_id: String::new(),

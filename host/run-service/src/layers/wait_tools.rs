@@ -16,6 +16,8 @@ use chrono_tz::Tz;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::clock;
+
 pub(crate) const ASK_USER: &str = "ask_user";
 const WAIT_UNTIL: &str = "wait_until";
 pub(crate) const WAIT_FOR_EVENT: &str = "wait_for_event";
@@ -148,7 +150,7 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
         }
     };
     let at = UNIX_EPOCH + Duration::from_millis(u64::try_from(at).unwrap_or_default());
-    match at.duration_since(SystemTime::now()) {
+    match at.duration_since(clock::now()) {
         Ok(left) if left > LONGEST => Err("a run waits for a year at most".to_owned()),
         _ => Ok(at),
     }
@@ -180,7 +182,7 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
             (WaitKind::Question, schema, DEFAULT_WITHIN, OnExpiry::Reject)
         }
         WAIT_UNTIL => {
-            let left = due(arguments)?.duration_since(SystemTime::now()).unwrap_or_default();
+            let left = due(arguments)?.duration_since(clock::now()).unwrap_or_default();
             (WaitKind::Timer, None, left, OnExpiry::Answer)
         }
         RUN_AGENT => {

@@ -110,6 +110,11 @@ impl LiveRuns {
         Watcher { runs: self.clone(), run_id, stored: run.stored.subscribe(), reply, progress }
     }
 
+    /// How many runs somebody watches.
+    pub fn watched(&self) -> usize {
+        self.0.lock().len()
+    }
+
     /// The side of a run that tells of it.
     pub fn run(&self, run_id: &str) -> LiveRun {
         LiveRun { runs: self.clone(), run_id: run_id.into() }

@@ -25,8 +25,8 @@ use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelReque
 use agent_core::words::{AgentResult, Event, RequiredCall, Task};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-use uuid::Uuid;
 
+use crate::clock;
 use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use child_runs::ChildRuns;
@@ -227,7 +227,7 @@ struct Journaled {
 
 /// Named anew each time, so that the takings of two workers are never taken for one.
 fn taken_up() -> Event {
-    Event::TakenUp { by: Uuid::now_v7().simple().to_string() }
+    Event::TakenUp { by: clock::new_id() }
 }
 
 impl std::fmt::Debug for Driver<'_> {

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
 
 use agent_core::agent_loop::{Decided, OpenCall, OpenWait, RecordedStep, Recording};
 use agent_core::ports::{CallEnds, REJECTED, RecordedWorld, WaitTerms, WaitingCall};
@@ -16,10 +15,10 @@ use agent_core::words::{
     EnclosingCall, RecordedAnswer, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait, cut,
 };
 use parking_lot::Mutex;
-use uuid::Uuid;
 
 use super::call_context::CallContext;
-use super::waits::since_1970;
+use crate::clock;
+use crate::wall_clock::WallClock;
 
 /// Most bytes of answers that are recorded in one run: its journal is read at once wherever it is resumed.
 pub(super) const MOST_RECORDED_BYTES: usize = 2 << 20;
@@ -71,8 +70,8 @@ impl Recorder {
             return None;
         }
         let recording = open.recording.clone().unwrap_or_else(|| Recording {
-            at: since_1970(SystemTime::now()),
-            seed: Uuid::now_v7().simple().to_string(),
+            at: WallClock::default().millis(),
+            seed: clock::new_id(),
             ..Recording::default()
         });
         Some(Self {
@@ -122,7 +121,7 @@ impl Recorder {
     pub(super) fn recorded(&self, asked: &ToolCall, answer: &ToolReturn) -> RecordedAnswer {
         let mut arguments = asked.arguments.to_string();
         cut(&mut arguments, SHOWN_BYTES);
-        let now = since_1970(SystemTime::now());
+        let now = WallClock::default().millis();
         let at = self.now.fetch_max(now, Relaxed).max(now);
         RecordedAnswer { asked: asked.arguments_digest(), arguments, content: answer.content.clone(), at }
     }

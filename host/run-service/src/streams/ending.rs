@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
+use crate::clock;
 use crate::jobs::Jobs;
 use crate::layers::InvokeResult;
 use crate::runs::RunHandle;
@@ -74,6 +75,17 @@ pub(super) fn of_job(jobs: Jobs, user_id: String, job_id: String) -> Ends {
     .boxed()
 }
 
+/// The end of a job whose run has a record, which tells of the run where the queue does not know the job.
+pub(super) fn of_recorded_job(jobs: Jobs, user_id: String, job_id: String, records: Ends) -> Ends {
+    async move {
+        match of_job(jobs, user_id, job_id).await {
+            Ending::Unknown => records.await,
+            ending => ending,
+        }
+    }
+    .boxed()
+}
+
 /// The end of a run that some process carries. Jobs are asked when the record is an attempt's.
 pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: Arc<str>) -> Ends {
     async move {
@@ -83,7 +95,11 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
             let (beat, limit) = match records.find(&run_id).await {
                 Ok(Some(record)) => match judge(record, jobs.as_ref()) {
                     RecordedState::Ended(ending) => return ending,
-                    RecordedState::Job(ends) => return ends.await,
+                    RecordedState::Job(ends) => match ends.await {
+                        // The owner died before the job was added that was to go on with the run.
+                        Ending::Unknown => (Some(SystemTime::UNIX_EPOCH), DEAD_AFTER),
+                        ending => return ending,
+                    },
                     RecordedState::Running(beat) => (Some(beat), DEAD_AFTER),
                 },
                 Ok(None) => (None, UNKNOWN_AFTER),
@@ -127,7 +143,7 @@ fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
             if let (Some(jobs), Some(job_id)) = (jobs, job_id) {
                 return RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id));
             }
-            let age = SystemTime::now().duration_since(finished_at).unwrap_or_default();
+            let age = clock::now().duration_since(finished_at).unwrap_or_default();
             if age >= LONG_DEAD_AFTER {
                 RecordedState::Ended(Ending::Dead)
             } else {

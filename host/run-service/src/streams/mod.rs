@@ -29,6 +29,7 @@ use std::time::Duration;
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+use tokio::time::sleep;
 
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
@@ -38,11 +39,14 @@ use crate::layers::{Ask, Invoke, InvokeError, record_end};
 use crate::live::LiveRuns;
 use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
-use ending::{Ends, of_handle, of_job, of_record};
+use ending::{Ends, of_handle, of_job, of_record, of_recorded_job};
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;
+
+/// How long it is waited each time for the first event of a run that has a record.
+const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts, finds and follows runs. Clones are the same.
 #[derive(Clone)]
@@ -124,6 +128,11 @@ impl RunStreams {
         &self.shutdown
     }
 
+    /// How many runs that were begun here are under way.
+    pub fn under_way(&self) -> usize {
+        self.runs.under_way()
+    }
+
     /// Begins a run, and follows it from its beginning. Nothing is begun for a reader that would be
     /// interrupted at once: it reads [`InvokeError::Stopping`].
     pub fn start(&self, mut ask: Ask, reader: FirstReader) -> Following {
@@ -169,8 +178,10 @@ impl RunStreams {
         let ends_with_process = self.without_store(handle.as_ref());
         let ends = match (handle, &self.jobs, &run.job_id, &self.kept.records) {
             (Some(handle), ..) => of_handle(handle),
-            (None, Some(jobs), Some(job_id), _) => {
-                of_job(jobs.clone(), run.user_id.clone().unwrap_or_default(), job_id.clone())
+            (None, Some(jobs), Some(job_id), Some(records)) => {
+                let records = of_record(records.clone(), Some(jobs.clone()), run_id.clone());
+                let owner = run.user_id.clone().unwrap_or_default();
+                of_recorded_job(jobs.clone(), owner, job_id.clone(), records)
             }
             (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
             // Without a store nobody else carries it.
@@ -254,6 +265,11 @@ impl RunStreams {
         for _ in 0..CANCEL_ATTEMPTS {
             let events = self.kept.journal.read(run_id, 0).await?;
             let end = events.len() as u64;
+            // Its owner is about to begin it, or died before it could: what begins with this is no journal.
+            if events.is_empty() {
+                sleep(CANCEL_PAUSE).await;
+                continue;
+            }
             if matches!(recorded_end(events, None), Ok(Some(_))) {
                 return Ok(CancelOutcome::HadEnded);
             }
@@ -263,10 +279,22 @@ impl RunStreams {
                 Err(JournalError::Conflict { .. }) => continue,
                 Err(error) => return Err(error),
             }
+            self.cancel_job_of(run_id, &**records).await?;
             record_end(&**records, &mut record).await?;
             return Ok(CancelOutcome::Done);
         }
         Ok(CancelOutcome::Refused)
+    }
+
+    /// Cancels the job that a run was handed over to while it was being cancelled, if it was.
+    async fn cancel_job_of(&self, run_id: &str, records: &dyn RunStore) -> Result<(), JournalError> {
+        if let (Some(jobs), Some(RunRecord { user_id, job_id: Some(job_id), .. })) =
+            (&self.jobs, records.find(run_id).await?)
+        {
+            let cancelled = jobs.cancel(&user_id.unwrap_or_default(), &job_id).await;
+            cancelled.map_err(|error| JournalError::Store { detail: error.to_string() })?;
+        }
+        Ok(())
     }
 
     /// What a run is cancelled by that nobody can read once this process has ended, as without a store.

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, warn};
 
 use super::{schedule, spans};
+use crate::clock;
 use crate::held_lease::new_owner;
 use crate::jobs::Jobs;
 use crate::outage::Outage;
@@ -165,7 +166,7 @@ impl Dispatcher {
     }
 
     async fn proceed(&self, webhook: Webhook) -> Settled {
-        let age = SystemTime::now().duration_since(webhook.created_at).unwrap_or_default();
+        let age = clock::now().duration_since(webhook.created_at).unwrap_or_default();
         match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
             Ok(Some(job)) if job.status.has_ended() => self.deliver(webhook, &job).await,
@@ -174,7 +175,7 @@ impl Dispatcher {
                 let mut webhook = Webhook { state: WebhookState::Failed, ..webhook };
                 log(
                     &mut webhook,
-                    SystemTime::now(),
+                    clock::now(),
                     Duration::ZERO,
                     Err("neither the queue nor the records have the job".into()),
                 );
@@ -218,7 +219,7 @@ impl Dispatcher {
         message: &WebhookMessage,
         wait: Option<String>,
     ) -> (WebhookState, Option<Duration>) {
-        let (at, began) = (SystemTime::now(), Instant::now());
+        let (at, began) = (clock::now(), Instant::now());
         let (around, span) = spans::deliver(webhook);
         let sending = self.context.sender.send(&webhook.url, message);
         let reply = sending.instrument(span.clone()).instrument(around).await;

@@ -162,7 +162,7 @@ async fn a_decision_at_the_moment_of_the_expiry_counts_or_the_expiry_does() {
         let bench = Bench::parked(tools().within(within)).await;
         let wait = bench.wait().await;
         let (proposed, mut random) = (approval(&wait), bench.slowed(seed));
-        let left = wait.open.wait.expires_at - WallClock(wall_clock).millis();
+        let left = wait.open.wait.expires_at - WallClock(stoppable_clock).millis();
         let (from, decider) = (left - 8, random.u64(0..16));
         let (decided, ()) = tokio::join!(
             async {

@@ -1,0 +1,102 @@
+//! Clients: users who submit, stream, converse, cancel and read, on whichever replica, and people who decide
+//! what waits.
+
+mod decider;
+mod jobs;
+mod keyed;
+mod requests;
+mod streams;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::words::Principal;
+use futures::future::BoxFuture;
+use tokio::time::sleep;
+
+use crate::faults::mixed;
+use crate::replica::Replicas;
+use crate::service::Service;
+use crate::world::World;
+
+/// How many users there are, and conversations of each.
+const USERS: u64 = 3;
+const CONVERSATIONS: u64 = 2;
+
+/// How often a client tries to be answered.
+const TRIES: u32 = 12;
+
+/// One client.
+pub struct Client {
+    world: Arc<World>,
+    replicas: Replicas,
+    random: fastrand::Rng,
+    name: String,
+}
+
+impl Client {
+    pub fn new(world: &Arc<World>, replicas: &Replicas, number: u64) -> Self {
+        Self {
+            world: world.clone(),
+            replicas: replicas.clone(),
+            random: fastrand::Rng::with_seed(mixed(world.seed, 7_000 + number)),
+            name: format!("client{number}"),
+        }
+    }
+
+    /// Does so many things, one after the other.
+    pub async fn use_the_service(mut self, actions: u32) {
+        for _ in 0..actions {
+            self.pause(1_500).await;
+            match self.random.u32(0..10) {
+                0..=2 => self.submit_a_job().await,
+                3 | 4 => self.submit_over_http().await,
+                5 | 6 => self.stream_a_run().await,
+                7 => self.ask_and_wait().await,
+                8 => self.deploy(),
+                _ => self.pause(3_000).await,
+            }
+        }
+    }
+
+    /// Another version of the tools serves from now on, or another policy.
+    fn deploy(&mut self) {
+        let mut tools = self.world.tools.lock();
+        if self.random.bool() {
+            tools.component += 1;
+        } else {
+            tools.policy += 1;
+        }
+    }
+
+    async fn pause(&mut self, most: u64) {
+        sleep(Duration::from_millis(self.random.u64(1..=most))).await;
+    }
+
+    /// What some replica answers.
+    async fn ask<T: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce(Arc<Service>) -> BoxFuture<'static, T> + Send + 'static,
+    ) -> Option<T> {
+        let number = self.random.usize(0..self.replicas.count());
+        let answer = self.replicas.ask(&self.world, number, name, work).await;
+        self.world.note(&self.name, name, "", if answer.is_some() { "answered" } else { "no answer" });
+        answer
+    }
+
+    fn user(&mut self) -> Principal {
+        Principal::user(format!("user{}", self.random.u64(0..USERS)))
+    }
+
+    fn conversation(&mut self) -> Option<String> {
+        let is_in_one = self.random.u32(0..3) == 0;
+        is_in_one.then(|| format!("talk{}", self.random.u64(0..CONVERSATIONS)))
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("name", &self.name).finish_non_exhaustive()
+    }
+}

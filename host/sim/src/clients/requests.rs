@@ -1,0 +1,71 @@
+//! Requests that are answered when their run has ended, some of them as part of a conversation.
+
+use agent_core::words::{CancelOutcome, StopReason};
+use futures::FutureExt as _;
+use run_service::conversations::{InConversation, is_kept};
+use run_service::layers::{Ask, InvokeError};
+
+use super::Client;
+use crate::plan::Plan;
+use crate::promises::{PromisedJob, PromisedTurn};
+
+const RIGHT_ANSWER: &str = "an answer is that of its own question";
+
+impl Client {
+    pub(super) async fn ask_and_wait(&mut self) {
+        let user = self.user();
+        let number = self.world.promises.lock().next_plan();
+        let plan = Plan::of(self.world.seed, number);
+        let conversation = self.conversation();
+        let mut ask = Ask::new(String::new(), plan.input());
+        ask.request_id.clone_from(&ask.run_id);
+        ask.principal = user.clone();
+        ask.conversation = conversation.clone().map(|id| InConversation { id, turn_id: None, seen: None });
+        let run_id = ask.run_id.clone();
+        let invoked = self
+            .ask("client invoke", |service| async move { service.invoke.invoke(ask).await }.boxed())
+            .await;
+        let user = user.user_id.unwrap_or_default();
+        match invoked {
+            Some(Ok(answer)) => {
+                let is_right = answer.result.stop_reason != StopReason::Completed
+                    || answer.result.output.starts_with(&plan.answer());
+                self.world.holds(is_right, RIGHT_ANSWER, || format!("{run_id}: {}", answer.result.output));
+                if let Some(conversation) = conversation
+                    && is_kept(answer.result.stop_reason)
+                    && !answer.is_turn_lost
+                {
+                    let turn = PromisedTurn { user, conversation, id: run_id };
+                    self.world.promises.lock().turns.push(turn);
+                }
+            }
+            // The run goes on as a job, which is promised with that.
+            Some(Err(InvokeError::Waits { job_id })) => self.goes_on(user, number, job_id).await,
+            _ => {}
+        }
+    }
+
+    pub(super) async fn goes_on(&mut self, user: String, plan: u64, job_id: String) {
+        self.world.reached("a request goes on as a job");
+        let promised = PromisedJob {
+            user: user.clone(),
+            plan,
+            has_webhook: false,
+            conversation: None,
+            is_unwanted: false,
+            is_cancelled: false,
+        };
+        self.world.promises.lock().jobs.entry(job_id.clone()).or_insert(promised);
+        self.read_to_its_end(&agent_core::words::Principal::user(user), &job_id).await;
+    }
+
+    /// Has a run cancelled that is no job's.
+    pub(super) async fn cancel_run(&mut self, run_id: String) {
+        let cancelled = self
+            .ask("client cancel run", |service| async move { service.streams.cancel(&run_id).await }.boxed())
+            .await;
+        if let Some(Ok(CancelOutcome::Done)) = cancelled {
+            self.world.reached("a run of another replica was cancelled in its journal");
+        }
+    }
+}

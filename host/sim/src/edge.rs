@@ -1,0 +1,171 @@
+//! The real HTTP edge of a process: its router is called as a function, without a socket.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{JobQueue, Probe, ProbeError, RunStore, Spawn, Toolbox};
+use async_trait::async_trait;
+use backends::memory::MemoryWindows;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use http_edge::{
+    Claims, Hosts, Idempotency, Latch, Origins, RateLimit, RateLimits, Settings, Tokens, VariantB,
+};
+use parking_lot::Mutex;
+use run_service::conversations::Conversations;
+use run_service::direct_calls::DirectCalls;
+use run_service::jobs::Jobs;
+use run_service::layers::Invoke;
+use run_service::streams::RunStreams;
+use run_service::waits::Waits;
+use tower::ServiceExt as _;
+
+use crate::gate::Gate;
+use crate::ports::Ported;
+
+const SECRET: &[u8] = b"a secret of the simulation, of some length";
+
+/// Simulated clients are not told to slow down.
+const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
+
+/// Answers requests.
+type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
+
+/// Makes that.
+type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
+
+/// The edge of a process.
+///
+/// Its router is made for the first request: that takes longer than most lives of a process.
+pub struct Edge {
+    serve: OnceLock<Box<Serve>>,
+    make: Mutex<Option<Make>>,
+}
+
+/// What a client is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: String,
+}
+
+/// What the edge serves.
+pub(crate) struct Served {
+    pub(crate) jobs: Jobs,
+    pub(crate) waits: Waits,
+    pub(crate) streams: RunStreams,
+    pub(crate) invoke: Arc<dyn Invoke>,
+}
+
+/// What its handlers use besides.
+pub(crate) struct Dependencies {
+    pub(crate) gate: Gate,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) queue: Arc<dyn JobQueue>,
+    pub(crate) conversations: Conversations,
+    pub(crate) spawn: Arc<dyn Spawn>,
+    pub(crate) timeout: Duration,
+}
+
+impl Edge {
+    pub(crate) fn of(served: Served, with: Dependencies) -> Self {
+        let make: Make = Box::new(move || Self::router(served, with));
+        Self { serve: OnceLock::new(), make: Mutex::new(Some(make)) }
+    }
+
+    fn router(served: Served, with: Dependencies) -> Box<Serve> {
+        let latch = Latch::default();
+        let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
+        let keys = Ported::new(&with.gate, &with.gate.world.keys);
+        let router = http_edge::router(http_edge::Edge {
+            a: None,
+            b: Some(variant_b(served, &with)),
+            metrics: Arc::new(|_format| String::new()),
+            readiness: latch.readiness(),
+            observe: Arc::new(|_request| {}),
+            idempotency: Idempotency { store: keys, spawn: with.spawn },
+            origins: Origins::default(),
+            hosts: Hosts::Unchecked,
+            settings: Settings { rates, ..Settings::default() },
+        });
+        Box::new(move |request: Request<String>| {
+            // Held for as long as requests are wanted.
+            let _latch = &latch;
+            let router = router.clone();
+            async move {
+                let (parts, body) = router.oneshot(request).await.ok()?.into_parts();
+                let bytes = body.collect().await.ok()?.to_bytes();
+                Some(Answer { status: parts.status, body: String::from_utf8_lossy(&bytes).into_owned() })
+            }
+            .boxed()
+        })
+    }
+
+    /// What a request is answered; nothing when the answer breaks off.
+    pub async fn serve(&self, request: Request<String>) -> Option<Answer> {
+        let make = self.make.lock().take();
+        if let Some(make) = make {
+            drop(self.serve.set(make()));
+        }
+        self.serve.get()?(request).await
+    }
+}
+
+fn variant_b(served: Served, with: &Dependencies) -> VariantB {
+    let probe = || Arc::new(Well) as Arc<dyn Probe>;
+    VariantB {
+        invoke: served.invoke,
+        streams: Some(served.streams),
+        jobs: served.jobs,
+        waits: served.waits,
+        conversations: with.conversations.clone(),
+        webhooks: None,
+        cache: None,
+        windows: Arc::new(MemoryWindows::new()),
+        cluster: None,
+        tokens: Tokens::new(SECRET),
+        database: probe(),
+        key_value: probe(),
+        llm: probe(),
+        toolbox: with.toolbox.clone(),
+        tool_calls: DirectCalls::new(with.toolbox.clone(), with.timeout),
+        runs: with.store.clone(),
+        queue: with.queue.clone(),
+        tool_admin: None,
+        run_timeout: with.timeout,
+        openai: false,
+        prepared: Arc::new(AtomicBool::new(true)),
+        production: false,
+    }
+}
+
+/// The token of a user, which is good for as long as any simulation: the edge goes by the real clock.
+pub fn token(user: &str) -> String {
+    let claims = Claims { id: user.to_owned(), tier: None, role: None };
+    // silent-ok: a token that is none is refused, and the judge finds that nothing was answered.
+    Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
+}
+
+/// A dependency that is always well.
+struct Well;
+
+#[async_trait]
+impl Probe for Well {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for Edge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! Which faults there are, and which the seed places at which call of a port.
+//!
+//! A call has a number. Whether a fault hits it is a function of seed and number, so that what hit a
+//! simulation is a list, and the simulation can be made again with a part of that list ([`Schedule`]).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What may happen to a call of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The call fails and nothing is done.
+    Refused,
+    /// The call is carried out and its caller is told that it failed.
+    LostAnswer,
+    /// The call takes so many milliseconds longer before it is carried out.
+    Late(u32),
+    /// The same afterwards: until then other readers may see a part of what was written at once.
+    SlowAnswer(u32),
+    /// The replica dies, and the call was not carried out.
+    CrashBefore,
+    /// The replica dies, and the call was carried out.
+    CrashBehind,
+    /// The replica reaches nothing for so many milliseconds.
+    Partition(u32),
+    /// The replica's wall clock jumps by so many milliseconds.
+    ClockJump(i32),
+}
+
+impl Fault {
+    pub const KINDS: [&'static str; 8] = [
+        "refused",
+        "lost answer",
+        "late",
+        "slow answer",
+        "crash before",
+        "crash behind",
+        "partition",
+        "clock jump",
+    ];
+
+    /// Which of [`Self::KINDS`] it is.
+    pub fn kind(self) -> usize {
+        match self {
+            Self::Refused => 0,
+            Self::LostAnswer => 1,
+            Self::Late(_) => 2,
+            Self::SlowAnswer(_) => 3,
+            Self::CrashBefore => 4,
+            Self::CrashBehind => 5,
+            Self::Partition(_) => 6,
+            Self::ClockJump(_) => 7,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::KINDS.get(self.kind()).copied().unwrap_or_default()
+    }
+}
+
+/// Faults by the numbers of the calls that they hit.
+pub type Schedule = BTreeMap<u64, Fault>;
+
+/// Where faults come from.
+#[derive(Debug, Clone)]
+pub enum Faults {
+    /// The seed places them.
+    Seeded(Profile),
+    /// These and no others.
+    Given(Schedule),
+}
+
+/// How often which faults hit, drawn for each seed: a simulation with few kinds of faults gets further into
+/// what those bring about than one with all of them.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    seed: u64,
+    /// Of 10,000 calls.
+    rate: u64,
+    weights: [u64; 8],
+}
+
+/// What a call is for: those that only look are made far more often, and faults there show less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    Poll,
+    Step,
+    /// By a client, whose replica does not die of it.
+    Client,
+}
+
+impl Profile {
+    pub fn of(seed: u64) -> Self {
+        let roll = |salt: u64| mixed(seed, salt);
+        let rate = [200, 500, 1_000, 1_800].get(index(roll(1), 4)).copied().unwrap_or(200);
+        let mut weights = [0; 8];
+        for (salt, weight) in (2..).zip(&mut weights) {
+            *weight = [0, 1, 2, 8].get(index(roll(salt), 4)).copied().unwrap_or(0);
+        }
+        // Deaths are what it is about.
+        for (weight, kind) in weights.iter_mut().zip(Fault::KINDS) {
+            *weight += if kind.starts_with("crash") { 4 } else { 0 };
+        }
+        Self { seed, rate, weights }
+    }
+
+    fn fault(&self, call: u64, kind: CallKind) -> Option<Fault> {
+        let roll = |salt: u64| mixed(self.seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15), salt);
+        let rate = if kind == CallKind::Poll { self.rate / 8 } else { self.rate };
+        if roll(10) % 10_000 >= rate {
+            return None;
+        }
+        let mut drawn = roll(11) % self.weights.iter().sum::<u64>();
+        let chosen = self.weights.iter().position(|weight| {
+            let is_it = drawn < *weight;
+            drawn = drawn.saturating_sub(*weight);
+            is_it
+        })?;
+        // Long ones are rare, and longer than any lease.
+        let long = |most: u32| {
+            let most = if roll(12).is_multiple_of(8) { most * 5 } else { most };
+            u32::try_from(roll(13) % u64::from(most)).unwrap_or(most) + 1
+        };
+        let fault = match chosen {
+            0 => Fault::Refused,
+            1 => Fault::LostAnswer,
+            2 => Fault::Late(long(2_000)),
+            3 => Fault::SlowAnswer(long(500)),
+            4 => Fault::CrashBefore,
+            5 => Fault::CrashBehind,
+            6 => Fault::Partition(long(3_000)),
+            _ => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
+        };
+        let kills = matches!(
+            fault,
+            Fault::CrashBefore | Fault::CrashBehind | Fault::Partition(_) | Fault::ClockJump(_)
+        );
+        (kind != CallKind::Client || !kills).then_some(fault)
+    }
+}
+
+impl Faults {
+    /// What hits the call of that number.
+    pub fn fault(&self, call: u64, kind: CallKind) -> Option<Fault> {
+        match self {
+            Self::Seeded(profile) => profile.fault(call, kind),
+            Self::Given(schedule) => schedule.get(&call).copied(),
+        }
+    }
+}
+
+/// How long a call takes when nothing hits it.
+pub fn latency(seed: u64, call: u64) -> Duration {
+    Duration::from_millis(mixed(seed ^ call.rotate_left(17), 20) % 4)
+}
+
+/// A number that looks random, of two others.
+pub fn mixed(seed: u64, salt: u64) -> u64 {
+    let mut state = seed.wrapping_add(salt.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+fn index(roll: u64, below: u64) -> usize {
+    usize::try_from(roll % below).unwrap_or(0)
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask sim`: simulates for some minutes, or one seed to look at it.
+#![expect(clippy::print_stdout, reason = "a command speaks to whoever runs it")]
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Parser;
+use sim::mutation::Mutation;
+use sim::simulation::{Outcome, Simulation};
+use sim::tally::Tally;
+use sim::{shrink, timeline};
+
+#[derive(Parser)]
+struct Arguments {
+    /// How long simulations are made, one after the other.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// The first seed, or the only one with `--trace`.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Shows the simulation of the seed as a time line.
+    #[arg(long)]
+    trace: bool,
+    /// Goes on behind failures, and says in the end which promises were broken by which seeds.
+    #[arg(long)]
+    all: bool,
+    /// Puts a bug in.
+    #[arg(long)]
+    mutation: Option<String>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let mutation = match &arguments.mutation {
+        Some(name) => Some(Mutation::of_name(name).with_context(|| format!("there is no mutation {name}"))?),
+        None => None,
+    };
+    let simulation = Simulation { seed: arguments.seed, mutation, ..Simulation::default() };
+    if arguments.trace {
+        let outcome = Simulation { keeps_trace: true, ..simulation.clone() }.run();
+        return Ok(show(&simulation, outcome));
+    }
+    let (began, limit) = (Instant::now(), Duration::from_secs_f64(arguments.minutes * 60.0));
+    let mut tally = Tally::default();
+    let mut failed = BTreeMap::<&'static str, Vec<u64>>::new();
+    for seed in arguments.seed.. {
+        let simulation = Simulation { seed, ..simulation.clone() };
+        let outcome = simulation.run();
+        tally.add(&outcome.counts);
+        tally.took = began.elapsed();
+        if let Some(broken) = outcome.broken.as_ref().filter(|_| arguments.all) {
+            failed.entry(broken.rule).or_default().push(seed);
+        } else if outcome.broken.is_some() {
+            println!("{}", tally.report());
+            return Ok(show(&simulation, outcome));
+        }
+        if tally.took >= limit {
+            println!("seeds              {} to {seed}", arguments.seed);
+            break;
+        }
+    }
+    println!("{}", tally.report());
+    for missing in tally.missing() {
+        println!("never reached: {missing}");
+    }
+    for (rule, seeds) in &failed {
+        println!("broken {} times: {rule}: {:?}", seeds.len(), seeds.iter().take(8).collect::<Vec<_>>());
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A simulation with what it came to; of one that failed the shortest that fails alike.
+fn show(simulation: &Simulation, outcome: Outcome) -> ExitCode {
+    let Some(broken) = outcome.broken else {
+        print!("{}", timeline::timeline(&outcome.trace));
+        println!("seed {}: nothing is broken", simulation.seed);
+        return ExitCode::SUCCESS;
+    };
+    let faults = outcome.fired.len();
+    let schedule = shrink::shortest(simulation, outcome.fired, broken.rule);
+    println!("{} of {faults} faults are enough:", schedule.len());
+    for (call, fault) in &schedule {
+        println!("  at call {call}: {fault:?}");
+    }
+    let shortest = Simulation { schedule: Some(schedule), keeps_trace: true, ..simulation.clone() }.run();
+    print!("{}", timeline::timeline(&shortest.trace));
+    println!("seed {}: {}", simulation.seed, shortest.broken.unwrap_or(broken));
+    ExitCode::FAILURE
+}

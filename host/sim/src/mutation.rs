@@ -1,0 +1,69 @@
+//! Bugs that are put in on purpose, one at a time: a simulation that does not find one of them within a
+//! minute has too weak a workload.
+
+/// A seeded bug. Each stands in the way between the service and a reference store, and makes the store break
+/// one promise of its port, or the service forget one of its duties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
+    /// The renewal of a job's lease is skipped, and the worker is told that it holds it.
+    RenewalSkipped,
+    /// The queue gives a job away that somebody holds.
+    ClaimGivenTwice,
+    /// Every claim has the same epoch.
+    EpochStandsStill,
+    /// The journal does not compare epochs.
+    EpochNotCompared,
+    /// A decision is appended although the journal has grown since it was read.
+    DecisionNotFenced,
+    /// An append that is repeated is appended once more.
+    AppendRepeated,
+    /// The queue says of every claim that there was none before.
+    ClaimsForgotten,
+    /// The beginning of a call that must not be repeated is not written.
+    StartNotWritten,
+    /// A journal is read without its last event.
+    ReadBehind,
+    /// The end of an attempt is taken from whoever tells it.
+    SettleNotFenced,
+    /// A job that is resumed stays where it is.
+    ResumeLost,
+    /// A conversation is written by whoever wants to.
+    TurnNotFenced,
+    /// A conversation that somebody holds is given to the next one.
+    ConversationGivenTwice,
+    /// The last events of a run are dropped on their way to the journal.
+    LastEventsDropped,
+    /// A webhook counts as delivered once it was claimed.
+    WebhookDropped,
+    /// A job that is added is forgotten.
+    JobDropped,
+    /// Each claim of an idempotency key has an id of its own.
+    KeyIdChanges,
+}
+
+impl Mutation {
+    pub const ALL: [Self; 17] = [
+        Self::RenewalSkipped,
+        Self::ClaimGivenTwice,
+        Self::EpochStandsStill,
+        Self::EpochNotCompared,
+        Self::DecisionNotFenced,
+        Self::AppendRepeated,
+        Self::ClaimsForgotten,
+        Self::StartNotWritten,
+        Self::ReadBehind,
+        Self::SettleNotFenced,
+        Self::ResumeLost,
+        Self::TurnNotFenced,
+        Self::ConversationGivenTwice,
+        Self::LastEventsDropped,
+        Self::WebhookDropped,
+        Self::JobDropped,
+        Self::KeyIdChanges,
+    ];
+
+    /// The mutation of that name, as [`Debug`] writes it.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mutation| format!("{mutation:?}") == name)
+    }
+}

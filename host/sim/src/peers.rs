@@ -1,0 +1,310 @@
+//! The provider and the tools: scripted, slow, failing, and watching what they are asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::agent_loop::Approved;
+use agent_core::ports::{
+    Model, ModelError, ModelRequest, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
+};
+use agent_core::words::{
+    Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
+    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Verdict, WaitKind,
+};
+use async_trait::async_trait;
+use run_service::invariants::may_be_done_again;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::faults::{CallKind, mixed};
+use crate::gate::{Call, Gate};
+use crate::plan::Plan;
+use crate::world::ToolVersion;
+
+pub const PAID_ONCE: &str = "no recorded reply is paid again";
+pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
+pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
+pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
+pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
+pub const PINNED: &str = "a swapped tool never changes a run under way";
+
+const NAME: &str = "sim/model";
+
+/// How long a wait lasts before it expires.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A model that does what the plan in its conversation says.
+#[derive(Debug)]
+pub struct Provider(pub Gate);
+
+impl Provider {
+    /// Judges that it is asked for the step of that number.
+    fn asked(&self, run_id: &str, step: usize, has_ended: bool) {
+        let world = &self.0.world;
+        let is_reply = |event: &Event| matches!(event, Event::ModelReplied { .. });
+        let recorded =
+            world.runs.look(run_id, |events| events.iter().filter(|(_, event)| is_reply(event)).count());
+        let may_be_asked = may_be_done_again(step < recorded || has_ended, false);
+        world.holds(may_be_asked, PAID_ONCE, || {
+            format!("{run_id} asks for reply {step} and has {recorded}, ended: {has_ended}")
+        });
+    }
+}
+
+#[async_trait]
+impl Model for Provider {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let world = &self.0.world;
+        let Some((plan, step)) = plan_of(world.seed, request.messages) else {
+            return Err(ModelError::Malformed { provider: NAME.into(), detail: "no plan".into() });
+        };
+        let job = world.queue.job(request.request_id);
+        // The run of a request names itself.
+        let run_id = job.as_ref().map_or(request.request_id, |job| &job.run_id).to_owned();
+        self.asked(&run_id, step, job.is_some_and(|job| job.status.has_ended()));
+        let asks = {
+            let mut promises = world.promises.lock();
+            let asks = promises.acts.entry(format!("model {run_id} {step}")).or_default();
+            *asks += 1;
+            *asks
+        };
+        let roll = |salt| mixed(world.seed ^ plan.number, 1_000 * step as u64 + 10 * u64::from(asks) + salt);
+        let complete = async {
+            let thinks = if roll(1) % 8 == 0 { 400 } else { roll(2) % 60 };
+            sleep(Duration::from_millis(thinks)).await;
+            let reply = reply(&plan, step, asks);
+            if let Some(deltas) = request.deltas {
+                deltas.text(reply.content.get(..3).unwrap_or_default());
+                sleep(Duration::from_millis(roll(3) % 20)).await;
+                deltas.text(reply.content.get(3..).unwrap_or_default());
+            }
+            Ok(reply)
+        };
+        let (provider, retry_after) = (NAME.to_owned(), None);
+        let fails = |detail: String| match roll(4) % 8 {
+            0 => ModelError::Refused { provider: provider.clone(), detail },
+            1 | 2 => ModelError::Timeout { provider: provider.clone() },
+            3 | 4 => ModelError::Unreachable { provider: provider.clone(), detail },
+            5 => ModelError::RateLimited {
+                provider: provider.clone(),
+                detail,
+                retry_after: Some(Duration::from_secs(1)),
+            },
+            _ => ModelError::Unavailable { provider: provider.clone(), detail, retry_after },
+        };
+        let call = Call { name: "model", subject: &run_id, kind: CallKind::Step };
+        let replied = self.0.pass(call, fails, complete).await;
+        if let Err(error) = &replied {
+            let mut promises = world.promises.lock();
+            promises.troubled.insert(run_id.clone());
+            if matches!(error, ModelError::Refused { .. }) {
+                promises.refused.insert(run_id);
+            }
+        }
+        replied
+    }
+}
+
+/// The plan of a conversation, and how many replies it has had.
+fn plan_of(seed: u64, messages: &[Message]) -> Option<(Plan, usize)> {
+    let asked = messages.iter().rposition(|message| matches!(message, Message::User { .. }))?;
+    let Message::User { content } = messages.get(asked)? else { return None };
+    let later = messages.get(asked..).unwrap_or_default().iter();
+    let replies = later.filter(|message| matches!(message, Message::Assistant { .. })).count();
+    Some((Plan::read(seed, &content.text())?, replies))
+}
+
+fn reply(plan: &Plan, step: usize, asks: u32) -> ModelReply {
+    let tools = plan.step(step).tools();
+    let call = |(index, name): (usize, &&str)| ToolCall {
+        id: format!("c{index}"),
+        name: (*name).to_owned(),
+        arguments: json!({ "plan": plan.number, "step": step, "index": index }),
+    };
+    ModelReply {
+        // Told apart by how often it was asked for: a reader who was shown another one would notice.
+        content: if tools.is_empty() { format!("{} (asked {asks})", plan.answer()) } else { String::new() },
+        tool_calls: tools.iter().enumerate().map(call).collect(),
+        usage: Some(Usage::of(10, 5)),
+        finish: Finish::Done,
+        model: NAME.to_owned(),
+    }
+}
+
+/// The tools, in whichever version serves.
+#[derive(Debug)]
+pub struct Tools(pub Gate);
+
+/// The tools of one run.
+#[derive(Debug)]
+struct ToolsOfRun {
+    gate: Gate,
+    component: u64,
+    catalog: Arc<Catalog>,
+}
+
+impl Tools {
+    fn of(&self, component: u64) -> Arc<dyn ToolSet> {
+        let spec = |name: &str, is_repeatable: bool, is_destructive: bool| ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({ "type": "object" }),
+            is_repeatable,
+            is_destructive,
+            calls_tools: false,
+            hints: ToolHints::default(),
+        };
+        let specs = vec![spec("act", false, true), spec("look", true, false), spec("pay", false, false)];
+        let catalog = Arc::new(Catalog::new(specs, format!("sha256:{component}")));
+        Arc::new(ToolsOfRun { gate: self.0.clone(), component, catalog })
+    }
+}
+
+#[async_trait]
+impl Toolbox for Tools {
+    fn current_for(&self, _caller: &Principal) -> Arc<dyn ToolSet> {
+        let ToolVersion { component, .. } = *self.0.world.tools.lock();
+        self.of(component)
+    }
+
+    async fn pinned(&self, caller: &Principal, _run_id: &str, versions: &Versions) -> Arc<dyn ToolSet> {
+        let component = versions.get("bank").and_then(|digest| digest.strip_prefix("sha256:")?.parse().ok());
+        match component {
+            Some(component) => self.of(component),
+            None => self.current_for(caller),
+        }
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        self.current_for(&Principal::default())
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        Vec::new()
+    }
+}
+
+#[async_trait]
+impl ToolSet for ToolsOfRun {
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    fn versions(&self) -> Versions {
+        Versions::from([("bank".to_owned(), format!("sha256:{}", self.component))])
+    }
+
+    fn may_wait(&self) -> bool {
+        true
+    }
+
+    fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
+        let ToolVersion { policy, .. } = *self.gate.world.tools.lock();
+        (call.name == "pay").then(|| WaitTerms {
+            kind: WaitKind::Approval,
+            shown: ShownCall {
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                component: format!("bank@sha256:{}", self.component),
+                policy: format!("sha256:{policy}"),
+                hints: ToolHints::default(),
+            },
+            answer: None,
+            deciders: Deciders::default(),
+            within: WAIT,
+            on_expiry: OnExpiry::Reject,
+        })
+    }
+
+    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        let asked = request.approved.map_or(request.call, |approved| &approved.asked);
+        let terms = self.approval(asked, request.principal);
+        if terms.is_some_and(|terms| !terms.are_met(request.approved)) {
+            return WaitTerms::refusal(request.call);
+        }
+        let world = &self.gate.world;
+        let takes = mixed(world.seed, u64::from(request.attempt) + request.call_id.len() as u64) % 40;
+        let act = async {
+            self.acts(&request);
+            sleep(Duration::from_millis(takes)).await;
+            Ok(())
+        };
+        let call = Call { name: "tool", subject: request.call_id, kind: CallKind::Step };
+        let called = self.gate.pass(call, |error: String| error, act).await;
+        let (content, outcome) = match called {
+            Ok(()) => (request.call.arguments.to_string(), ToolOutcome::Ok),
+            Err(error) => (error, ToolOutcome::Failed),
+        };
+        let component = Some(format!("bank@sha256:{}", self.component));
+        ToolReturn {
+            content,
+            receipt: ToolReceipt { component, ..ToolReceipt::new(&request.call.name, outcome) },
+        }
+    }
+}
+
+impl ToolsOfRun {
+    /// The effect of a call, and what must be true before it.
+    fn acts(&self, request: &ToolRequest<'_>) {
+        let (world, call_id) = (&self.gate.world, request.call_id);
+        let must_not_repeat = request.call.name != "look";
+        let times = {
+            let mut promises = world.promises.lock();
+            let before = promises.components.insert(request.run_id.to_owned(), self.component);
+            if before.is_some_and(|before| before != self.component) {
+                drop(promises);
+                return world
+                    .holds(false, PINNED, || format!("{call_id}: {before:?} and {}", self.component));
+            }
+            let times = promises.acts.entry(call_id.to_owned()).or_default();
+            *times += 1;
+            *times
+        };
+        world.holds(!must_not_repeat || times == 1, ACTS_ONCE, || format!("{call_id} acted {times} times"));
+        let Some(open) = OpenReply::read(&world.events(request.run_id)) else { return };
+        let index = call_id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
+        // A run whose journal is written behind its answer has none yet.
+        if call_id != format!("{}.{}.{index}", request.run_id, open.replies) {
+            return world.holds(false, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));
+        }
+        world.holds(!open.returned.contains(&index), ANSWERED_ONCE, || call_id.to_owned());
+        world.holds(!must_not_repeat || open.started.contains(&index), ANNOUNCED, || call_id.to_owned());
+        if let Some(Approved { digest, .. }) = request.approved {
+            world.holds(open.approved.contains(digest), AS_SHOWN, || format!("{call_id}: {digest}"));
+        }
+    }
+}
+
+/// What a journal says of the calls of its last reply.
+#[derive(Debug, Default)]
+struct OpenReply {
+    replies: usize,
+    started: Vec<usize>,
+    returned: Vec<usize>,
+    /// Digests of what was shown to those who approved.
+    approved: Vec<String>,
+}
+
+impl OpenReply {
+    fn read(events: &[Event]) -> Option<Self> {
+        let mut open = Self::default();
+        for event in events {
+            match event {
+                Event::ModelReplied { .. } => open = Self { replies: open.replies + 1, ..Self::default() },
+                Event::ToolsStarted { indexes } => open.started.extend(indexes),
+                Event::ToolReturned { index, .. } => open.returned.push(*index),
+                Event::Decided { decision, .. }
+                    if matches!(decision.verdict, Verdict::Approve | Verdict::Edit { .. }) =>
+                {
+                    open.approved.push(decision.shown.clone());
+                }
+                _ => {}
+            }
+        }
+        (open.replies > 0).then_some(open)
+    }
+}

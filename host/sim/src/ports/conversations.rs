@@ -1,0 +1,107 @@
+//! Conversations.
+
+use std::time::{Duration, SystemTime};
+
+use agent_core::ports::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+};
+use agent_core::testing::TestConversations;
+use agent_core::words::{Conversation, ConversationKey, ConversationSummary, Turn};
+use async_trait::async_trait;
+
+use super::Ported;
+use crate::gate::Call;
+use crate::mutation::Mutation;
+
+#[async_trait]
+impl ConversationStore for Ported<TestConversations> {
+    async fn claim(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        terms: ClaimTerms,
+    ) -> Result<ConversationClaim, ConversationError> {
+        let world = &self.gate.world;
+        let claim = async {
+            let claim = self.store.claim(key, owner, terms).await?;
+            if claim == ConversationClaim::Busy {
+                world.reached("a conversation was busy");
+                if world.has(Mutation::ConversationGivenTwice) {
+                    let kept = self.store.read(key).await?;
+                    return Ok(ConversationClaim::Claimed(kept.map(|kept| kept.turns).unwrap_or_default()));
+                }
+            }
+            Ok(claim)
+        };
+        self.gate.pass(Call::step("conversation.claim", key.id), ConversationError, claim).await
+    }
+
+    async fn renew(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Renewal, ConversationError> {
+        let call = Call { subject: key.id, ..Call::poll("conversation.renew") };
+        self.gate.pass(call, ConversationError, self.store.renew(key, owner, lease)).await
+    }
+
+    async fn settle(
+        &self,
+        key: ConversationKey<'_>,
+        owner: &str,
+        turns: &[Turn],
+    ) -> Result<bool, ConversationError> {
+        let world = &self.gate.world;
+        let settle = async {
+            let is_bug = world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
+            let settled = self.store.settle(key, owner, turns).await?;
+            if !settled && is_bug {
+                self.store.put(key, turns, "", u32::MAX).await?;
+                return Ok(true);
+            }
+            if !settled {
+                world.reached("a turn was not the owner's to write any more");
+            }
+            world.check(run_service::invariants::turns(turns));
+            Ok(settled)
+        };
+        self.gate.pass(Call::step("conversation.settle", key.id), ConversationError, settle).await
+    }
+
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+        let release = self.store.release(key, owner);
+        self.gate.pass(Call::step("conversation.release", key.id), ConversationError, release).await
+    }
+
+    async fn put(
+        &self,
+        key: ConversationKey<'_>,
+        turns: &[Turn],
+        shown: &str,
+        most: u32,
+    ) -> Result<(), ConversationError> {
+        let put = self.store.put(key, turns, shown, most);
+        self.gate.pass(Call::step("conversation.put", key.id), ConversationError, put).await
+    }
+
+    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+        let read = self.store.read(key);
+        self.gate.pass(Call::step("conversation.read", key.id), ConversationError, read).await
+    }
+
+    async fn list(
+        &self,
+        user_id: &str,
+        limit: u32,
+        after: Option<(SystemTime, &str)>,
+    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+        let list = self.store.list(user_id, limit, after);
+        self.gate.pass(Call::step("conversation.list", user_id), ConversationError, list).await
+    }
+
+    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+        let delete = self.store.delete(key);
+        self.gate.pass(Call::step("conversation.delete", key.id), ConversationError, delete).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Idempotency keys.
+
+use std::time::Duration;
+
+use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
+use async_trait::async_trait;
+use backends::memory::MemoryIdempotency;
+
+use super::Ported;
+use crate::gate::Call;
+use crate::mutation::Mutation;
+
+#[async_trait]
+impl IdempotencyStore for Ported<MemoryIdempotency> {
+    async fn claim(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        terms: KeyTerms,
+    ) -> Result<KeyClaim, IdempotencyError> {
+        let world = &self.gate.world;
+        let claim = async {
+            let claim = self.store.claim(key, owner, terms).await?;
+            Ok(match claim {
+                KeyClaim::Claimed { .. } if world.has(Mutation::KeyIdChanges) => {
+                    KeyClaim::Claimed { id: owner.to_owned() }
+                }
+                KeyClaim::Claimed { id } => {
+                    if id != owner {
+                        world.reached("a key was claimed again");
+                    }
+                    KeyClaim::Claimed { id }
+                }
+                other => other,
+            })
+        };
+        self.gate.pass(Call::step("key.claim", key.caller), IdempotencyError, claim).await
+    }
+
+    async fn renew(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Renewal, IdempotencyError> {
+        let renew = self.store.renew(key, owner, lease);
+        self.gate.pass(Call::poll("key.renew"), IdempotencyError, renew).await
+    }
+
+    async fn settle(
+        &self,
+        key: IdempotencyKey<'_>,
+        owner: &str,
+        answer: &[u8],
+    ) -> Result<bool, IdempotencyError> {
+        let settle = self.store.settle(key, owner, answer);
+        self.gate.pass(Call::step("key.settle", key.caller), IdempotencyError, settle).await
+    }
+
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+        let release = self.store.release(key, owner);
+        self.gate.pass(Call::step("key.release", key.caller), IdempotencyError, release).await
+    }
+}

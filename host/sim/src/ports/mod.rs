@@ -1,0 +1,27 @@
+//! The stores as one process reaches them: reference stores behind its [`Gate`](crate::gate::Gate), and the
+//! seeded bugs between the two.
+
+mod conversations;
+mod keys;
+mod queue;
+mod runs;
+mod webhooks;
+
+use std::sync::Arc;
+
+pub use webhooks::Receiver;
+
+use crate::gate::Gate;
+
+/// A store behind a gate.
+#[derive(Debug)]
+pub struct Ported<S> {
+    gate: Gate,
+    store: Arc<S>,
+}
+
+impl<S> Ported<S> {
+    pub fn new(gate: &Gate, store: &Arc<S>) -> Arc<Self> {
+        Arc::new(Self { gate: gate.clone(), store: store.clone() })
+    }
+}

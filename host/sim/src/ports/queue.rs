@@ -1,0 +1,175 @@
+//! The queue of jobs.
+
+use std::time::Duration;
+
+use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
+use async_trait::async_trait;
+
+use super::Ported;
+use crate::gate::Call;
+use crate::mutation::Mutation;
+use crate::stores::ReferenceQueue;
+
+fn fails(detail: String) -> QueueError {
+    QueueError::Store { detail }
+}
+
+impl Ported<ReferenceQueue> {
+    /// A claim as the store gave it, or as the seeded bug has it.
+    fn given(&self, claim: Option<Claim>) -> Option<Claim> {
+        let world = &self.gate.world;
+        let mut claim = claim?;
+        if claim.earlier.lost > 0 {
+            world.reached("a lost job was claimed again");
+        }
+        if world.has(Mutation::EpochStandsStill) {
+            claim.epoch = Epoch(1);
+        }
+        if world.has(Mutation::ClaimsForgotten) {
+            claim.earlier.are_none = true;
+        }
+        Some(claim)
+    }
+
+    fn name_of(end: &AttemptEnd) -> &'static str {
+        match end {
+            AttemptEnd::Completed(_) => "queue.settle completed",
+            AttemptEnd::Failed { .. } => "queue.settle failed",
+            AttemptEnd::Cancelled => "queue.settle cancelled",
+            AttemptEnd::Parked { .. } => "queue.settle parked",
+            AttemptEnd::HandedBack { .. } => "queue.settle handed back",
+        }
+    }
+
+    /// The claim under which the store is told of an end: that of the worker, or of whoever holds the job.
+    fn told_under(&self, claim: &Claim) -> Claim {
+        let is_bug = self.gate.world.has(Mutation::SettleNotFenced);
+        let holder = if is_bug { self.store.token_of(&claim.job_id) } else { None };
+        Claim { token: holder.unwrap_or_else(|| claim.token.clone()), ..claim.clone() }
+    }
+}
+
+#[async_trait]
+impl JobQueue for Ported<ReferenceQueue> {
+    async fn add(&self, job: &JobData) -> Result<String, QueueError> {
+        let add = async {
+            let world = &self.gate.world;
+            if world.has(Mutation::JobDropped) && world.seed.is_multiple_of(2) {
+                return Ok(job.id.clone().unwrap_or_else(|| "dropped".to_owned()));
+            }
+            self.store.add(job).await
+        };
+        self.gate.pass(Call::step("queue.add", &job.query), fails, add).await
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
+        self.gate.pass(Call::step("queue.read", job_id), fails, self.store.read(job_id)).await
+    }
+
+    async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
+        self.gate.pass(Call::step("queue.list", wanted.user_id), fails, self.store.list(wanted)).await
+    }
+
+    async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
+        self.gate.pass(Call::step("queue.cancel", job_id), fails, self.store.cancel(job_id)).await
+    }
+
+    async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
+        self.gate
+            .pass(Call::step("queue.list_parked", ""), fails, self.store.list_parked(limit, cursor))
+            .await
+    }
+
+    async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
+        let resume = async {
+            if self.gate.world.has(Mutation::ResumeLost) {
+                let job = self.store.read(job_id).await?;
+                return Ok(job.is_some_and(|job| job.status == agent_core::words::JobStatus::Parked));
+            }
+            self.store.resume(job_id, within).await
+        };
+        let name = if within.is_zero() { "queue.resume" } else { "queue.resume armed" };
+        self.gate.pass(Call::step(name, job_id), fails, resume).await
+    }
+
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        self.gate.pass(Call::step("queue.retry", job_id), fails, self.store.retry(job_id)).await
+    }
+
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        self.gate.pass(Call::poll("queue.depth"), fails, self.store.depth()).await
+    }
+
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+        if self.gate.world.has(Mutation::ClaimGivenTwice) {
+            self.store.forget_holder();
+        }
+        let claim =
+            self.gate.pass(Call::poll("queue.claim"), fails, self.store.claim(worker, patience)).await?;
+        let claim = self.given(claim);
+        if let Some(claim) = &claim {
+            self.gate.world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
+        }
+        Ok(claim)
+    }
+
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
+        let reclaimed =
+            self.gate.pass(Call::poll("queue.reclaim"), fails, self.store.reclaim(worker)).await?;
+        if reclaimed > 0 {
+            self.gate.world.reached("a restarted replica took its predecessor's jobs back");
+        }
+        Ok(reclaimed)
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
+        if self.gate.world.has(Mutation::RenewalSkipped) {
+            return Ok(Renewal::Held);
+        }
+        let call = Call { subject: &claim.job_id, ..Call::poll("queue.renew") };
+        let renewal = self.gate.pass(call, fails, self.store.renew(claim)).await?;
+        match renewal {
+            Renewal::Cancelled => self.gate.world.reached("a renewal said that the job was cancelled"),
+            Renewal::Lost => self.gate.world.reached("a renewal said that the lease was lost"),
+            Renewal::Held => {}
+        }
+        Ok(renewal)
+    }
+
+    async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
+        let told = self.told_under(claim);
+        let call = Call::step(Self::name_of(end), &claim.job_id);
+        let settled = self.gate.pass(call, fails, self.store.settle(&told, end)).await;
+        if matches!(settled, Err(QueueError::LeaseLost { .. })) {
+            self.gate.world.reached("the end of an attempt came too late");
+        }
+        settled
+    }
+
+    async fn settle_and_claim(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        worker: &str,
+    ) -> Result<Option<Claim>, QueueError> {
+        let told = self.told_under(claim);
+        let call = Call::step(Self::name_of(end), &claim.job_id);
+        let next = self.gate.pass(call, fails, self.store.settle_and_claim(&told, end, worker)).await;
+        if matches!(next, Err(QueueError::LeaseLost { .. })) {
+            self.gate.world.reached("the end of an attempt came too late");
+        }
+        let next = self.given(next?);
+        if let Some(next) = &next {
+            self.gate.world.reached("the end of an attempt claimed the next job");
+            self.gate.world.note(worker, "claimed", &next.job_id, &next.epoch.0.to_string());
+        }
+        Ok(next)
+    }
+
+    async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
+        self.gate.pass(Call::poll("queue.changes"), fails, self.store.changes(after)).await
+    }
+
+    async fn close(&self) {}
+}

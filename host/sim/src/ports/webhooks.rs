@@ -1,0 +1,90 @@
+//! The outbox of webhooks, and their receivers.
+
+use std::time::Duration;
+
+use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
+use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
+use agent_core::words::{Webhook, WebhookState};
+use async_trait::async_trait;
+
+use super::Ported;
+use crate::faults::CallKind;
+use crate::gate::{Call, Gate};
+use crate::mutation::Mutation;
+use crate::stores::ReferenceOutbox;
+
+#[async_trait]
+impl WebhookOutbox for Ported<ReferenceOutbox> {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        self.gate.pass(Call::step("webhook.put", webhook.job_id), WebhookError, self.store.put(webhook)).await
+    }
+
+    async fn claim(
+        &self,
+        owner: &str,
+        lease: Duration,
+        bounds: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError> {
+        let claim = async {
+            let claimed = self.store.claim(owner, lease, bounds).await?;
+            if self.gate.world.has(Mutation::WebhookDropped) {
+                for webhook in &claimed {
+                    let delivered = Webhook { state: WebhookState::Delivered, ..webhook.clone() };
+                    self.store.settle(owner, &delivered, None).await?;
+                }
+                return Ok(Vec::new());
+            }
+            Ok(claimed)
+        };
+        self.gate.pass(Call::poll("webhook.claim"), WebhookError, claim).await
+    }
+
+    async fn settle(
+        &self,
+        owner: &str,
+        webhook: &Webhook,
+        next: Option<Duration>,
+    ) -> Result<bool, WebhookError> {
+        let settle = self.store.settle(owner, webhook, next);
+        let settled =
+            self.gate.pass(Call::step("webhook.settle", &webhook.job_id), WebhookError, settle).await;
+        if settled == Ok(false) {
+            self.gate.world.reached("a webhook was somebody else's by then");
+        }
+        settled
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+        self.gate.pass(Call::step("webhook.read", job_id), WebhookError, self.store.read(job_id)).await
+    }
+
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+        self.gate.pass(Call::step("webhook.replay", job_id), WebhookError, self.store.replay(job_id)).await
+    }
+}
+
+/// A receiver that confirms what reaches it.
+#[derive(Debug)]
+pub struct Receiver(pub Gate);
+
+#[async_trait]
+impl WebhookSender for Receiver {
+    fn check(&self, _url: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    async fn send(&self, _url: &str, message: &WebhookMessage) -> WebhookReply {
+        let world = &self.0.world;
+        let call = Call { name: "webhook.send", subject: &message.id, kind: CallKind::Step };
+        let sent = async {
+            world.promises.lock().delivered(message);
+            Ok(())
+        };
+        let outcome = self.0.pass(call, |error| error, sent).await.map(|()| 200);
+        WebhookReply { outcome, retry_after: None }
+    }
+
+    fn public_key(&self) -> &str {
+        "whpk_simulated"
+    }
+}

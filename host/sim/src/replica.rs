@@ -1,0 +1,130 @@
+//! Replicas: each lives, dies and is started again over the same stores, and is asked by clients over a
+//! network that loses requests and answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use crate::faults::{CallKind, Fault, mixed};
+use crate::gate::Gate;
+use crate::process::{Machine, Process};
+use crate::service::Service;
+use crate::world::{Passage, World};
+
+/// Longest time until a replica that died is started again.
+const LONGEST_RESTART: u64 = 1_500;
+
+/// Every replica of the deployment. Clones are the same ones.
+#[derive(Clone)]
+pub struct Replicas(Arc<Vec<Replica>>);
+
+struct Replica {
+    address: String,
+    machine: Machine,
+    /// Absent while it is dead.
+    now: Mutex<Option<Living>>,
+}
+
+/// A process and what it serves.
+#[derive(Debug, Clone)]
+pub struct Living {
+    pub process: Process,
+    pub service: Arc<Service>,
+}
+
+impl Replicas {
+    pub fn new(count: usize) -> Self {
+        let replica = |number: usize| Replica {
+            address: format!("replica{number}"),
+            machine: Machine::default(),
+            now: Mutex::default(),
+        };
+        Self(Arc::new((0..count).map(replica).collect()))
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Network and clocks are right again.
+    pub fn heal(&self) {
+        for replica in self.0.iter() {
+            replica.machine.set_clock();
+            if let Some(living) = &*replica.now.lock() {
+                living.process.connect();
+            }
+        }
+    }
+
+    /// Those that live.
+    pub fn living(&self) -> Vec<Living> {
+        self.0.iter().filter_map(|replica| replica.now.lock().clone()).collect()
+    }
+
+    /// Lives one life after the other. Never ends.
+    pub async fn keep_alive(self, world: Arc<World>, number: usize) {
+        let Some(replica) = self.0.get(number) else { return };
+        for incarnation in 1_u64.. {
+            let process = Process::new(format!("{}#{incarnation}", replica.address), &replica.machine);
+            let gate = Gate { world: world.clone(), process: process.clone() };
+            let (service, tasks) = Service::begin(&gate);
+            tasks.into_iter().for_each(|task| process.begin(task));
+            world.note(&process.name, "begins", "", "");
+            *replica.now.lock() = Some(Living { process: process.clone(), service });
+            let life = process.live();
+            life.await;
+            *replica.now.lock() = None;
+            world.died(&process);
+            world.note(&process.name, "died", "", "");
+            let pause = mixed(world.seed, incarnation * 31 + number as u64) % LONGEST_RESTART;
+            sleep(Duration::from_millis(pause)).await;
+        }
+    }
+
+    /// What a replica answers to a client; nothing when it is dead, dies meanwhile, or the network loses the
+    /// request or the answer.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        world: &World,
+        number: usize,
+        name: &'static str,
+        work: impl FnOnce(Arc<Service>) -> BoxFuture<'static, T> + Send + 'static,
+    ) -> Option<T> {
+        let Passage { takes, fault, .. } = world.passage(name, CallKind::Client);
+        sleep(takes).await;
+        match fault {
+            Some(Fault::Refused) => return None,
+            Some(Fault::Late(milliseconds)) => sleep(Duration::from_millis(milliseconds.into())).await,
+            _ => {}
+        }
+        let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
+        let (answers, answer) = oneshot::channel();
+        let request = process.request();
+        process.begin(
+            async move {
+                let _request = request;
+                let mut answers = answers;
+                tokio::select! {
+                    biased;
+                    // Whoever asked has gone.
+                    () = answers.closed() => {}
+                    answer = work(service) => drop(answers.send(answer)),
+                }
+            }
+            .boxed(),
+        );
+        let answer = answer.await.ok();
+        if fault == Some(Fault::LostAnswer) { None } else { answer }
+    }
+}
+
+impl std::fmt::Debug for Replicas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replicas").field("count", &self.0.len()).finish_non_exhaustive()
+    }
+}

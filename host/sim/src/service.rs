@@ -1,0 +1,244 @@
+//! The real service over the ports of one process: the layers of `agent-host/src/composition/invoke.rs` in
+//! their order, without what only counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use agent_core::ports::queue::{LEASE, stalled_after};
+use agent_core::ports::{JobQueue, Journal, Model, RunStore, Spawn, Toolbox, Unobserved, WebhookOutbox};
+use agent_core::words::{Job, RunLimits};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use run_service::conversations::Conversations;
+use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
+use run_service::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
+use run_service::layers::{
+    Admission, Admitted, Agent, Breaker, Conversed, Deadline, Heartbeat, Invoke, Parkable, RateChecked,
+    Recorded, RecordedStart, ShutdownChecked,
+};
+use run_service::live::{LiveJournal, LiveRuns};
+use run_service::runs::Runs;
+use run_service::shutdown::Shutdown;
+use run_service::streams::{RunStores, RunStreams};
+use run_service::waits::{JobWait, Waits};
+use run_service::webhooks::{Dispatcher, DispatcherContext};
+use tokio::time::{Instant, sleep};
+
+use crate::edge::{Dependencies, Edge, Served};
+use crate::gate::Gate;
+use crate::peers::{Provider, Tools};
+use crate::ports::{Ported, Receiver};
+
+/// `AGENT_TIMEOUT_MS` of the simulated deployment.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// `ADMISSION_WAIT_MS`, and how many runs a replica carries out at once.
+const ADMISSION_WAIT: Duration = Duration::from_secs(5);
+const PERMITS: usize = 4;
+
+/// `JOB_WORKERS`.
+const WORKERS: usize = 2;
+
+/// How often a restarted process looks for what its predecessor held.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a process serves.
+pub struct Service {
+    pub jobs: Jobs,
+    pub waits: Waits,
+    pub streams: RunStreams,
+    /// Requests that are answered when their run has ended.
+    pub invoke: Arc<dyn Invoke>,
+    pub outbox: Arc<dyn WebhookOutbox>,
+    pub shutdown: Shutdown,
+    pub edge: Edge,
+    admission: Admission,
+    runs: Runs,
+    live: LiveRuns,
+    behind: WriteBehind,
+}
+
+/// What every stack is built from.
+struct Parts {
+    model: Arc<dyn Model>,
+    toolbox: Arc<dyn Toolbox>,
+    store: Arc<dyn RunStore>,
+    queue: Arc<dyn JobQueue>,
+    conversations: Conversations,
+    behind: WriteBehind,
+    spawn: Arc<dyn Spawn>,
+    live: LiveRuns,
+    circuit: SharedCircuit,
+    admission: Admission,
+    shutdown: Shutdown,
+}
+
+impl Service {
+    /// The service of a process, and the tasks that go on beside its requests.
+    pub fn begin(gate: &Gate) -> (Arc<Self>, Vec<BoxFuture<'static, ()>>) {
+        let world = &gate.world;
+        let store: Arc<dyn RunStore> = Ported::new(gate, &world.runs);
+        let queue: Arc<dyn JobQueue> = Ported::new(gate, &world.queue);
+        let outbox: Arc<dyn WebhookOutbox> = Ported::new(gate, &world.outbox);
+        let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
+        let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
+        let parts = Parts {
+            model: Arc::new(Provider(gate.clone())),
+            toolbox: Arc::new(Tools(gate.clone())),
+            conversations: Conversations::new(Ported::new(gate, &world.conversations), spawn.clone()),
+            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
+            admission: Admission::new(PERMITS),
+            live: LiveRuns::default(),
+            shutdown: Shutdown::default(),
+            behind: behind.clone(),
+            store: store.clone(),
+            queue: queue.clone(),
+            spawn,
+        };
+        let stopping = parts.shutdown.stopping().clone();
+        let context = parts.for_jobs(gate.process.name.clone());
+        let jobs = Jobs::new(queue.clone()).until(stopping.clone()).recorded_in(store.clone());
+        let agent = Arc::new(Recorded::new(parts.agent_alone(context.journal.clone()), behind.clone()));
+        let ended = CancelledRuns { agent, journal: context.journal.clone() };
+        let jobs = jobs.watched_in(parts.live.clone()).ending(ended);
+        let waits = Waits::new(queue.clone(), store, parts.toolbox.clone());
+        let dispatcher = Dispatcher::new(DispatcherContext {
+            outbox: outbox.clone(),
+            jobs: jobs.clone(),
+            waits: waits.clone(),
+            sender: Arc::new(Receiver(gate.clone())),
+            render,
+        });
+        let runs = parts.requests();
+        let invoke = parts.conversed(Arc::new(RateChecked::new(runs.clone())));
+        let streams = parts.streams().with_jobs(jobs.clone());
+        let worker = Arc::new(Worker::new(&jobs, context));
+        let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
+        for _ in 0..WORKERS {
+            let (worker, stopping) = (worker.clone(), stopping.clone());
+            tasks.push(async move { worker.work(stopping).await }.boxed());
+        }
+        let (followed, name) = (jobs.clone(), gate.process.name.clone());
+        tasks.push(async move { followed.follow_changes().await }.boxed());
+        tasks.push(recover(queue, name).boxed());
+        let until = stopping.clone();
+        tasks.push(async move { dispatcher.run(until).await }.boxed());
+        tasks.push(async move { flusher.run(stopping).await }.boxed());
+        let served = Served {
+            jobs: jobs.clone(),
+            waits: waits.clone(),
+            streams: streams.clone(),
+            invoke: invoke.clone(),
+        };
+        let edge = Edge::of(served, parts.dependencies(gate));
+        let Parts { admission, live, shutdown, .. } = parts;
+        let service =
+            Self { jobs, waits, streams, invoke, outbox, shutdown, edge, admission, runs, live, behind };
+        (Arc::new(service), tasks)
+    }
+
+    /// What it still holds of runs and callers, for a service that nobody asks anything.
+    pub fn held(&self) -> Vec<(&'static str, usize)> {
+        vec![
+            ("permits", self.admission.in_use()),
+            ("callers that wait for a permit", self.admission.waiting()),
+            ("runs of requests", self.runs.under_way()),
+            ("streamed runs", self.streams.under_way()),
+            ("watched runs", self.live.watched()),
+            ("jobs that are worked on or waited for", self.jobs.signals()),
+            ("unwritten runs", self.behind.queued()),
+        ]
+    }
+}
+
+impl Parts {
+    fn dependencies(&self, gate: &Gate) -> Dependencies {
+        Dependencies {
+            gate: gate.clone(),
+            toolbox: self.toolbox.clone(),
+            store: self.store.clone(),
+            queue: self.queue.clone(),
+            conversations: self.conversations.clone(),
+            spawn: self.spawn.clone(),
+            timeout: TIMEOUT,
+        }
+    }
+
+    fn agent_alone(&self, journal: Arc<dyn Journal>) -> Agent {
+        let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
+        Agent { model, toolbox, journal, limits, instructions: None, wait_tools: false }
+    }
+
+    fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
+        Deadline::new(self.agent_alone(journal), TIMEOUT)
+    }
+
+    fn for_jobs(&self, name: String) -> WorkerContext {
+        let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(self.store.clone()));
+        let journal: Arc<dyn Journal> = Arc::new(LastEventsBehind::new(journal, self.behind.clone()));
+        let journal: Arc<dyn Journal> =
+            Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
+        let agent = Recorded::new(self.agent(journal.clone()), self.behind.clone());
+        let agent = self.conversed(Arc::new(Breaker::new(agent, self.circuit.clone())));
+        let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
+        WorkerContext { name, admission, agent, circuit, journal, observer: Arc::new(Unobserved) }
+    }
+
+    fn requests(&self) -> Runs {
+        let journal: Arc<dyn Journal> = Arc::new(self.behind.clone());
+        let run = self.parkable(Arc::new(self.agent(journal.clone())), journal);
+        Runs::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))), self.spawn.clone())
+    }
+
+    fn streams(&self) -> RunStreams {
+        let appended_to = Arc::new(RetryingJournal::new(self.store.clone()));
+        let read_from = Arc::new(self.behind.clone());
+        let journal = Arc::new(LiveJournal::new(appended_to, read_from, self.live.clone()));
+        let kept = RunStores { journal, records: Some(self.store.clone()), live: self.live.clone() };
+        let journal = RecordedStart::new(kept.journal.clone(), self.store.clone());
+        let run = Heartbeat::new(self.agent(Arc::new(journal)), self.store.clone());
+        let run = self.parkable(Arc::new(run), kept.journal.clone());
+        let run = RateChecked::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))));
+        let stack = self.conversed(Arc::new(run));
+        RunStreams::new(stack, kept, self.spawn.clone()).until(self.shutdown.clone())
+    }
+
+    fn parkable(&self, run: Arc<dyn Invoke>, journal: Arc<dyn Journal>) -> Arc<dyn Invoke> {
+        let (queue, store, spawn) = (self.queue.clone(), self.store.clone(), self.spawn.clone());
+        Arc::new(Parkable::new(run, queue, journal, store, spawn))
+    }
+
+    fn guard(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        let admitted = Admitted::new(run, self.admission.clone(), ADMISSION_WAIT);
+        let guarded = Breaker::new(admitted, self.circuit.clone());
+        Arc::new(ShutdownChecked::new(guarded, self.shutdown.clone(), TIMEOUT))
+    }
+
+    fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        Arc::new(Conversed::new(run, self.conversations.clone(), TIMEOUT))
+    }
+}
+
+/// What a webhook says of a job.
+fn render(job: &Job, waits: &[JobWait]) -> String {
+    format!("{} {}", job.status.as_str(), waits.len())
+}
+
+/// As `agent-host/src/composition/background.rs` does it.
+async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
+    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
+    loop {
+        let is_last = Instant::now() >= until;
+        if matches!(queue.reclaim(&worker).await, Ok(0)) && is_last {
+            return;
+        }
+        sleep(RECOVERY_PAUSE).await;
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("held", &self.held()).finish_non_exhaustive()
+    }
+}

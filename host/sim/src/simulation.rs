@@ -1,0 +1,139 @@
+//! One simulation: replicas, clients and faults for a while, then quiet until all is done, then the judge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::testing::clock::SimulatedClock;
+use run_service::invariants::Broken;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::clients::Client;
+use crate::faults::{Faults, Profile, Schedule, mixed};
+use crate::judge;
+use crate::mutation::Mutation;
+use crate::replica::Replicas;
+use crate::world::{Counts, Line, World};
+
+/// How many clients there are, and how much each does.
+const CLIENTS: u64 = 8;
+const ACTIONS: u32 = 7;
+
+/// People who decide.
+const DECIDERS: u64 = 2;
+
+/// How long things fail: a little longer or shorter by the seed.
+const NOISE: u64 = 15_000;
+
+/// How long everything may take to come to its end when nothing fails any more. A wait expires within a
+/// minute, a webhook is tried again within minutes.
+const QUIET: Duration = Duration::from_secs(900);
+
+/// How often it is looked whether everything has.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a service may take to let go of what it held.
+const LET_GO: Duration = Duration::from_secs(40);
+
+pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";
+
+/// What is simulated.
+#[derive(Debug, Clone, Default)]
+pub struct Simulation {
+    pub seed: u64,
+    /// The faults that hit it; those of the seed when absent.
+    pub schedule: Option<Schedule>,
+    pub mutation: Option<Mutation>,
+    pub keeps_trace: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    pub broken: Option<Broken>,
+    pub counts: Counts,
+    /// Of everything that happened, in its order.
+    pub trace_hash: u64,
+    pub trace: Vec<Line>,
+    pub fired: Schedule,
+}
+
+impl Simulation {
+    pub fn of(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Makes it, in this thread.
+    ///
+    /// # Panics
+    /// When there is no runtime for it.
+    #[expect(clippy::expect_used, reason = "a runtime without drivers needs nothing of the system")]
+    pub fn run(&self) -> Outcome {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(self.simulate())
+    }
+
+    async fn simulate(&self) -> Outcome {
+        let _clock = SimulatedClock::begin(self.seed);
+        let faults = match &self.schedule {
+            Some(schedule) => Faults::Given(schedule.clone()),
+            None => Faults::Seeded(Profile::of(self.seed)),
+        };
+        let world = World::new(self.seed, faults, self.mutation, self.keeps_trace);
+        self.play(&world).await;
+        Outcome {
+            broken: world.broken(),
+            counts: world.counts(),
+            trace_hash: world.trace_hash(),
+            trace: world.take_trace(),
+            fired: world.fired(),
+        }
+    }
+
+    async fn play(&self, world: &Arc<World>) {
+        let replicas = Replicas::new(if self.seed.is_multiple_of(2) { 2 } else { 3 });
+        let mut others = JoinSet::new();
+        for number in 0..replicas.count() {
+            others.spawn(replicas.clone().keep_alive(world.clone(), number));
+        }
+        for number in 0..DECIDERS {
+            others.spawn(Client::new(world, &replicas, 100 + number).decide_for_ever());
+        }
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            clients.spawn(Client::new(world, &replicas, number).use_the_service(ACTIONS));
+        }
+        let noise_ends = Instant::now() + Duration::from_millis(NOISE + mixed(self.seed, 3) % NOISE);
+        while Instant::now() < noise_ends && world.broken().is_none() {
+            sleep(LOOK).await;
+        }
+        world.become_quiet();
+        replicas.heal();
+        world.note("world", "quiet", "", "");
+        let until = Instant::now() + QUIET;
+        while world.broken().is_none() {
+            while clients.try_join_next().is_some() {}
+            if clients.is_empty() && judge::is_settled(world) {
+                break;
+            }
+            world.holds(Instant::now() < until, COMES_TO_ITS_END, || open(world, clients.len()));
+            sleep(LOOK).await;
+        }
+        if world.broken().is_none() {
+            let until = Instant::now() + LET_GO;
+            while !judge::is_free(&replicas) && Instant::now() < until {
+                sleep(LOOK).await;
+            }
+            judge::judge(world, &replicas).await;
+        }
+    }
+}
+
+/// What has not come to its end.
+fn open(world: &World, clients: usize) -> String {
+    let jobs: Vec<_> = world.queue.jobs().into_iter().filter(|job| !job.status.has_ended()).collect();
+    let jobs: Vec<_> =
+        jobs.iter().map(|job| format!("{} ({}) is {}", job.id, job.run_id, job.status.as_str())).collect();
+    format!("{clients} clients wait; jobs: {}", jobs.join(", "))
+}

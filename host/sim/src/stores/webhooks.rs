@@ -1,0 +1,111 @@
+//! The outbox of webhooks, in memory.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agent_core::ports::lease::Lease;
+use agent_core::ports::webhooks::{ClaimBounds, NewWebhook};
+use agent_core::ports::{WebhookError, WebhookOutbox};
+use agent_core::testing::clock::store_clock;
+use agent_core::words::{Webhook, WebhookState};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Webhooks by the ids of their jobs.
+#[derive(Debug, Default)]
+pub struct ReferenceOutbox(Mutex<BTreeMap<String, Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    webhook: Webhook,
+    /// Absent when nothing is to be sent any more.
+    due: Option<Instant>,
+    lease: Lease,
+}
+
+impl ReferenceOutbox {
+    /// All that were put in.
+    pub fn all(&self) -> Vec<Webhook> {
+        self.0.lock().values().map(|kept| kept.webhook.clone()).collect()
+    }
+}
+
+#[async_trait]
+impl WebhookOutbox for ReferenceOutbox {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+        let kept = || Kept {
+            webhook: Webhook {
+                job_id: webhook.job_id.to_owned(),
+                user_id: webhook.user_id.to_owned(),
+                url: webhook.url.to_owned(),
+                traceparent: None,
+                state: WebhookState::Waiting,
+                tries: 0,
+                created_at: store_clock(),
+                attempts: Vec::new(),
+            },
+            due: Some(Instant::now()),
+            lease: Lease::default(),
+        };
+        self.0.lock().entry(webhook.job_id.to_owned()).or_insert_with(kept);
+        Ok(())
+    }
+
+    async fn claim(
+        &self,
+        owner: &str,
+        lease: Duration,
+        bounds: ClaimBounds,
+    ) -> Result<Vec<Webhook>, WebhookError> {
+        let (mut all, now) = (self.0.lock(), Instant::now());
+        let mut of_users = BTreeMap::<String, u32>::new();
+        for kept in all.values().filter(|kept| kept.lease.is_held(now)) {
+            *of_users.entry(kept.webhook.user_id.clone()).or_default() += 1;
+        }
+        let free = |kept: &&mut Kept| !kept.lease.is_held(now) && kept.due.is_some_and(|due| due <= now);
+        let mut due: Vec<_> = all.values_mut().filter(free).collect();
+        due.sort_by(|one, other| (one.due, &one.webhook.job_id).cmp(&(other.due, &other.webhook.job_id)));
+        let mut claimed = Vec::new();
+        for kept in due {
+            let of_user = of_users.entry(kept.webhook.user_id.clone()).or_default();
+            if claimed.len() < bounds.most as usize && *of_user < bounds.of_a_user {
+                *of_user += 1;
+                kept.lease = Lease::default();
+                kept.lease.claim(owner, lease, now);
+                claimed.push(kept.webhook.clone());
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn settle(
+        &self,
+        owner: &str,
+        webhook: &Webhook,
+        next: Option<Duration>,
+    ) -> Result<bool, WebhookError> {
+        let mut all = self.0.lock();
+        let Some(kept) = all.get_mut(&webhook.job_id).filter(|kept| kept.lease.is_held_by(owner)) else {
+            return Ok(false);
+        };
+        kept.lease.end(owner);
+        kept.due = next.map(|next| Instant::now() + next);
+        kept.webhook = webhook.clone();
+        Ok(true)
+    }
+
+    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+        Ok(self.0.lock().get(job_id).map(|kept| kept.webhook.clone()))
+    }
+
+    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+        let mut all = self.0.lock();
+        let ended =
+            |kept: &&mut Kept| matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed);
+        let Some(kept) = all.get_mut(job_id).filter(ended) else { return Ok(false) };
+        (kept.webhook.state, kept.webhook.tries) = (WebhookState::Pending, 0);
+        kept.due = Some(Instant::now());
+        Ok(true)
+    }
+}

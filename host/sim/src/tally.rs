@@ -1,0 +1,112 @@
+//! The numbers of many simulations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::faults::Fault;
+use crate::world::Counts;
+
+/// Everything that a run of some seconds has to reach, or its workload is too weak.
+pub const TO_BE_REACHED: [&str; 20] = [
+    "a lost job was claimed again",
+    "a restarted replica took its predecessor's jobs back",
+    "a renewal said that the job was cancelled",
+    "an append was repeated",
+    "a writer was fenced off",
+    "an event number was taken",
+    "a part of an append was read",
+    "the end of an attempt came too late",
+    "the end of an attempt claimed the next job",
+    "a conversation was busy",
+    "a turn was not the owner's to write any more",
+    "a request goes on as a job",
+    "a stream was resumed",
+    "a stream of a job was resumed",
+    "a decision came second",
+    "a call was shown anew",
+    "a job ended whose last events were lost",
+    "a job was submitted over HTTP",
+    "a key was claimed again",
+    "a key was in flight",
+];
+
+/// Calls at which a replica has to have died.
+pub const TO_DIE_AT: [&str; 14] = [
+    "journal.append start",
+    "journal.append reply",
+    "journal.append call",
+    "journal.append answer",
+    "journal.append wait",
+    "journal.append decision",
+    "journal.append taken up",
+    "queue.claim",
+    "queue.settle completed",
+    "queue.settle parked",
+    "queue.resume",
+    "conversation.settle",
+    "model",
+    "tool",
+];
+
+/// What was simulated.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    pub simulations: u64,
+    pub counts: Counts,
+    pub took: Duration,
+}
+
+impl Tally {
+    pub fn add(&mut self, counts: &Counts) {
+        self.simulations += 1;
+        let own = &mut self.counts;
+        own.simulated += counts.simulated;
+        own.calls += counts.calls;
+        own.crashes.all += counts.crashes.all;
+        own.crashes.with_work += counts.crashes.with_work;
+        own.kinds.iter_mut().zip(counts.kinds).for_each(|(own, more)| *own += more);
+        for (own, more) in [(&mut own.reached, &counts.reached), (&mut own.died_at, &counts.died_at)] {
+            more.iter().for_each(|(what, times)| *own.entry(what).or_default() += times);
+        }
+    }
+
+    /// What was never reached of what has to be.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let is_missing = |counted: &BTreeMap<&'static str, u64>, what: &&str| !counted.contains_key(*what);
+        let reached = TO_BE_REACHED.into_iter().filter(|what| is_missing(&self.counts.reached, what));
+        let died_at = TO_DIE_AT.into_iter().filter(|what| is_missing(&self.counts.died_at, what));
+        let kinds = Fault::KINDS.into_iter().zip(self.counts.kinds);
+        let faults = kinds.filter(|(_, times)| *times == 0).map(|(kind, _)| kind);
+        reached.chain(died_at).chain(faults).collect()
+    }
+
+    /// As a report for people.
+    pub fn report(&self) -> String {
+        let Self { simulations, counts, took } = self;
+        let (seconds, hours) = (took.as_secs_f64(), counts.simulated.as_secs_f64() / 3_600.0);
+        let mut text = String::new();
+        let mut line = |what: std::fmt::Arguments<'_>| {
+            // silent-ok: writing to a text never fails.
+            let _ = writeln!(text, "{what}");
+        };
+        line(format_args!("simulations        {simulations} in {seconds:.1} s"));
+        line(format_args!("simulated          {hours:.1} hours, {} calls of ports", counts.calls));
+        line(format_args!(
+            "crashes            {}, {} of them with work under way: {:.0} a second",
+            counts.crashes.all,
+            counts.crashes.with_work,
+            counts.crashes.with_work as f64 / seconds.max(0.001),
+        ));
+        for (kind, times) in Fault::KINDS.iter().zip(counts.kinds) {
+            line(format_args!("  {kind:<16} {times}"));
+        }
+        for (title, counted) in [("died at", &counts.died_at), ("reached", &counts.reached)] {
+            line(format_args!("{title}"));
+            for (what, times) in counted {
+                line(format_args!("  {times:>8}  {what}"));
+            }
+        }
+        text
+    }
+}
