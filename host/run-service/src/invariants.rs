@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::agent_loop::OpenWait;
 use agent_core::ports::Epoch;
-use agent_core::words::{Event, ModelReply, ToolOutcome, Turn};
+use agent_core::words::{CallPlace, Event, ModelReply, ToolOutcome, Turn};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +89,9 @@ struct Fold {
     /// Of the calls of the last reply: whether each is answered.
     answered: Vec<bool>,
     /// The waits for calls of the last reply, as each was shown last.
-    waits: BTreeMap<usize, OpenWait>,
+    waits: BTreeMap<CallPlace, OpenWait>,
+    /// The run is one given call, with whose answer it ends.
+    is_given_call: bool,
 }
 
 impl Fold {
@@ -116,7 +118,8 @@ impl Fold {
                 self.waits.clear();
             }
             Event::ToolReturned { index, answer } => {
-                let is_undecided = self.waits.get(index).is_some_and(|wait| wait.decided().is_none());
+                let mut of_call = self.waits.iter().filter(|(place, _)| place.index == *index);
+                let is_undecided = of_call.any(|(_, wait)| wait.decided().is_none());
                 if is_undecided && answer.receipt.outcome == ToolOutcome::Ok {
                     return Err(DECIDED_FIRST);
                 }
@@ -124,10 +127,12 @@ impl Fold {
                     Some(answered @ false) => *answered = true,
                     Some(true) | None => return Err(ONE_ANSWER),
                 }
+                self.has_ended = self.is_given_call;
             }
             Event::Waiting { waits, .. } => {
-                let open =
-                    waits.iter().map(|wait| (wait.index, OpenWait { wait: wait.clone(), decisions: vec![] }));
+                let open = waits
+                    .iter()
+                    .map(|wait| (wait.place(), OpenWait { wait: wait.clone(), decisions: vec![] }));
                 self.waits.extend(open);
             }
             Event::Decided { wait, decision } => {
@@ -139,8 +144,12 @@ impl Fold {
                 open.decisions.push(decision.clone());
             }
             Event::Cancelled => self.has_ended = true,
-            Event::Started { .. }
-            | Event::ToolsStarted { .. }
+            Event::Started { task, .. } => {
+                self.is_given_call = task.options.call.is_some();
+                self.answered = vec![false; usize::from(self.is_given_call)];
+            }
+            Event::ToolsStarted { .. }
+            | Event::RecordingStarted { .. }
             | Event::NestedStarted { .. }
             | Event::NestedReturned { .. }
             | Event::TakenUp { .. }

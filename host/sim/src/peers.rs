@@ -156,6 +156,8 @@ impl Tools {
             is_repeatable,
             is_destructive,
             calls_tools: false,
+            is_replayable: false,
+            may_ask: false,
             hints: ToolHints::default(),
         };
         let specs = vec![spec("act", false, true), spec("look", true, false), spec("pay", false, false)];

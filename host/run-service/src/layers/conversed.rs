@@ -14,7 +14,6 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
-use crate::clock;
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::held_lease::new_owner;
 use crate::wall_clock::WallClock;

@@ -1,7 +1,7 @@
 //! Runs of requests that wait for somebody: a job goes on with each.
 
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
 use agent_core::words::{Event, JobData, Message, Options, ParkedRun, RunOutcome, RunRecord};

@@ -79,7 +79,7 @@ impl ConversationStore for Ported<TestConversations> {
         key: ConversationKey<'_>,
         turns: &[Turn],
         shown: &str,
-        most: u32,
+        most: Option<u32>,
     ) -> Result<(), ConversationError> {
         let put = self.store.put(key, turns, shown, most);
         self.gate.pass(Call::step("conversation.put", key.id), ConversationError, put).await

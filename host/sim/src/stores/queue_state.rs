@@ -89,6 +89,7 @@ impl State {
             created_at: to_millis(store_clock()),
             started_at: None,
             finished_at: None,
+            parent: data.parent.clone(),
         };
         let entry = Entry {
             number,
