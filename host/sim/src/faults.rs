@@ -85,6 +85,8 @@ pub struct Profile {
 pub enum CallKind {
     Poll,
     Step,
+    /// Made once or twice in a run: a fault there is worth more.
+    Rare,
     /// By a client, whose replica does not die of it.
     Client,
 }
@@ -106,7 +108,11 @@ impl Profile {
 
     fn fault(&self, call: u64, kind: CallKind) -> Option<Fault> {
         let roll = |salt: u64| mixed(self.seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15), salt);
-        let rate = if kind == CallKind::Poll { self.rate / 8 } else { self.rate };
+        let rate = match kind {
+            CallKind::Poll => self.rate / 8,
+            CallKind::Step | CallKind::Client => self.rate,
+            CallKind::Rare => self.rate * 3,
+        };
         if roll(10) % 10_000 >= rate {
             return None;
         }
@@ -118,7 +124,7 @@ impl Profile {
         })?;
         // Long ones are rare, and longer than any lease.
         let long = |most: u32| {
-            let most = if roll(12).is_multiple_of(8) { most * 5 } else { most };
+            let most = if roll(12).is_multiple_of(4) { most * 5 } else { most };
             u32::try_from(roll(13) % u64::from(most)).unwrap_or(most) + 1
         };
         let fault = match chosen {
@@ -128,7 +134,7 @@ impl Profile {
             3 => Fault::SlowAnswer(long(500)),
             4 => Fault::CrashBefore,
             5 => Fault::CrashBehind,
-            6 => Fault::Partition(long(3_000)),
+            6 => Fault::Partition(long(5_000)),
             _ => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
         };
         let kills = matches!(

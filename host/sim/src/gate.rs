@@ -32,6 +32,10 @@ impl<'a> Call<'a> {
         Self { name, subject, kind: CallKind::Step }
     }
 
+    pub fn rare(name: &'static str, subject: &'a str) -> Self {
+        Self { kind: CallKind::Rare, ..Self::step(name, subject) }
+    }
+
     pub fn poll(name: &'static str) -> Self {
         Self { name, subject: "", kind: CallKind::Poll }
     }

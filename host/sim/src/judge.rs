@@ -1,6 +1,8 @@
 //! What must be true when all is quiet: what was promised has come to pass, and nothing is held any more.
 
-use agent_core::agent_loop::recorded_end;
+use std::collections::BTreeSet;
+
+use agent_core::agent_loop::{Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobStatus, StopReason, Wait, WebhookState,
@@ -17,6 +19,9 @@ pub const RESULT: &str = "a job's result is that of its own run";
 pub const DECISION_KEPT: &str = "a decision that was acknowledged is in the journal";
 pub const TURN_KEPT: &str = "a turn that was acknowledged is in its conversation";
 pub const WEBHOOK: &str = "the end of a job reaches its receiver";
+pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
+pub const ONE_JOB: &str = "what was submitted once is one job";
+pub const GOES_ON: &str = "a job goes on soon after it was decided about";
 pub const NO_LEAK: &str = "what was held is given back";
 
 /// Whether everything has come to its end that has one.
@@ -38,6 +43,16 @@ pub fn is_free(replicas: &Replicas) -> bool {
     !replicas.living().into_iter().any(holds)
 }
 
+/// Parked jobs whose waits are all decided.
+pub fn decided(world: &World) -> BTreeSet<String> {
+    let parked = world.queue.jobs().into_iter().filter(|job| job.status == JobStatus::Parked);
+    let is_decided = |job: &Job| {
+        Run::waiting(world.events(&job.run_id))
+            .is_ok_and(|run| run.waits().all(|wait| wait.decided().is_some()))
+    };
+    parked.filter(is_decided).map(|job| job.id).collect()
+}
+
 /// Judges what has come of everything.
 pub async fn judge(world: &World, replicas: &Replicas) {
     let promised: Vec<(String, PromisedJob)> =
@@ -47,6 +62,10 @@ pub async fn judge(world: &World, replicas: &Replicas) {
             Some(job) => judge_job(world, promised, &job),
             None => world.holds(false, NOT_LOST, || job_id.clone()),
         }
+    }
+    let mut queries = BTreeSet::new();
+    for query in world.queue.queries() {
+        world.holds(queries.insert(query.clone()), ONE_JOB, || query);
     }
     judge_streams(world);
     judge_decisions(world);
@@ -96,7 +115,9 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
 fn is_just(world: &World, job: &Job, error: &str) -> bool {
     let promises = world.promises.lock();
     match error {
-        "Service temporarily unavailable" | "Rate limit exceeded" => promises.troubled.contains(&job.run_id),
+        // A run that was kept waiting may have taken longer than it may.
+        "Service temporarily unavailable" => promises.troubled.contains(&job.run_id) || world.was_slow(),
+        "Rate limit exceeded" => promises.troubled.contains(&job.run_id),
         "Internal server error" => promises.refused.contains(&job.run_id),
         _ => error.starts_with("the run stopped its worker") && world.queue.lost_claims(&job.id) > 0,
     }
@@ -117,7 +138,11 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
                 format!("job {}: {} and in its journal {}", job.id, result.output, recorded.output)
             });
         }
-        Ok(None) => world.reached("a job ended whose last events were lost"),
+        Ok(None) => {
+            let by = world.promises.lock().completed_by.get(&job.id).cloned().unwrap_or_default();
+            world.holds(world.has_died(&by), LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
+            world.reached("a job ended whose last events were lost");
+        }
         Err(error) => world.holds(false, invariants::ONE_END, || format!("job {}: {error}", job.id)),
     }
 }

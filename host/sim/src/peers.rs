@@ -26,12 +26,39 @@ pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made aga
 pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
 pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
 pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
+pub const ONE_OWNER: &str = "one process at a time carries a run out";
 pub const PINNED: &str = "a swapped tool never changes a run under way";
 
 const NAME: &str = "sim/model";
 
 /// How long a wait lasts before it expires.
 const WAIT: Duration = Duration::from_secs(60);
+
+/// A call of a run that is under way, until this is dropped.
+struct UnderWay<'a> {
+    gate: &'a Gate,
+    run_id: &'a str,
+}
+
+impl<'a> UnderWay<'a> {
+    /// Judges that no other process is at the same run.
+    fn begin(gate: &'a Gate, run_id: &'a str) -> Self {
+        let own = gate.process.name.clone();
+        let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
+        let is_alone = other.as_ref().is_none_or(|other| *other == own);
+        gate.world.holds(is_alone, ONE_OWNER, || format!("{run_id}: {own} and {other:?}"));
+        Self { gate, run_id }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut promises = self.gate.world.promises.lock();
+        if promises.under_way.get(self.run_id) == Some(&self.gate.process.name) {
+            promises.under_way.remove(self.run_id);
+        }
+    }
+}
 
 /// A model that does what the plan in its conversation says.
 #[derive(Debug)]
@@ -66,6 +93,7 @@ impl Model for Provider {
         // The run of a request names itself.
         let run_id = job.as_ref().map_or(request.request_id, |job| &job.run_id).to_owned();
         self.asked(&run_id, step, job.is_some_and(|job| job.status.has_ended()));
+        let _under_way = UnderWay::begin(&self.0, &run_id);
         let asks = {
             let mut promises = world.promises.lock();
             let asks = promises.acts.entry(format!("model {run_id} {step}")).or_default();
@@ -74,7 +102,13 @@ impl Model for Provider {
         };
         let roll = |salt| mixed(world.seed ^ plan.number, 1_000 * step as u64 + 10 * u64::from(asks) + salt);
         let complete = async {
-            let thinks = if roll(1) % 8 == 0 { 400 } else { roll(2) % 60 };
+            // Sometimes longer than a start may wait, or than a lease lasts.
+            let thinks = match roll(1) % 32 {
+                0 => 7_500,
+                1 | 2 => 1_500,
+                3..=6 => 400,
+                _ => roll(2) % 60,
+            };
             sleep(Duration::from_millis(thinks)).await;
             let reply = reply(&plan, step, asks);
             if let Some(deltas) = request.deltas {
@@ -102,7 +136,7 @@ impl Model for Provider {
             let mut promises = world.promises.lock();
             promises.troubled.insert(run_id.clone());
             if matches!(error, ModelError::Refused { .. }) {
-                promises.refused.insert(run_id);
+                promises.refused.insert(run_id.clone());
             }
         }
         replied
@@ -235,6 +269,7 @@ impl ToolSet for ToolsOfRun {
             sleep(Duration::from_millis(takes)).await;
             Ok(())
         };
+        let _under_way = UnderWay::begin(&self.gate, request.run_id);
         let call = Call { name: "tool", subject: request.call_id, kind: CallKind::Step };
         let called = self.gate.pass(call, |error: String| error, act).await;
         let (content, outcome) = match called {

@@ -27,6 +27,10 @@ pub struct Promises {
     pub refused: BTreeSet<String>,
     /// Bodies of the webhooks that were received, by their jobs.
     pub delivered: BTreeMap<String, Vec<String>>,
+    /// The process that told the queue of a job's result.
+    pub completed_by: BTreeMap<String, String>,
+    /// The process in which a call of a run is under way.
+    pub under_way: BTreeMap<String, String>,
     /// What readers of streams were shown.
     pub streams: Vec<SeenStream>,
 }

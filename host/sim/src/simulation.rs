@@ -1,5 +1,6 @@
 //! One simulation: replicas, clients and faults for a while, then quiet until all is done, then the judge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// How long a service may take to let go of what it held.
 const LET_GO: Duration = Duration::from_secs(40);
+
+/// How long after a decision a job may stay parked: longer than the five seconds for which it is armed.
+const GOES_ON_WITHIN: Duration = Duration::from_secs(12);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";
 
@@ -112,7 +116,14 @@ impl Simulation {
         replicas.heal();
         world.note("world", "quiet", "", "");
         let until = Instant::now() + QUIET;
+        let mut decided = BTreeMap::<String, Instant>::new();
         while world.broken().is_none() {
+            let now = judge::decided(world);
+            decided.retain(|job_id, _| now.contains(job_id));
+            for job_id in now {
+                let since = *decided.entry(job_id.clone()).or_insert_with(Instant::now);
+                world.holds(since.elapsed() < GOES_ON_WITHIN, judge::GOES_ON, || job_id);
+            }
             while clients.try_join_next().is_some() {}
             if clients.is_empty() && judge::is_settled(world) {
                 break;

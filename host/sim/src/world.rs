@@ -1,7 +1,7 @@
 //! What everything in one simulation shares: the stores, the faults, the trace, the counts, and what was
 //! promised to clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::mutation::Mutation;
 use crate::process::Process;
 use crate::promises::Promises;
 use crate::stores::{ReferenceOutbox, ReferenceQueue};
+
+const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
 /// One simulation.
 pub struct World {
@@ -60,6 +62,10 @@ struct State {
     trace: Vec<Line>,
     /// Appends whose answer is not there yet: how many events the journal had before.
     appending: BTreeMap<String, usize>,
+    /// Processes that died.
+    dead: BTreeSet<String>,
+    /// The epoch of the last claim of each job.
+    claimed: BTreeMap<String, Epoch>,
     /// The epochs of what was appended.
     epochs: BTreeMap<String, Vec<Epoch>>,
 }
@@ -178,8 +184,29 @@ impl World {
     pub fn died(&self, process: &Process) {
         let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
         let mut state = self.state.lock();
+        state.dead.insert(process.name.clone());
         state.crashes.all += 1;
         state.crashes.with_work += u64::from(has_work);
+    }
+
+    /// Whether the process of that name died.
+    pub fn has_died(&self, process: &str) -> bool {
+        self.state.lock().dead.contains(process)
+    }
+
+    /// Whether anything took longer than it should.
+    pub fn was_slow(&self) -> bool {
+        let is_slow =
+            |fault: &Fault| matches!(fault, Fault::Late(_) | Fault::SlowAnswer(_) | Fault::Partition(_));
+        self.state.lock().fired.values().any(is_slow)
+    }
+
+    /// A job was claimed under that epoch.
+    pub fn claimed(&self, job_id: &str, epoch: Epoch) {
+        let before = self.state.lock().claimed.insert(job_id.to_owned(), epoch);
+        self.holds(before.is_none_or(|before| before < epoch), LATER_IS_HIGHER, || {
+            format!("job {job_id}: {before:?}, then {epoch:?}")
+        });
     }
 
     /// Takes note of a promise that was broken, the first one only.

@@ -5,7 +5,7 @@ mod without_a_store;
 use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, Unobserved};
-use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{ModelReply, RunLimits, RunRecord, StopReason};
 use async_trait::async_trait;
 use serde_json::json;
@@ -245,21 +245,30 @@ async fn a_failed_run_ends_its_streams_with_its_failure() {
 async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
     let store = Arc::new(TestRuns::default());
     let now = std::time::SystemTime::now();
-    let record = RunRecord {
-        id: "run_1".into(),
-        request_id: "r".into(),
-        user_id: None,
-        job_id: None,
-        started_at: now,
-        finished_at: now,
-        outcome: RunOutcome::Running,
-    };
-    store.save(&record).await.unwrap();
-    let there = idle(&store);
-    let run = there.find("run_1").await.unwrap().unwrap();
-    let began = Instant::now();
-    assert_eq!(read(there.follow(&run, 0)).await, ["failed: the process that carried it was killed"]);
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let queue = Arc::new(TestQueue::default());
+    let jobs = Jobs::new(queue).recorded_in(store.clone());
+    // Killed while it carried the run, or before the job was added that was to go on with it.
+    for job_id in [None, Some("9".to_owned())] {
+        let record = RunRecord {
+            id: "run_1".into(),
+            request_id: "r".into(),
+            user_id: Some("u1".into()),
+            job_id,
+            started_at: now,
+            finished_at: now,
+            outcome: RunOutcome::Running,
+        };
+        store.save(&record).await.unwrap();
+        let there = idle(&store).with_jobs(jobs.clone());
+        let run = there.find("run_1").await.unwrap().unwrap();
+        let began = Instant::now();
+        assert_eq!(read(there.follow(&run, 0)).await, ["failed: the process that carried it was killed"]);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        // What begins with its cancellation is no journal.
+        assert_eq!(there.cancel("run_1").await.unwrap(), CancelOutcome::Refused);
+        assert!(store.events("run_1").is_empty());
+    }
+    assert!(jobs.read("u1", "9", Duration::ZERO).await.unwrap().is_none(), "nobody has the job");
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,8 +49,8 @@ impl Client {
         for _ in 0..actions {
             self.pause(1_500).await;
             match self.random.u32(0..10) {
-                0..=2 => self.submit_a_job().await,
-                3 | 4 => self.submit_over_http().await,
+                0..=3 => self.submit_a_job().await,
+                4 => self.submit_over_http().await,
                 5 | 6 => self.stream_a_run().await,
                 7 => self.ask_and_wait().await,
                 8 => self.deploy(),

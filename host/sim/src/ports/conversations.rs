@@ -33,7 +33,7 @@ impl ConversationStore for Ported<TestConversations> {
             }
             Ok(claim)
         };
-        self.gate.pass(Call::step("conversation.claim", key.id), ConversationError, claim).await
+        self.gate.pass(Call::rare("conversation.claim", key.id), ConversationError, claim).await
     }
 
     async fn renew(
@@ -66,7 +66,7 @@ impl ConversationStore for Ported<TestConversations> {
             world.check(run_service::invariants::turns(turns));
             Ok(settled)
         };
-        self.gate.pass(Call::step("conversation.settle", key.id), ConversationError, settle).await
+        self.gate.pass(Call::rare("conversation.settle", key.id), ConversationError, settle).await
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {

@@ -34,7 +34,7 @@ impl IdempotencyStore for Ported<MemoryIdempotency> {
                 other => other,
             })
         };
-        self.gate.pass(Call::step("key.claim", key.caller), IdempotencyError, claim).await
+        self.gate.pass(Call::rare("key.claim", key.caller), IdempotencyError, claim).await
     }
 
     async fn renew(
@@ -54,11 +54,11 @@ impl IdempotencyStore for Ported<MemoryIdempotency> {
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
         let settle = self.store.settle(key, owner, answer);
-        self.gate.pass(Call::step("key.settle", key.caller), IdempotencyError, settle).await
+        self.gate.pass(Call::rare("key.settle", key.caller), IdempotencyError, settle).await
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
         let release = self.store.release(key, owner);
-        self.gate.pass(Call::step("key.release", key.caller), IdempotencyError, release).await
+        self.gate.pass(Call::rare("key.release", key.caller), IdempotencyError, release).await
     }
 }

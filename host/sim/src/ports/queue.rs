@@ -29,6 +29,7 @@ impl Ported<ReferenceQueue> {
         if world.has(Mutation::ClaimsForgotten) {
             claim.earlier.are_none = true;
         }
+        world.claimed(&claim.job_id, claim.epoch);
         Some(claim)
     }
 
@@ -39,6 +40,19 @@ impl Ported<ReferenceQueue> {
             AttemptEnd::Cancelled => "queue.settle cancelled",
             AttemptEnd::Parked { .. } => "queue.settle parked",
             AttemptEnd::HandedBack { .. } => "queue.settle handed back",
+        }
+    }
+
+    /// Takes note of who has told the queue of an end.
+    fn settled(&self, claim: &Claim, end: &AttemptEnd, error: Option<&QueueError>) {
+        let world = &self.gate.world;
+        match error {
+            None if matches!(end, AttemptEnd::Completed(_)) => {
+                let by = self.gate.process.name.clone();
+                world.promises.lock().completed_by.insert(claim.job_id.clone(), by);
+            }
+            Some(QueueError::LeaseLost { .. }) => world.reached("the end of an attempt came too late"),
+            _ => {}
         }
     }
 
@@ -60,7 +74,7 @@ impl JobQueue for Ported<ReferenceQueue> {
             }
             self.store.add(job).await
         };
-        self.gate.pass(Call::step("queue.add", &job.query), fails, add).await
+        self.gate.pass(Call::rare("queue.add", &job.query), fails, add).await
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
@@ -72,7 +86,7 @@ impl JobQueue for Ported<ReferenceQueue> {
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        self.gate.pass(Call::step("queue.cancel", job_id), fails, self.store.cancel(job_id)).await
+        self.gate.pass(Call::rare("queue.cancel", job_id), fails, self.store.cancel(job_id)).await
     }
 
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
@@ -90,7 +104,7 @@ impl JobQueue for Ported<ReferenceQueue> {
             self.store.resume(job_id, within).await
         };
         let name = if within.is_zero() { "queue.resume" } else { "queue.resume armed" };
-        self.gate.pass(Call::step(name, job_id), fails, resume).await
+        self.gate.pass(Call::rare(name, job_id), fails, resume).await
     }
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
@@ -139,11 +153,9 @@ impl JobQueue for Ported<ReferenceQueue> {
 
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         let told = self.told_under(claim);
-        let call = Call::step(Self::name_of(end), &claim.job_id);
+        let call = Call::rare(Self::name_of(end), &claim.job_id);
         let settled = self.gate.pass(call, fails, self.store.settle(&told, end)).await;
-        if matches!(settled, Err(QueueError::LeaseLost { .. })) {
-            self.gate.world.reached("the end of an attempt came too late");
-        }
+        self.settled(claim, end, settled.as_ref().err());
         settled
     }
 
@@ -154,11 +166,9 @@ impl JobQueue for Ported<ReferenceQueue> {
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
         let told = self.told_under(claim);
-        let call = Call::step(Self::name_of(end), &claim.job_id);
+        let call = Call::rare(Self::name_of(end), &claim.job_id);
         let next = self.gate.pass(call, fails, self.store.settle_and_claim(&told, end, worker)).await;
-        if matches!(next, Err(QueueError::LeaseLost { .. })) {
-            self.gate.world.reached("the end of an attempt came too late");
-        }
+        self.settled(claim, end, next.as_ref().err());
         let next = self.given(next?);
         if let Some(next) = &next {
             self.gate.world.reached("the end of an attempt claimed the next job");

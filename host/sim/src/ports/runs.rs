@@ -61,7 +61,10 @@ impl Journal for Ported<TestRuns> {
     ) -> Result<(), JournalError> {
         let world = &self.gate.world;
         world.appending(run_id);
-        let call = Call::step(append_of(events), run_id);
+        let call = match events.last() {
+            Some(Event::Decided { .. } | Event::Waiting { .. }) => Call::rare(append_of(events), run_id),
+            _ => Call::step(append_of(events), run_id),
+        };
         let appended = self.gate.pass(call, fails, self.store_events(run_id, epoch, first, events)).await;
         world.appended(run_id);
         appended

@@ -9,7 +9,7 @@ use sim::simulation::Simulation;
 use sim::tally::Tally;
 
 /// How many seeds are simulated in a run of the tests; `cargo xtask sim` goes on.
-const SEEDS: u64 = 160;
+const SEEDS: u64 = 100;
 
 /// How many seeds may pass until a bug is found that was put in: about half a minute.
 const MOST_SEEDS: u64 = 250;
