@@ -135,7 +135,7 @@ async fn tools_that_call_never_hold_what_their_calls_wait_for() {
 async fn a_tool_asks_in_the_middle_of_its_call() {
     let asks = misbehaving("asks");
     let files: &[(&str, &[u8])] = &[("asks.wasm", &asks)];
-    let refused = WithPolicy::start(files, "").await.host.faults();
+    let refused = WithPolicy::start(files, "# nothing").await.host.faults();
     assert!(
         refused[0].contains("imports agent:tool/ask, and the policy (TOOLS_POLICY) does not grant"),
         "{refused:?}"
