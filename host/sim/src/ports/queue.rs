@@ -153,10 +153,12 @@ impl JobQueue for Ported<ReferenceQueue> {
 
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         let told = self.told_under(claim);
-        let call = Call::rare(Self::name_of(end), &claim.job_id);
-        let settled = self.gate.pass(call, fails, self.store.settle(&told, end)).await;
-        self.settled(claim, end, settled.as_ref().err());
-        settled
+        let settle = async {
+            let settled = self.store.settle(&told, end).await;
+            self.settled(claim, end, settled.as_ref().err());
+            settled
+        };
+        self.gate.pass(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
     }
 
     async fn settle_and_claim(
@@ -166,9 +168,12 @@ impl JobQueue for Ported<ReferenceQueue> {
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
         let told = self.told_under(claim);
-        let call = Call::rare(Self::name_of(end), &claim.job_id);
-        let next = self.gate.pass(call, fails, self.store.settle_and_claim(&told, end, worker)).await;
-        self.settled(claim, end, next.as_ref().err());
+        let settle = async {
+            let next = self.store.settle_and_claim(&told, end, worker).await;
+            self.settled(claim, end, next.as_ref().err());
+            next
+        };
+        let next = self.gate.pass(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;
         let next = self.given(next?);
         if let Some(next) = &next {
             self.gate.world.reached("the end of an attempt claimed the next job");
