@@ -126,7 +126,8 @@ mod tests {
         let terms =
             crate::ports::ToolSet::approval(tools, &open.call, crate::words::Principal::nobody()).unwrap();
         let id = format!("7:1.{}", open.index);
-        let call = WaitingCall { id: &id, times_shown: 0, index: open.index, usage: Usage::default() };
+        let call =
+            WaitingCall { id: &id, times_shown: 0, index: open.index, within: None, usage: Usage::default() };
         Wait { kind: WaitKind::Child, ..terms.wait(call, 1_700_000_000_000) }
     }
 

@@ -57,7 +57,7 @@ impl ConversationStore for Ported<TestConversations> {
             let is_bug = world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
             let settled = self.store.settle(key, owner, turns).await?;
             if !settled && is_bug {
-                self.store.put(key, turns, "", u32::MAX).await?;
+                self.store.put(key, turns, "", None).await?;
                 return Ok(true);
             }
             if !settled {
