@@ -27,6 +27,10 @@ const WAITING: u64 = 1_000_000;
 /// How many users they are of.
 const USERS: u64 = 100_000;
 
+/// How long a service is left alone before that. PostgreSQL counts a commit up to 10 s after it was made, when
+/// whoever made it is idle (`PGSTAT_IDLE_INTERVAL`), and those of the start are not meant.
+const SETTLES: Duration = Duration::from_secs(15);
+
 /// How long an idle service is looked at.
 const IDLE: Duration = Duration::from_secs(20);
 
@@ -57,7 +61,7 @@ async fn measure(mut store: Store) {
     let job = user.job_for("What is 6 * 7?").await;
     let parked = async || (user.job(&job).await.json()["status"] == "parked").then_some(());
     eventually("the job to wait", parked).await;
-    sleep(Duration::from_secs(5)).await;
+    sleep(SETTLES).await;
     row(&store, &service, 1, Duration::ZERO, None).await;
     service.stop().await;
 
@@ -66,7 +70,7 @@ async fn measure(mut store: Store) {
     store.multiply(&job, waiting, USERS.min(waiting)).await;
     let seeded = began.elapsed();
     let service = serve(&store, &model).await;
-    sleep(Duration::from_secs(5)).await;
+    sleep(SETTLES).await;
     row(&store, &service, waiting + 1, seeded, Some(&model)).await;
     service.stop().await;
 }
