@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{JobStatus, Principal, Verdict, Wait};
+use agent_core::words::{JobStatus, Principal, Verdict};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
