@@ -278,7 +278,8 @@ fn the_core_reads_no_clock_and_waits_in_ports_only() {
     }
 }
 
-/// A simulation decides what time it is, which ids there are, and which of several futures is looked at first.
+/// A simulation decides what time it is, which ids there are, and which of several futures is looked at
+/// first.
 #[test]
 fn a_run_is_carried_out_alike_whenever_the_same_happens() {
     let lines = lines_of("host/run-service/src", |_| true);

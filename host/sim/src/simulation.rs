@@ -36,8 +36,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long a service may take to let go of what it held.
 const LET_GO: Duration = Duration::from_secs(40);
 
-/// How long after a decision a job may stay parked: longer than a circuit stays open, and shorter than most of
-/// its wait.
+/// How long after a decision a job may stay parked: longer than a circuit stays open, and shorter than most
+/// of its wait.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(45);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";

@@ -27,8 +27,8 @@ const WAITING: u64 = 1_000_000;
 /// How many users they are of.
 const USERS: u64 = 100_000;
 
-/// How long a service is left alone before that. PostgreSQL counts a commit up to 10 s after it was made, when
-/// whoever made it is idle (`PGSTAT_IDLE_INTERVAL`), and those of the start are not meant.
+/// How long a service is left alone before that. PostgreSQL counts a commit up to 10 s after it was made,
+/// when whoever made it is idle (`PGSTAT_IDLE_INTERVAL`), and those of the start are not meant.
 const SETTLES: Duration = Duration::from_secs(15);
 
 /// How long an idle service is looked at.

@@ -15,7 +15,8 @@ pub struct OpenWait {
 
 impl OpenWait {
     /// The decision that is complete, once there is one: one who rejects, edits or answers, an expiry and the
-    /// end of a child run decide alone, and as many have to approve as the wait says, never the same one twice.
+    /// end of a child run decide alone, and as many have to approve as the wait says, never the same one
+    /// twice.
     pub fn decided(&self) -> Option<&Decision> {
         let mut approving = BTreeSet::new();
         self.decisions.iter().find(|decision| match &decision.verdict {

@@ -31,8 +31,8 @@ settings! {
     /// A file with what the model is told before every conversation, at most 64 KiB of UTF-8. It is read when
     /// the service starts.
     AGENT_INSTRUCTIONS = path();
-    /// Whether runs that can wait have the tools `ask_user`, `wait_until`, `wait_for_event` and `run_agent` to do
-    /// so. The last needs `NODE_WORKERS` off where the queue is in Redis.
+    /// Whether runs that can wait have the tools `ask_user`, `wait_until`, `wait_for_event` and `run_agent`
+    /// to do so. The last needs `NODE_WORKERS` off where the queue is in Redis.
     WAIT_TOOLS = one_of(&["off", "on"]).or("off");
     /// Where gateway requests of high priority go.
     AGENT_CLUSTER_URL = url(&["https", "http"]);

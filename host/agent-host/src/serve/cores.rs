@@ -2,8 +2,8 @@
 //! byte to its last, with the tasks that its requests begin. So a request wakes no other thread: that was a
 //! quarter of what a lone one took (`cargo xtask bench lone`).
 //!
-//! What is not a request's own (jobs, retention, webhooks, the writers of stores) goes on on the runtime beside
-//! them. Guests that compute long leave for theirs.
+//! What is not a request's own (jobs, retention, webhooks, the writers of stores) goes on on the runtime
+//! beside them. Guests that compute long leave for theirs.
 
 use std::io;
 use std::thread;
@@ -14,9 +14,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// How often a thread looks at its clock with nothing to do. Whoever sets a timer that is due before all others
-/// has tokio wake the thread, its own as well, by a system call (`write` to an eventfd). A request sets some at
-/// half a second, for the answers of stores, so that one is always due sooner.
+/// How often a thread looks at its clock with nothing to do. Whoever sets a timer that is due before all
+/// others has tokio wake the thread, its own as well, by a system call (`write` to an eventfd). A request
+/// sets some at half a second, for the answers of stores, so that one is always due sooner.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Threads that serve. They end when this is dropped, with whatever still goes on on them.

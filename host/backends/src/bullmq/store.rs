@@ -27,13 +27,13 @@ use crate::redis::{QueryError, Redis};
 /// one waits for it.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a process that claims looks for stalled jobs while jobs are active: one whose worker was killed is
-/// claimed again after a lease and this long.
+/// How often a process that claims looks for stalled jobs while jobs are active: one whose worker was killed
+/// is claimed again after a lease and this long.
 pub(super) const STALLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it looks while none is, for a lease of that long. What is claimed behind such a look is seen active
-/// before its lease can have ended, and from then on it is looked at as often as above. A new job is announced by
-/// BullMQ's marker.
+/// How often it looks while none is, for a lease of that long. What is claimed behind such a look is seen
+/// active before its lease can have ended, and from then on it is looked at as often as above. A new job is
+/// announced by BullMQ's marker.
 fn idle_check_interval(lease: Duration) -> Duration {
     (lease * 2 / 3).max(STALLED_CHECK_INTERVAL)
 }

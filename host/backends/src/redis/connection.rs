@@ -199,8 +199,8 @@ impl Redis {
         }
     }
 
-    /// The number of this runtime's connection to the one server: another one after each time that it had to be
-    /// made. A cluster has many connections and no number.
+    /// The number of this runtime's connection to the one server: another one after each time that it had to
+    /// be made. A cluster has many connections and no number.
     pub(crate) fn connection_number(&self) -> Option<u64> {
         match &self.0 {
             Target::Server(server) => server.connection_number(),

@@ -1,5 +1,5 @@
-//! A multiplexed connection to a Redis server for each runtime that asks: made when it is first needed, shared
-//! by all of that runtime, whose thread does its I/O, and dropped when it fails.
+//! A multiplexed connection to a Redis server for each runtime that asks: made when it is first needed,
+//! shared by all of that runtime, whose thread does its I/O, and dropped when it fails.
 //!
 //! Every query has a timeout and passes the connection's circuit breaker. A query that found a kept
 //! connection dead is sent once more on a new one.
@@ -137,8 +137,8 @@ impl Server {
         Ok(())
     }
 
-    /// The number of this runtime's connection: another one after each time that it had to be made. None while
-    /// there is no connection.
+    /// The number of this runtime's connection: another one after each time that it had to be made. None
+    /// while there is no connection.
     pub(super) fn connection_number(&self) -> Option<u64> {
         let connections = self.connections.lock();
         connections.of_runtimes.get(&Handle::current().id()).map(|connection| connection.number)

@@ -4,6 +4,7 @@ mod cancelled;
 mod changes;
 mod dropped;
 mod provider_outage;
+mod report;
 mod retry_or_fail;
 mod spans;
 #[cfg(test)]

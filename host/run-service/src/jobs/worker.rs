@@ -11,7 +11,6 @@ use std::time::Duration;
 use agent_core::agent_loop::{attempts_without_progress, hand_backs_without_progress};
 use agent_core::backoff::Backoff;
 use agent_core::circuit_breaker::SharedCircuit;
-use agent_core::error_chain::ErrorChain;
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
@@ -26,6 +25,7 @@ use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
+use super::report::report;
 use super::retry_or_fail::{Disposition, End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
@@ -477,35 +477,6 @@ impl LeaseClaim for HeldJob<'_> {
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
     sleep(grace).await;
-}
-
-/// One line per attempt (host/docs/interface/endpoints.md#events): whose job it was, never what was asked.
-fn report(claim: &Claim, end: &End, disposition: &Disposition) {
-    let Claim { job_id, run_id, .. } = claim;
-    let user_id = claim.data.as_ref().map_or("", |data| data.user_id.as_str());
-    let attempts = claim.attempts_made + 1;
-    match (disposition.outcome, &disposition.end) {
-        (AttemptOutcome::Completed, _) => info!(job_id, run_id, user_id, attempts, "job completed"),
-        (AttemptOutcome::Failed, Some(AttemptEnd::Failed { error, retry })) => {
-            let error = match end {
-                End::Ran(Err(error)) => ErrorChain(error).to_string(),
-                _ => error.clone(),
-            };
-            warn!(job_id, run_id, user_id, attempts, retry, error, "job failed");
-        }
-        (AttemptOutcome::Cancelled, _) => info!(job_id, run_id, user_id, attempts, "job cancelled"),
-        (AttemptOutcome::Parked, _) => info!(job_id, run_id, user_id, attempts, "job waits for somebody"),
-        (AttemptOutcome::HandedBack, _) => {
-            let error = match end {
-                End::Ran(Err(error)) => ErrorChain(error).to_string(),
-                _ => "its step took too long".to_owned(),
-            };
-            info!(job_id, run_id, user_id, attempts, error, "job handed back");
-        }
-        (AttemptOutcome::Lost | AttemptOutcome::Failed, _) => {
-            warn!(job_id, run_id, user_id, attempts, "job left to whoever holds its lease");
-        }
-    }
 }
 
 impl std::fmt::Debug for Worker {
