@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::ports::conversations;
 use agent_core::testing::clock::SimulatedClock;
 use run_service::invariants::Broken;
 use tokio::task::JoinSet;
@@ -133,6 +134,8 @@ impl Simulation {
             sleep(LOOK).await;
         }
         if world.broken().is_none() {
+            // The claims of those that died end with their leases.
+            sleep(conversations::LEASE).await;
             let until = Instant::now() + LET_GO;
             while !judge::is_free(&replicas) && Instant::now() < until {
                 sleep(LOOK).await;

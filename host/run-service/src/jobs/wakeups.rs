@@ -4,7 +4,7 @@
 //! ([`JobSignals::is_at_work`]); the queue is followed for the others ([`Watcher::follow`]).
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
@@ -27,7 +27,8 @@ struct Entries {
     /// work on.
     is_followed: bool,
     running: HashMap<String, Attempt>,
-    watched: HashMap<String, watch::Sender<()>>,
+    /// In an order, in which all are told: a simulation repeats it.
+    watched: BTreeMap<String, watch::Sender<()>>,
     /// How many callers want the queue to be followed for a job.
     followers: HashMap<String, usize>,
 }
