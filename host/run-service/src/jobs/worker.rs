@@ -26,7 +26,7 @@ use tracing::{Instrument, debug, error_span, info, warn};
 use super::Jobs;
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
 use super::report::report;
-use super::retry_or_fail::{Disposition, End, Provider};
+use super::retry_or_fail::{End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
 use crate::conversations::InConversation;
