@@ -77,7 +77,6 @@ each_is_found! {
     a_read_that_is_behind_is_found: ReadBehind,
     a_settle_that_is_not_fenced_is_found: SettleNotFenced,
     a_resume_that_is_lost_is_found: ResumeLost,
-    a_turn_that_is_not_fenced_is_found: TurnNotFenced,
     a_conversation_that_is_given_twice_is_found: ConversationGivenTwice,
     last_events_that_are_dropped_are_found: LastEventsDropped,
     a_webhook_that_is_dropped_is_found: WebhookDropped,
