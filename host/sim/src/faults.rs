@@ -15,7 +15,7 @@ pub enum Fault {
     LostAnswer,
     /// The call takes so many milliseconds longer before it is carried out.
     Late(u32),
-    /// The same afterwards: until then other readers may see a part of what was written at once.
+    /// A delay afterwards: until then other readers may see a part of what was written at once.
     SlowAnswer(u32),
     /// The replica dies, and the call was not carried out.
     CrashBefore,
@@ -66,7 +66,7 @@ pub type Schedule = BTreeMap<u64, Fault>;
 pub enum Faults {
     /// The seed places them.
     Seeded(Profile),
-    /// These and no others.
+    /// The listed ones and no others.
     Given(Schedule),
 }
 

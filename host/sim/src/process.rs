@@ -46,7 +46,7 @@ impl std::ops::Deref for Process {
 pub struct Machine(Arc<AtomicI64>);
 
 impl Machine {
-    /// Its wall clock is right again.
+    //// The process' wall clock is right again.
     pub fn set_clock(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

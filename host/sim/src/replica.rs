@@ -61,7 +61,7 @@ impl Replicas {
         }
     }
 
-    /// Those that live.
+    /// Replicas that live now, by their number.
     pub fn living(&self) -> Vec<Living> {
         self.0.iter().filter_map(|replica| replica.now.lock().clone()).collect()
     }

@@ -74,7 +74,7 @@ struct State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Crashes {
     pub all: u64,
-    /// Those of a replica that held a job or carried a request's run.
+    /// Deaths of a replica that held a job or carried a request's run.
     pub with_work: u64,
 }
 

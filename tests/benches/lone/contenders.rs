@@ -48,7 +48,7 @@ struct Parts<'a> {
 enum Threads {
     /// One for each processor, each with a runtime of its own.
     Own,
-    /// Those of the runtime that all work is done on.
+    /// The threads of the runtime that all work is done on.
     Shared,
     /// The one thread of that runtime.
     One,

@@ -40,7 +40,8 @@ pub(super) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answe
 /// decision as soon as it said so.
 async fn check_an_approval(stores: Stores) {
     let model = Model::openai().await;
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
+    // Once more for a process that is killed while it asks: nobody was told of that reply.
+    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42").says("42");
     let (token, stranger) = (Token::of("ada"), Token::of("bob"));
     let mut first = service(&stores, &model, None).await;
     let port = first.address().port();
@@ -69,7 +70,7 @@ async fn check_an_approval(stores: Stores) {
     assert_eq!((&done["status"], &done["result"]["output"]), (&json!("completed"), &json!("42")), "{done:#}");
     assert_eq!(done["result"]["toolCalls"][0]["outcome"], "ok", "{done:#}");
     let calls = model.calls();
-    assert_eq!(calls.len(), 2);
+    assert!((2..=3).contains(&calls.len()), "{}", calls.len());
     assert!(calls[1].tool_results()[0].contains("42"), "{:?}", calls[1].tool_results());
 }
 

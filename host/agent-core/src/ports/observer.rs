@@ -28,7 +28,7 @@ pub trait Observer: Send + Sync {
     /// A run began to wait.
     fn wait_began(&self, _kind: WaitKind) {}
 
-    /// It was decided about a wait.
+    /// A decision was made about a wait.
     fn wait_decided(&self, _decided: WaitDecided<'_>) {}
 
     /// A sweep removed so many.

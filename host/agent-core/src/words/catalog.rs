@@ -86,7 +86,7 @@ impl Catalog {
         Self::sorted(tools, digest, Some(base.base.as_ref().unwrap_or(base).clone()))
     }
 
-    /// This catalog with tools of the host itself, which are the service's own as much as the others. One of
+    /// The catalog with tools of the host itself, which are the service's own as much as the others. One of
     /// the same name stands in place of another.
     #[must_use]
     pub fn with_own(&self, tools: &[Arc<ToolSpec>], digest: String) -> Self {

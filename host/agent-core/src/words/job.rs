@@ -77,9 +77,9 @@ impl JobData {
         let is_in_history = input.is_empty();
         let query = match &options.call {
             // A job without a query is none.
-            Some(call) => format!("(calls {})", call.name),
-            None if is_in_history => asked_in(&options.history),
-            None => input,
+            Some(call) if is_in_history => format!("(calls {})", call.name),
+            _ if is_in_history => asked_in(&options.history),
+            _ => input,
         };
         Self { options: JobOptions { options, is_in_history }, ..Self::submitted_by(caller, query) }
     }

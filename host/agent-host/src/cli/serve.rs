@@ -55,8 +55,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
-    let threads = config.http.serving_threads.unwrap_or_else(processors);
-    let cores = Cores::start(threads).context("starting the threads that serve (SERVING_THREADS)")?;
+    let cores = start_cores(&config)?;
     let identity = Identity { worker, hosts, runtimes: runtimes(&cores) };
     let most_connections = file_limits::connections(config.http.max_connections, descriptors);
     let shutdown = Shutdown::default();
@@ -89,10 +88,14 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
         shutdown,
     };
     let close = async move |forced| close(running, exports, &forced).await;
-    Ok(match server.run(signals, latch, close).await {
+    Ok(exit(server.run(signals, latch, close).await))
+}
+
+fn exit(outcome: Outcome) -> Exit {
+    match outcome {
         Outcome::Clean => Exit::Success,
         Outcome::Forced => Exit::Forced,
-    })
+    }
 }
 
 /// What is wrong with the settings. Whoever has set nothing of a model may look for a first try.
@@ -187,10 +190,12 @@ async fn run_as_function(
     shutdown.begin(Instant::now());
     close(running, exports, &CancellationToken::new()).await;
     let outcome = served.map_err(|error| anyhow!(error).context("serving Lambda's events"))?;
-    Ok(match outcome {
-        Outcome::Clean => Exit::Success,
-        Outcome::Forced => Exit::Forced,
-    })
+    Ok(exit(outcome))
+}
+
+fn start_cores(config: &Config) -> anyhow::Result<Cores> {
+    let threads = config.http.serving_threads.unwrap_or_else(processors);
+    Cores::start(threads).context("starting the threads that serve (SERVING_THREADS)")
 }
 
 /// All runtimes that requests and jobs are worked on.

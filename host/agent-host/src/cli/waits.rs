@@ -195,17 +195,7 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
     if let Some(parent) = &wait.parent {
         let _ = writeln!(text, "run {} waits for this one: {}", parent.run_id, parent.wait);
     }
-    if let Some(last) = &wait.last_approved {
-        let _ = writeln!(text, "last approved at {}, and now", moment(at(last.at)));
-        for Change { path, before, now } in &last.changes {
-            let of = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
-            let change = format!("{path}: {} instead of {}", of(now), of(before));
-            let _ = writeln!(text, "  {}", shown(&change, ARGUMENT_CHARS));
-        }
-        if last.changes.is_empty() {
-            text.push_str("  the same\n");
-        }
-    }
+    add_last_approved(&mut text, &wait);
     for decision in &wait.open.decisions {
         let by = decision.by.as_deref().unwrap_or("its expiry");
         let _ = writeln!(
@@ -225,6 +215,20 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
         );
     }
     Ok(text)
+}
+
+fn add_last_approved(text: &mut String, wait: &JobWait) {
+    if let Some(last) = &wait.last_approved {
+        let _ = writeln!(text, "last approved at {}, and now", moment(at(last.at)));
+        for Change { path, before, now } in &last.changes {
+            let of = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+            let change = format!("{path}: {} instead of {}", of(now), of(before));
+            let _ = writeln!(text, "  {}", shown(&change, ARGUMENT_CHARS));
+        }
+        if last.changes.is_empty() {
+            text.push_str("  the same\n");
+        }
+    }
 }
 
 async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {

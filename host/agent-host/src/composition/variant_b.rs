@@ -38,6 +38,10 @@ pub(crate) struct Stores<'a> {
     pub(crate) tool_admin: Option<Arc<dyn ToolAdmin>>,
 }
 
+/// Why a service whose runs may wait begins no child runs.
+const NO_CHILD_RUNS: &str = "no run has the tool run_agent: Node workers may share the queue, who know nothing of what a child run may not \
+     do; set NODE_WORKERS=off once none of them works on it";
+
 /// What the edge serves, and the jobs that are worked off beside it under the name `worker`.
 pub(crate) fn build(
     config: &Config,
@@ -49,10 +53,7 @@ pub(crate) fn build(
     let SharedDeps { metrics, .. } = *parts;
     let shared = stores::open_shared(config, needs, stores.pool, stores.findings, metrics.service())?;
     if config.agent.wait_tools && !shared.queue.takes_options() {
-        tracing::warn!(
-            "no run has the tool run_agent: Node workers may share the queue, who know nothing of what a child run may not \
-             do; set NODE_WORKERS=off once none of them works on it"
-        );
+        tracing::warn!("{NO_CHILD_RUNS}");
     }
     let context = parts.for_jobs(worker.clone(), stores.runs.clone());
     let runs = stores.runs;

@@ -84,22 +84,7 @@ impl ServiceMetrics {
             )?,
             decision_seconds: decision_seconds()?,
         };
-        // A series that begins at zero shows its first increase; one that begins at one hides it.
-        for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
-            this.cache.with_label_values(&[outcome.as_str()]);
-        }
-        for kind in WaitKind::ALL {
-            this.waits_begun.with_label_values(&[kind.as_str()]);
-        }
-        for kind in WindowKind::ALL {
-            this.limited.with_label_values(&[kind.as_str()]);
-        }
-        for task in SUPERVISED {
-            this.task_restarts.with_label_values(&[task]);
-        }
-        for outcome in ATTEMPT_OUTCOMES {
-            this.attempts.with_label_values(&[outcome.as_str()]);
-        }
+        this.begin_at_zero();
         registry.register(Box::new(this.cache.clone()))?;
         registry.register(Box::new(this.limited.clone()))?;
         registry.register(Box::new(this.rate_fallbacks.clone()))?;
@@ -111,6 +96,25 @@ impl ServiceMetrics {
         registry.register(Box::new(this.waits_begun.clone()))?;
         registry.register(Box::new(this.decision_seconds.clone()))?;
         Ok(this)
+    }
+
+    /// A series that begins at zero shows its first increase; one that begins at one hides it.
+    fn begin_at_zero(&self) {
+        for outcome in [CacheUse::Hit, CacheUse::Miss, CacheUse::Shared, CacheUse::Failed] {
+            self.cache.with_label_values(&[outcome.as_str()]);
+        }
+        for kind in WaitKind::ALL {
+            self.waits_begun.with_label_values(&[kind.as_str()]);
+        }
+        for kind in WindowKind::ALL {
+            self.limited.with_label_values(&[kind.as_str()]);
+        }
+        for task in SUPERVISED {
+            self.task_restarts.with_label_values(&[task]);
+        }
+        for outcome in ATTEMPT_OUTCOMES {
+            self.attempts.with_label_values(&[outcome.as_str()]);
+        }
     }
 }
 

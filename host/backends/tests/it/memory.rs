@@ -100,7 +100,7 @@ mod reference_outbox {
 }
 
 async fn open_queue() -> crate::contract::queue::Bench {
-    let lease = Duration::from_millis(600);
+    let lease = Duration::from_millis(1_500);
     let queue = Arc::new(ReferenceQueue::with_lease(lease));
     crate::contract::queue::Bench { peer: queue.clone(), queue, lease, _guard: Box::new(()) }
 }

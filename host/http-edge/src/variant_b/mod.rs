@@ -83,7 +83,7 @@ pub(crate) fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {
     (router.with_state(state.clone()), described)
 }
 
-/// Those that wait for the count of their request before they begin anything, and those that only read.
+/// Routes that wait for the count of their request before they begin anything, and such as only read.
 fn routes_beside_their_count() -> Routes<Shared> {
     Routes::new()
         .post("/agent", agent::invoke_agent, agent::describe)

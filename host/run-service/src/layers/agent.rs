@@ -43,7 +43,7 @@ impl Invoke for Agent {
         for _ in 0..MOST_TAKEN_UP_AGAIN {
             let Some(claim) = ask.claim.clone() else { break };
             let again = ask.clone();
-            match self.run(ask).await {
+            match Box::pin(self.run(ask)).await {
                 Err(InvokeError::Run(RunError::Journal(error @ JournalError::Conflict { .. }))) => {
                     info!(run_id = again.run_id, %error, "the run is taken up again behind what another worker wrote");
                     let earlier = EarlierClaims { are_none: false, ..claim.earlier };
@@ -52,7 +52,7 @@ impl Invoke for Agent {
                 ended => return ended,
             }
         }
-        self.run(ask).await
+        Box::pin(self.run(ask)).await
     }
 }
 
@@ -71,7 +71,7 @@ impl Agent {
             // caller may use by now, in the versions that it began with. What was chosen and is not there any
             // more is missing then, which ends no run.
             Some(Event::Started { task, .. }) => {
-                self.cancel_unwanted(&ask, task).await;
+                Box::pin(self.cancel_unwanted(&ask, task)).await;
                 if task.options.history.len() > ask.control.own_history.len() {
                     ask.control.began_behind_turns.set();
                 }

@@ -65,7 +65,7 @@ impl<I: Invoke> Conversed<I> {
         let began_behind_turns = ask.control.began_behind_turns.clone();
         let mut answer = held.while_running(self.inner.invoke(ask)).await;
         match &mut answer {
-            // Its run has waited meanwhile, or its worker was killed.
+            // The turn's run has waited meanwhile, or its worker was killed.
             Ok(_) if began_behind_turns.is_set() && held.turns().is_empty() => {
                 info!(run_id, "a turn is not kept: its conversation was deleted during the run");
                 held.release().await;

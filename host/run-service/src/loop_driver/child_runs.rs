@@ -46,7 +46,7 @@ impl ChildRuns {
         if queue.takes_options() { Self::In(queue.clone()) } else { Self::Never }
     }
 
-    /// Those of a run of a request, which a job of that queue goes on with.
+    /// Child runs of a run of a request, which a job of that queue goes on with.
     pub(crate) fn by_job_of(queue: &dyn JobQueue) -> Self {
         if queue.takes_options() { Self::ByJob } else { Self::Never }
     }

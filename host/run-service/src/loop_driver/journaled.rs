@@ -96,7 +96,7 @@ impl Driver<'_> {
             && let waits = self.waits(&run.run, calls)
             && !waits.is_empty()
         {
-            return self.begin_to_wait(run, waits).await;
+            return Box::pin(self.begin_to_wait(run, waits)).await;
         }
         if !matches!(step, Step::Done(_)) {
             self.write(run).await?;

@@ -81,14 +81,14 @@ impl Driver<'_> {
         let mut run = Journaled::resumed(run, next);
         match step {
             Step::Done(result) => {
-                self.stop_children(&run.run).await;
+                Box::pin(self.stop_children(&run.run)).await;
                 return Ok(*result);
             }
             // Taken up too early, which is no attempt, and behind it decisions can be written as before.
             Step::Park(waits)
                 if run.run.waits_epoch().is_some()
                     && !self.is_cancelled()
-                    && self.due(&run.run, &waits).await?.is_none() =>
+                    && Box::pin(self.due(&run.run, &waits)).await?.is_none() =>
             {
                 return Err(self.parked(&run.run, &waits, next));
             }
@@ -105,7 +105,7 @@ impl Driver<'_> {
         let ended = self.go_on(&mut run, step).await;
         match &ended {
             Ok(_result) => {
-                self.stop_children(&run.run).await;
+                Box::pin(self.stop_children(&run.run)).await;
                 self.write_last(&mut run).await?;
             }
             // The journal takes nothing, or the run is somebody else's by now.
@@ -129,9 +129,9 @@ impl Driver<'_> {
                 },
                 Step::CallTools(calls) => match self.waits(&run.run, &calls) {
                     waits if waits.is_empty() => self.call_tools(run, calls).await?,
-                    waits => self.begin_to_wait(run, waits).await?,
+                    waits => Box::pin(self.begin_to_wait(run, waits)).await?,
                 },
-                Step::Park(waits) => match self.due(&run.run, &waits).await? {
+                Step::Park(waits) => match Box::pin(self.due(&run.run, &waits)).await? {
                     Some(due) => {
                         let step = self.note(run, due.event()).await?;
                         self.control.observer.0.wait_decided(due.told());

@@ -260,7 +260,7 @@ impl Waits {
             self.go_on(&job.id).await?;
         }
         for wait in &waits {
-            self.approved.keep(wait).await;
+            self.approved.keep(&wait.owner, &wait.open).await;
         }
         let decided = waits.into_iter().zip(&events).map(|(wait, event)| {
             if let Event::Decided { decision, .. } = event {
@@ -312,7 +312,7 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
     }
     let Wait { kind, answer, .. } = &wait.open.wait;
     match (kind, &proposed.verdict) {
-        // Its end is its run's own; cancelling that is another wish.
+        // A child's end is its run's own; cancelling that is another wish.
         (WaitKind::Child, _) => {
             return Err(NotDecided::OtherDecision("the end of its run: cancel its job instead"));
         }

@@ -7,13 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::agent_loop::OpenWait;
 use agent_core::ports::{KeyValueStore, Space};
 use agent_core::words::{Deciders, Principal, ShownCall, Verdict, Wait};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::debug;
-
-use super::JobWait;
 
 /// No component can have that name.
 const COMPONENT: &str = "agent-host/approved";
@@ -62,15 +61,15 @@ impl ApprovedCalls {
     }
 
     /// Keeps a call that was approved as it was shown, or with other arguments.
-    pub(super) async fn keep(&self, wait: &JobWait) {
-        let (Some(store), Some(decision)) = (&self.0, wait.decided()) else { return };
-        let Wait { shown, deciders, .. } = &wait.open.wait;
+    pub(super) async fn keep(&self, owner: &Principal, open: &OpenWait) {
+        let (Some(store), Some(decision)) = (&self.0, open.decided()) else { return };
+        let Wait { shown, deciders, .. } = &open.wait;
         let arguments = match &decision.verdict {
             Verdict::Approve if decision.by.is_some() => &shown.arguments,
             Verdict::Edit { arguments } => arguments,
             _ => return,
         };
-        let Some(space) = space(&wait.owner) else { return };
+        let Some(space) = space(owner) else { return };
         let kept = json!({ "arguments": arguments, "at": decision.at, "deciders": deciders }).to_string();
         let keeping = store.set(space, &shown.tool, kept.as_bytes(), Some(KEPT));
         match timeout(PATIENCE, keeping).await {
@@ -81,12 +80,17 @@ impl ApprovedCalls {
     }
 
     /// The last approved call of the tool, as far as this caller may know of it.
-    pub(super) async fn before(&self, wait: &JobWait, caller: &Principal) -> Option<LastApproved> {
-        let ShownCall { tool, arguments, .. } = &wait.open.wait.shown;
-        let kept = timeout(PATIENCE, self.0.as_ref()?.get(space(&wait.owner)?, tool));
+    pub(super) async fn before(
+        &self,
+        owner: &Principal,
+        open: &OpenWait,
+        caller: &Principal,
+    ) -> Option<LastApproved> {
+        let ShownCall { tool, arguments, .. } = &open.wait.shown;
+        let kept = timeout(PATIENCE, self.0.as_ref()?.get(space(owner)?, tool));
         let kept: Value = serde_json::from_slice(&kept.await.ok()?.ok()??).ok()?;
         let deciders: Deciders = serde_json::from_value(kept["deciders"].clone()).ok()?;
-        if !caller.is_same_user(&wait.owner) && !deciders.allow(caller, &wait.owner) {
+        if !caller.is_same_user(owner) && !deciders.allow(caller, owner) {
             return None;
         }
         let before = kept["arguments"].clone();

@@ -221,7 +221,7 @@ impl Waits {
 
     async fn add_last_approved(&self, wait: &mut JobWait, caller: &Principal) {
         if wait.open.wait.kind == WaitKind::Approval && wait.decided().is_none() {
-            wait.last_approved = self.approved.before(wait, caller).await;
+            wait.last_approved = self.approved.before(&wait.owner, &wait.open, caller).await;
         }
     }
 }

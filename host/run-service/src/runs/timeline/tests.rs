@@ -232,6 +232,23 @@ fn an_image_is_named_and_never_shown() {
     assert!(text.contains(r#""Which?\n[image image/png, 12 KiB]""#) && !text.contains("AAAA"), "{text}");
 }
 
+/// The record of a run that failed, with that text wherever a stranger could have put it.
+fn tricky_record(trick: &str) -> RunRecord {
+    let failed = RunOutcome::Failed {
+        error: trick.into(),
+        iterations: 1,
+        usage: Usage::default(),
+        kind: FailureKind::Internal,
+    };
+    RunRecord {
+        id: trick.into(),
+        request_id: trick.into(),
+        job_id: Some(trick.into()),
+        user_id: Some(trick.into()),
+        ..record(failed)
+    }
+}
+
 #[test]
 fn what_a_stranger_wrote_plays_no_tricks_on_a_terminal() {
     let trick = "a\u{1b}[2J\r\n\u{9b}31m\u{202e}b\u{200b}\u{e0041}";
@@ -278,20 +295,7 @@ fn what_a_stranger_wrote_plays_no_tricks_on_a_terminal() {
         returned(0, trick, receipt),
         Event::TakenUp { by: trick.into() },
     ];
-    let failed = RunOutcome::Failed {
-        error: trick.into(),
-        iterations: 1,
-        usage: Usage::default(),
-        kind: FailureKind::Internal,
-    };
-    let record = RunRecord {
-        id: trick.into(),
-        request_id: trick.into(),
-        job_id: Some(trick.into()),
-        user_id: Some(trick.into()),
-        ..record(failed)
-    };
-    let text = timeline(&events, Some(&record));
+    let text = timeline(&events, Some(&tricky_record(trick)));
     let steers = |char: char| (char.is_control() && char != '\n') || is_invisible(char);
     assert!(!text.contains(steers), "{text:?}");
     let lines: Vec<_> = text.lines().collect();
