@@ -7,8 +7,11 @@ pub(super) const TEXTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/te
 /// Pictures in the same way.
 pub(super) const PICTURES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/pictures.rs"));
 
-/// Where a file of the repository is served, behind `/docs/`.
+/// Where a file of the repository is served, behind `/docs/`: in one folder at most.
 pub(super) fn place(source: &str) -> &str {
+    if source == "wit/ask/ask.wit" {
+        return "wit/ask.wit";
+    }
     source.strip_prefix("host/docs/").or_else(|| source.strip_prefix("host/")).unwrap_or(source)
 }
 

@@ -52,7 +52,8 @@ impl Bench {
             model,
             toolbox: tools.clone(),
             journal: runs.clone(),
-            limits: RunLimits::default(),
+            // Enough for what a child's child is left of it.
+            limits: RunLimits { tokens: 1_000_000, ..RunLimits::default() },
             instructions: None,
             wait_tools: true,
         });

@@ -83,7 +83,7 @@ async fn children_run_at_once_and_their_parent_goes_on_once_with_what_they_said(
     let result = bench.result();
     assert_eq!(result["output"], "told a, b");
     // Two calls of its own, and one of each child.
-    assert_eq!(result["usage"], json!({ "inputTokens": 40, "outputTokens": 20 }));
+    assert_eq!(result["usage"], json!({ "inputTokens": 40, "outputTokens": 20, "totalTokens": 60 }));
     let decided = |event: &&Event| matches!(event, Event::Decided { .. });
     assert_eq!(bench.runs.events("run_job_1").iter().filter(decided).count(), 2);
     for child in &jobs[1..] {
@@ -155,7 +155,7 @@ async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
     assert_eq!(bench.statuses().await, [JobStatus::Completed, JobStatus::Cancelled]);
     let result = bench.result();
     assert_eq!(result["output"], "told Error: the run took too long and was cancelled");
-    assert_eq!(result["usage"], json!({ "inputTokens": 30, "outputTokens": 15 }), "what it cost until then");
+    assert_eq!(result["usage"], json!({ "inputTokens": 30, "outputTokens": 15, "totalTokens": 45 }), "what it cost until then");
 }
 
 #[tokio::test(start_paused = true)]

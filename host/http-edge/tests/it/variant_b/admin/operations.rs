@@ -76,6 +76,7 @@ async fn service() -> (Fakes, Arc<TestRuns>) {
     ];
     store.append("run_1", Epoch(0), 0, &events).await.unwrap();
     store.save(&record("run_1", "u1", 100, ended())).await.unwrap();
+    store.append("run_2", Epoch(0), 0, &[started()]).await.unwrap();
     store.save(&record("run_2", "u2", 200, RunOutcome::Running)).await.unwrap();
     for user in ["u1", "u2"] {
         fakes.queue.add(&JobData::new("2+2", user)).await.unwrap();
