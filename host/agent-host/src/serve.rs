@@ -61,7 +61,6 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 pub struct Server {
     /// Where they arrive.
     pub listener: TcpListener,
-    /// Where they are served.
     pub cores: Cores,
     /// Who answers. Handlers may ask for `ConnectInfo<SocketAddr>`.
     pub router: Router,

@@ -13,7 +13,6 @@ use agent_core::words::{CallPlace, Event, ModelReply, ToolOutcome, Turn};
 pub struct Broken {
     /// The promise, as one sentence.
     pub rule: &'static str,
-    /// Where it was broken.
     pub what: String,
 }
 

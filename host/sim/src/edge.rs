@@ -31,10 +31,8 @@ const SECRET: &[u8] = b"a secret of the simulation, of some length";
 /// Simulated clients are not told to slow down.
 const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
 
-/// Answers requests.
 type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
 
-/// Makes that.
 type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
 
 /// The edge of a process.
@@ -52,7 +50,6 @@ pub struct Answer {
     pub body: String,
 }
 
-/// What the edge serves.
 pub(crate) struct Served {
     pub(crate) jobs: Jobs,
     pub(crate) waits: Waits,

@@ -61,10 +61,8 @@ impl Fault {
 /// Faults by the numbers of the calls that they hit.
 pub type Schedule = BTreeMap<u64, Fault>;
 
-/// Where faults come from.
 #[derive(Debug, Clone)]
 pub enum Faults {
-    /// The seed places them.
     Seeded(Profile),
     /// The listed ones and no others.
     Given(Schedule),
@@ -75,7 +73,6 @@ pub enum Faults {
 #[derive(Debug, Clone)]
 pub struct Profile {
     seed: u64,
-    /// Of 10,000 calls.
     rate: u64,
     weights: [u64; 8],
 }

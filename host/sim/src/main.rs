@@ -26,7 +26,7 @@ struct Arguments {
     /// Goes on behind failures, and says in the end which promises were broken by which seeds.
     #[arg(long)]
     all: bool,
-    /// Puts a bug in.
+    /// Puts this bug in on purpose, to be found
     #[arg(long)]
     mutation: Option<String>,
 }

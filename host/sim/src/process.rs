@@ -22,7 +22,6 @@ pub struct Process(Arc<Inner>);
 
 #[doc(hidden)]
 pub struct Inner {
-    /// `address#incarnation`.
     pub name: String,
     crashed: AtomicBool,
     /// The wall clock of its machine, which its successors have as well.
@@ -90,7 +89,6 @@ impl Inner {
         self.cut_off_until.lock().is_some_and(|until| until > Instant::now())
     }
 
-    /// The network works again.
     pub fn connect(&self) {
         *self.cut_off_until.lock() = None;
     }

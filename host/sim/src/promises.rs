@@ -19,7 +19,6 @@ pub struct Promises {
     pub components: BTreeMap<String, u64>,
     /// Decisions that were acknowledged, by their waits.
     pub decisions: BTreeMap<String, Verdict>,
-    /// Turns that were acknowledged.
     pub turns: Vec<PromisedTurn>,
     /// Runs whose provider or tools gave them trouble: they may fail.
     pub troubled: BTreeSet<String>,

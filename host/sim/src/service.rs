@@ -37,13 +37,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 const PERMITS: usize = 4;
 
-/// `JOB_WORKERS`.
 const WORKERS: usize = 2;
 
 /// How often a restarted process looks for what its predecessor held.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a process serves.
 pub struct Service {
     pub jobs: Jobs,
     pub waits: Waits,
@@ -225,7 +223,6 @@ fn render(job: &Job, waits: &[JobWait]) -> String {
     format!("{} {}", job.status.as_str(), waits.len())
 }
 
-/// As `agent-host/src/composition/background.rs` does it.
 async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
     let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
     loop {

@@ -21,7 +21,6 @@ use crate::world::{Counts, Line, World};
 const CLIENTS: u64 = 8;
 const ACTIONS: u32 = 7;
 
-/// People who decide.
 const DECIDERS: u64 = 2;
 
 /// How long things fail: a little longer or shorter by the seed.
@@ -43,7 +42,6 @@ const GOES_ON_WITHIN: Duration = Duration::from_secs(45);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";
 
-/// What is simulated.
 #[derive(Debug, Clone, Default)]
 pub struct Simulation {
     pub seed: u64,
@@ -53,7 +51,6 @@ pub struct Simulation {
     pub keeps_trace: bool,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
     pub broken: Option<Broken>,

@@ -46,7 +46,6 @@ pub const TO_DIE_AT: [&str; 14] = [
     "tool",
 ];
 
-/// What was simulated.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     pub simulations: u64,

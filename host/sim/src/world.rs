@@ -21,7 +21,6 @@ use crate::stores::{ReferenceOutbox, ReferenceQueue};
 
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
-/// One simulation.
 pub struct World {
     pub seed: u64,
     pub mutation: Option<Mutation>,
@@ -62,7 +61,6 @@ struct State {
     trace: Vec<Line>,
     /// Appends whose answer is not there yet: how many events the journal had before.
     appending: BTreeMap<String, usize>,
-    /// Processes that died.
     dead: BTreeSet<String>,
     /// The epoch of the last claim of each job.
     claimed: BTreeMap<String, Epoch>,
@@ -70,7 +68,6 @@ struct State {
     epochs: BTreeMap<String, Vec<Epoch>>,
 }
 
-/// How often replicas died.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Crashes {
     pub all: u64,
@@ -180,7 +177,6 @@ impl World {
         *self.state.lock().reached.entry(what).or_default() += 1;
     }
 
-    /// A replica died.
     pub fn died(&self, process: &Process) {
         let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
         let mut state = self.state.lock();
@@ -217,7 +213,6 @@ impl World {
         }
     }
 
-    /// [`Self::check`] of one condition.
     pub fn holds(&self, is_kept: bool, rule: &'static str, what: impl FnOnce() -> String) {
         if !is_kept {
             self.check(Err(Broken { rule, what: what() }));
@@ -236,7 +231,6 @@ impl World {
         std::mem::take(&mut self.state.lock().trace)
     }
 
-    /// What has hit it.
     pub fn fired(&self) -> Schedule {
         self.state.lock().fired.clone()
     }

@@ -43,7 +43,6 @@ struct Parts<'a> {
     threads: Threads,
 }
 
-/// What serves.
 #[derive(Clone, Copy)]
 enum Threads {
     /// One for each processor, each with a runtime of its own.

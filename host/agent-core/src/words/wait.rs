@@ -134,7 +134,6 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Approval, Self::Question, Self::Timer, Self::Event, Self::Child];
 
     /// Whether the end of another run is waited for.

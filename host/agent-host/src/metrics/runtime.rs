@@ -35,7 +35,6 @@ struct Totals {
     queued: usize,
 }
 
-/// Asks all of `runtimes`.
 pub(super) fn collector(
     prefix: &str,
     runtimes: Vec<Handle>,

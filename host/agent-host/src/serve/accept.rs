@@ -19,7 +19,6 @@ use crate::tasks::Tasks;
 const FIRST_DELAY: Duration = Duration::from_millis(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
-/// Where connections have room.
 pub(super) struct Room<'a> {
     /// Most of them at once.
     pub(super) most: usize,

@@ -147,7 +147,6 @@ pub(super) struct Child<'a> {
     pub(super) wait: &'a Wait,
     /// What it is to do.
     pub(super) task: Option<Task>,
-    /// Digest of its tools.
     pub(super) tools: String,
 }
 

@@ -72,7 +72,6 @@ pub struct RunControl {
     pub children: ChildRuns,
     /// By which its waits begin and expire.
     pub clock: WallClock,
-    /// Told of its waits.
     pub(crate) observer: WaitObserver,
     /// Set when the run is being handed over to that job.
     pub(crate) handed_over: Flag,

@@ -106,7 +106,6 @@ impl Driver<'_> {
     }
 }
 
-/// Something that nobody decides.
 pub(super) struct Due {
     wait: Wait,
     decision: Decision,

@@ -265,7 +265,8 @@ impl RunStreams {
         for _ in 0..CANCEL_ATTEMPTS {
             let events = self.kept.journal.read(run_id, 0).await?;
             let end = events.len() as u64;
-            // The run's owner is about to begin it, or died before it could: what begins with this is no journal.
+            // The run's owner is about to begin it, or died before it could: what begins with this is no
+            // journal.
             if events.is_empty() {
                 sleep(CANCEL_PAUSE).await;
                 continue;

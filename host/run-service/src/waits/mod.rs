@@ -40,7 +40,6 @@ pub struct Waits {
     /// Says what a call would be by now; absent beside the service, where the run says so when it goes on.
     toolbox: Option<Arc<dyn Toolbox>>,
     observer: Arc<dyn Observer>,
-    /// By which waits expire.
     clock: WallClock,
     approved: ApprovedCalls,
 }

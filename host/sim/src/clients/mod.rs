@@ -26,7 +26,6 @@ const CONVERSATIONS: u64 = 2;
 /// How often a client tries to be answered.
 const TRIES: u32 = 12;
 
-/// One client.
 pub struct Client {
     world: Arc<World>,
     replicas: Replicas,
@@ -73,7 +72,6 @@ impl Client {
         sleep(Duration::from_millis(self.random.u64(1..=most))).await;
     }
 
-    /// What some replica answers.
     async fn ask<T: Send + 'static>(
         &mut self,
         name: &'static str,

@@ -26,7 +26,6 @@ enum Received {
     Interrupted(Interruption),
 }
 
-/// Why a connection ended.
 enum Connection {
     Ended(RunEnd),
     Interrupted(Interruption),

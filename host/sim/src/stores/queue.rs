@@ -46,7 +46,6 @@ impl ReferenceQueue {
         self.state.lock().jobs.values().map(|entry| entry.data.query.clone()).collect()
     }
 
-    /// One job.
     pub fn job(&self, job_id: &str) -> Option<Job> {
         self.state.lock().of_id(job_id).map(|entry| entry.job.clone())
     }

@@ -62,7 +62,6 @@ pub(super) struct Session {
     pub(super) _permit: StreamPermit,
 }
 
-/// Why a connection ends.
 #[derive(Debug)]
 enum End {
     /// The client closed it, or is not there any more.
