@@ -1,4 +1,4 @@
-//! The stores as one process reaches them: reference stores behind its [`Gate`](crate::gate::Gate), and the
+//! The stores as one process reaches them: reference stores behind its [`Gate`], and the
 //! seeded bugs between the two.
 
 mod conversations;
