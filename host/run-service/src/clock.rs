@@ -14,13 +14,17 @@ pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 
+/// What time it is, in milliseconds since 1970, as journals have it: waits begin and expire by it.
+pub(crate) fn millis() -> u64 {
+    let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// An id of 32 hexadecimal digits that no other process makes. Later ones sort behind earlier ones.
 pub(crate) fn new_id() -> String {
     #[cfg(any(test, feature = "testing"))]
     if let Some(bytes) = agent_core::testing::clock::random_bytes() {
-        let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        return uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid().simple().to_string();
+        return uuid::Builder::from_unix_timestamp_millis(millis(), &bytes).into_uuid().simple().to_string();
     }
     Uuid::now_v7().simple().to_string()
 }

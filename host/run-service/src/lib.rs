@@ -21,7 +21,6 @@
 //! - `clock`: the wall clock and new ids, which a simulation decides.
 //! - [`invariants`]: what never happens, as pure functions that tests and simulations ask.
 //! - [`usage_meter`]: what a run has cost so far, also one that ends without a result.
-//! - [`wall_clock`]: the time by which waits expire.
 //! - [`shared_future`]: a future that several wait for, and that runs once.
 //! - [`shutdown`]: the phases in which a service stops.
 //! - `testing`: a scripted agent behind the feature of that name.
@@ -53,5 +52,4 @@ pub mod streams;
 pub mod testing;
 pub mod usage_meter;
 pub mod waits;
-pub mod wall_clock;
 pub mod webhooks;

@@ -48,9 +48,10 @@ impl Drop for SimulatedClock {
     }
 }
 
-/// What time it is for the process that runs on this thread: simulated, or real where nothing is.
+/// What time it is for the process that runs on this thread: simulated, or that of tokio's clock, which a
+/// test may stop, as a date.
 pub fn wall_clock() -> SystemTime {
-    let Some((simulated, skew)) = simulated() else { return SystemTime::now() };
+    let Some((simulated, skew)) = simulated() else { return stoppable_clock() };
     let skewed = Duration::from_millis(skew.unsigned_abs());
     if skew < 0 { simulated - skewed } else { simulated + skewed }
 }
@@ -60,8 +61,7 @@ pub fn store_clock() -> SystemTime {
     simulated().map_or_else(stoppable_clock, |(simulated, _skew)| simulated)
 }
 
-/// The time by tokio's clock, which a test may stop, as a date.
-pub fn stoppable_clock() -> SystemTime {
+fn stoppable_clock() -> SystemTime {
     // In a runtime whose clock is stopped its instants are ahead of the system's, or behind.
     let (tokio, system) = (Instant::now().into_std(), std::time::Instant::now());
     SystemTime::now() + tokio.saturating_duration_since(system) - system.saturating_duration_since(tokio)

@@ -36,7 +36,6 @@ use crate::live::LiveRuns;
 use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
 use crate::outage::Outage;
 use crate::waits::ARMED;
-use crate::wall_clock::WallClock;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
@@ -89,8 +88,6 @@ pub struct Worker {
     outage: Outage,
     /// From when the moments are counted at which leases are renewed.
     began: Instant,
-    /// By which waits begin and expire.
-    clock: WallClock,
 }
 
 /// A job that this worker holds, and its right to run one.
@@ -112,14 +109,8 @@ impl Worker {
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
         let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
-        let (outage, began, clock) = (Outage::default(), Instant::now(), WallClock::default());
-        Self { queue, signals, live, context, provider, outage, began, clock }
-    }
-
-    /// Waits begin and expire by another clock than the system's.
-    #[must_use]
-    pub fn by(self, clock: WallClock) -> Self {
-        Self { clock, ..self }
+        let (outage, began) = (Outage::default(), Instant::now());
+        Self { queue, signals, live, context, provider, outage, began }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
@@ -322,7 +313,6 @@ impl Worker {
                 cancel: Some(cancel.clone()),
                 live: Some(self.live.run(&claim.run_id)),
                 children: ChildRuns::of(&self.queue),
-                clock: self.clock,
                 observer: WaitObserver(self.context.observer.clone()),
                 ..RunControl::default()
             },

@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
+use crate::clock;
 use crate::conversations::{ConversationRefusal, Conversations, InConversation, in_front, is_kept, said};
 use crate::held_lease::new_owner;
-use crate::wall_clock::WallClock;
 
 /// How long appending a turn may take beyond the time that its run could have taken.
 const APPEND_GRACE: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl<I: Invoke> Conversed<I> {
                 held.release().await;
             }
             Ok(answer) if is_kept(answer.result.stop_reason) => {
-                let at = WallClock::default().millis();
+                let at = clock::millis();
                 let turn = Turn { id: turn_id, run_id, at, ..said(&own, &answer.result.messages) };
                 let appending = held.append(turn);
                 match in_time(appending, until).await {

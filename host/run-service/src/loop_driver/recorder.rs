@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 
 use super::call_context::CallContext;
 use crate::clock;
-use crate::wall_clock::WallClock;
 
 /// Most bytes of answers that are recorded in one run: its journal is read at once wherever it is resumed.
 pub(super) const MOST_RECORDED_BYTES: usize = 2 << 20;
@@ -70,7 +69,7 @@ impl Recorder {
             return None;
         }
         let recording = open.recording.clone().unwrap_or_else(|| Recording {
-            at: WallClock::default().millis(),
+            at: clock::millis(),
             seed: clock::new_id(),
             ..Recording::default()
         });
@@ -121,7 +120,7 @@ impl Recorder {
     pub(super) fn recorded(&self, asked: &ToolCall, answer: &ToolReturn) -> RecordedAnswer {
         let mut arguments = asked.arguments.to_string();
         cut(&mut arguments, SHOWN_BYTES);
-        let now = WallClock::default().millis();
+        let now = clock::millis();
         let at = self.now.fetch_max(now, Relaxed).max(now);
         RecordedAnswer { asked: asked.arguments_digest(), arguments, content: answer.content.clone(), at }
     }
@@ -151,7 +150,7 @@ impl Recorder {
             within: Some(&within),
             usage: calls.usage,
         };
-        let wait = terms.wait(waiting, calls.driver.control.clock.millis());
+        let wait = terms.wait(waiting, clock::millis());
         self.end(Ended::Waits(Box::new(wait)))
     }
 

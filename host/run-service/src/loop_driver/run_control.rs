@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::child_runs::ChildRuns;
 use crate::live::LiveRun;
 use crate::usage_meter::UsageMeter;
-use crate::wall_clock::WallClock;
 
 /// How long a run may take when nobody set a deadline: long enough to be none.
 const NO_DEADLINE: Duration = Duration::from_hours(24);
@@ -70,8 +69,6 @@ pub struct RunControl {
     pub(crate) began_behind_turns: Flag,
     /// How it begins runs of its own.
     pub children: ChildRuns,
-    /// By which its waits begin and expire.
-    pub clock: WallClock,
     pub(crate) observer: WaitObserver,
     /// Set when the run is being handed over to that job.
     pub(crate) handed_over: Flag,

@@ -7,6 +7,7 @@ use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
 
 use super::child_runs::Child;
 use super::{Driver, Journaled, RunError};
+use crate::clock;
 
 /// The answer to a call that waited for a time.
 const TIME_HAS_COME: &str = "The time has come.";
@@ -42,7 +43,7 @@ impl Driver<'_> {
             within: None,
             usage: run.usage(),
         };
-        Some(terms.wait(call, self.control.clock.millis()))
+        Some(terms.wait(call, clock::millis()))
     }
 
     /// Journals what calls wait for.
@@ -60,7 +61,7 @@ impl Driver<'_> {
     /// What is decided by itself by now, if anything is: a wait has expired, or the run has ended that it is
     /// for. Child runs that there are not are begun.
     pub(super) async fn due(&self, run: &Run, waits: &[Wait]) -> Result<Option<Due>, RunError> {
-        let now = self.control.clock.millis();
+        let now = clock::millis();
         for wait in waits {
             let (verdict, stops) = match &wait.child {
                 None if wait.expires_at <= now => (expired(wait), None),
@@ -100,7 +101,7 @@ impl Driver<'_> {
         let since = waits.iter().map(|wait| wait.began_at).chain(decided).max().unwrap_or_default();
         let look = match children.is_empty() {
             true => u64::MAX,
-            false => self.control.children.due(since, self.control.clock.millis()),
+            false => self.control.children.due(since, clock::millis()),
         };
         RunError::Parked { until, due: until.min(look), events, children }
     }

@@ -15,6 +15,7 @@ use agent_core::ports::queue::LEASE;
 use tokio::time::{Instant, sleep};
 
 use super::{JobWait, WaitError, Waits};
+use crate::clock;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
 /// enough for whoever waits for a job whose decider was killed in between.
@@ -130,7 +131,7 @@ impl Waits {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
             let found = self.find(&job, proposals).await?;
             for (wait, proposal) in found.waits.iter().zip(proposals) {
-                check(wait, proposal.decision, self.clock.millis())?;
+                check(wait, proposal.decision, clock::millis())?;
             }
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
@@ -192,7 +193,7 @@ impl Waits {
     ) -> Result<Judged, NotDecided> {
         let Wait { id, shown, index, within, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
-            let (by, at) = (proposed.by.user_id.clone(), self.clock.millis());
+            let (by, at) = (proposed.by.user_id.clone(), clock::millis());
             let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
             Judged::Decided(Event::Decided { wait: id.clone(), decision })
         };
@@ -219,7 +220,7 @@ impl Waits {
                 within: within.as_ref(),
                 usage: found.run.usage(),
             };
-            return Ok(Judged::Void(terms.wait(call, self.clock.millis())));
+            return Ok(Judged::Void(terms.wait(call, clock::millis())));
         }
         if let Verdict::Edit { arguments } = &proposed.verdict {
             fits(&*tools, &shown.tool, arguments)?;

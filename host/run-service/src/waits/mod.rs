@@ -19,6 +19,7 @@ use agent_core::ports::{
     JobQueue, JournalError, KeyValueStore, Observer, QueueError, RunStore, Toolbox, Unobserved,
 };
 use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait, WaitKind};
+use futures::future::join_all;
 
 pub(crate) use decide::ARMED;
 pub use decide::{Decided, NotDecided, Proposal, ProposedDecision};
@@ -27,7 +28,6 @@ pub use last_approved::{Change, LastApproved};
 
 use self::last_approved::ApprovedCalls;
 use crate::loop_driver::ChildRuns;
-use crate::wall_clock::WallClock;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
@@ -40,7 +40,6 @@ pub struct Waits {
     /// Says what a call would be by now; absent beside the service, where the run says so when it goes on.
     toolbox: Option<Arc<dyn Toolbox>>,
     observer: Arc<dyn Observer>,
-    clock: WallClock,
     approved: ApprovedCalls,
 }
 
@@ -94,8 +93,8 @@ impl Waits {
 
     /// [`Self::new`] in a process that has no tools.
     pub fn beside_the_service(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>) -> Self {
-        let (observer, clock) = (Arc::new(Unobserved), WallClock::default());
-        Self { queue, journal, toolbox: None, observer, clock, approved: ApprovedCalls::default() }
+        let (observer, approved) = (Arc::new(Unobserved), ApprovedCalls::default());
+        Self { queue, journal, toolbox: None, observer, approved }
     }
 
     /// Decisions are told to `observer`.
@@ -108,12 +107,6 @@ impl Waits {
     #[must_use]
     pub fn keeping_approved_in(self, store: Arc<dyn KeyValueStore>) -> Self {
         Self { approved: ApprovedCalls::new(store), ..self }
-    }
-
-    /// Waits expire by another clock than the system's.
-    #[must_use]
-    pub fn by(self, clock: WallClock) -> Self {
-        Self { clock, ..self }
     }
 
     /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
@@ -148,9 +141,8 @@ impl Waits {
             let of_job = self.readable(job).await?;
             waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
         }
-        for wait in &mut waits {
-            self.add_last_approved(wait, caller).await;
-        }
+        // At once: a store that does not answer holds up the list as long as one wait.
+        join_all(waits.iter_mut().map(|wait| self.add_last_approved(wait, caller))).await;
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
     }
 

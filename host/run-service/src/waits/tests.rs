@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue as _, Journal as _, Model, Unobserved};
-use agent_core::testing::{
-    EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, clock::stoppable_clock, says,
-};
+use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{Event, JobData, RunLimits, ToolOutcome, Verdict};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -67,10 +65,9 @@ impl Bench {
             journal: runs.clone(),
             observer: Arc::new(Unobserved),
         };
-        let clock = WallClock(stoppable_clock);
-        let worker = Worker::new(&jobs, context).by(clock);
+        let worker = Worker::new(&jobs, context);
         let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
-        let waits = Waits::new(queue.clone(), runs.clone(), tools).by(clock);
+        let waits = Waits::new(queue.clone(), runs.clone(), tools);
         Self { queue, runs, waits, jobs, worker, job_id }
     }
 

@@ -21,10 +21,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, DispatcherContext, Webhooks};
+use crate::clock;
 use crate::jobs::Jobs;
 use crate::layers::{Agent, Ask, Invoke as _};
 use crate::waits::Waits;
-use crate::wall_clock::WallClock;
 
 /// An outbox in memory. Everything is due at its time of the paused clock.
 #[derive(Default)]
@@ -428,7 +428,7 @@ async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
     let terms = terms.approval(&call, &Principal::default()).unwrap();
     let id = format!("{}:1.0", bench.job_id);
-    let began_at = WallClock::default().millis();
+    let began_at = clock::millis();
     let waiting = WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
     let asked = asks_for(&[("1", "echo", json!({}))]);
     let events = [

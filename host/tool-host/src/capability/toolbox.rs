@@ -52,23 +52,9 @@ pub(super) fn link<T: Send + 'static>(
 
 impl Host for ToolboxState {
     async fn call(&mut self, name: String, arguments: String) -> wasmtime::Result<Result<String, Fault>> {
-        let Some(Outer { calls, .. }) = &self.0 else {
-            return Ok(Err(fault("denied", "this call may not call tools")));
-        };
-        let (answer, answered) = oneshot::channel();
         let wish = NestedWish::Call { name, arguments };
-        // Whoever serves these calls ends with this one's own call, which interrupts the guest.
-        let gone = || Ok(Err(fault("unavailable", "the run has ended")));
-        if calls.send(NestedCall { wish, answer }).await.is_err() {
-            return gone();
-        }
-        let Ok(returned) = answered.await else { return gone() };
-        // A call that has to wait ends here, and traps.
-        let returned = returned?;
-        Ok(match returned.receipt.outcome {
-            ToolOutcome::Ok => Ok(returned.content),
-            _ => Err(Fault { code: code(&returned), message: returned.content }),
-        })
+        let answer = exchange(self.0.as_ref(), wish, "this call may not call tools").await?;
+        Ok(answer.map_err(|Refused { code, message }| Fault { code, message }))
     }
 
     async fn names(&mut self) -> wasmtime::Result<Vec<String>> {
@@ -76,12 +62,37 @@ impl Host for ToolboxState {
     }
 }
 
-fn fault(code: &str, message: &str) -> Fault {
-    Fault { code: code.into(), message: message.into() }
+/// Why a wish of a guest was not granted, in the contract's words.
+pub(super) struct Refused {
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+/// Has a wish granted by who carries out the guest's own call, the `outer` one; `denied` is said where nobody
+/// does. Traps where the call ends here, because it has to wait.
+pub(super) async fn exchange(
+    outer: Option<&Outer>,
+    wish: NestedWish,
+    denied: &str,
+) -> wasmtime::Result<Result<String, Refused>> {
+    let refused = |code: &str, message: &str| Refused { code: code.into(), message: message.into() };
+    let Some(Outer { calls, .. }) = outer else { return Ok(Err(refused("denied", denied))) };
+    let (answer, answered) = oneshot::channel();
+    // Whoever serves these ends with the guest's own call, which interrupts the guest.
+    let gone = || Ok(Err(refused("unavailable", "the run has ended")));
+    if calls.send(NestedCall { wish, answer }).await.is_err() {
+        return gone();
+    }
+    let Ok(returned) = answered.await else { return gone() };
+    let returned = returned?;
+    Ok(match returned.receipt.outcome {
+        ToolOutcome::Ok => Ok(returned.content),
+        _ => Err(Refused { code: code(&returned), message: returned.content }),
+    })
 }
 
 /// The contract's word for a call that gave no value.
-pub(super) fn code(returned: &ToolReturn) -> String {
+fn code(returned: &ToolReturn) -> String {
     let word = match returned.receipt.outcome {
         ToolOutcome::UnknownTool => "unknown-tool",
         ToolOutcome::InvalidArguments => "invalid-arguments",

@@ -126,7 +126,8 @@ async fn an_approval_that_a_child_waits_for_is_shown_with_its_parent_which_waits
 #[tokio::test(start_paused = true)]
 async fn whoever_cancels_a_parent_cancels_its_children_and_theirs() {
     let bench = Bench::family("down 1 pay").await;
-    bench.work_for(5).await;
+    // Less than after which the parent is looked at again.
+    bench.work_for(3).await;
     assert_eq!(bench.statuses().await, [JobStatus::Parked; 3]);
     assert_eq!(bench.jobs.cancel("ada", "1").await.unwrap(), agent_core::words::CancelOutcome::Done);
     bench.work_for(5).await;

@@ -5,6 +5,7 @@ use tokio::time::timeout;
 
 use super::children::Family;
 use super::*;
+use crate::clock;
 
 /// Of each of the races.
 const RACES: u64 = 5_000;
@@ -59,6 +60,24 @@ impl Bench {
             _ => None,
         });
         (decided, acts.collect())
+    }
+
+    /// Whoever decides and whoever works is killed as often as that, a decider within so many milliseconds
+    /// and a worker some later. Then others decide and work until the job has ended.
+    async fn outlive_kills(&self, random: &mut fastrand::Rng, kills: u32, within: u64) {
+        for _ in 0..kills {
+            let (decider, worker) = (random.u64(0..within), random.u64(0..within + 20));
+            let (_decided, _worked) = tokio::join!(
+                timeout(Duration::from_millis(decider), self.decide_all()),
+                timeout(Duration::from_millis(worker), self.work_for(1)),
+            );
+        }
+        // Nobody was told that all is decided: whoever asks again is answered.
+        for _ in 0..5 {
+            self.work_for(60).await;
+            self.decide_all().await;
+        }
+        self.work_to_its_end().await;
     }
 
     /// Works until the job has ended.
@@ -134,19 +153,7 @@ async fn deciders_and_workers_that_are_killed_at_any_point_lose_nothing() {
         let bench = Bench::parked_by(tools(), &calls).await;
         let mut random = bench.slowed(seed);
         // The first kill leaves the job to workers of which the next is killed as well.
-        for _ in 0..2 {
-            let (decider, worker) = (random.u64(0..20), random.u64(0..40));
-            let (_decided, _worked) = tokio::join!(
-                timeout(Duration::from_millis(decider), bench.decide_all()),
-                timeout(Duration::from_millis(worker), bench.work_for(1)),
-            );
-        }
-        // Nobody was told that all is decided: whoever asks again is answered.
-        for _ in 0..5 {
-            bench.work_for(60).await;
-            bench.decide_all().await;
-        }
-        bench.work_to_its_end().await;
+        bench.outlive_kills(&mut random, 2, 20).await;
         let (decided, mut acts) = bench.acts();
         acts.sort_unstable();
         let expected = [5, 6].map(|euros| json!({ "euros": euros }).to_string()).to_vec();
@@ -163,7 +170,7 @@ async fn a_decision_at_the_moment_of_the_expiry_counts_or_the_expiry_does() {
         let bench = Bench::parked(tools().within(within)).await;
         let wait = bench.wait().await;
         let (proposed, mut random) = (approval(&wait), bench.slowed(seed));
-        let left = wait.open.wait.expires_at - WallClock(stoppable_clock).millis();
+        let left = wait.open.wait.expires_at - clock::millis();
         let (from, decider) = (left - 8, random.u64(0..16));
         let (decided, ()) = tokio::join!(
             async {
@@ -228,18 +235,7 @@ async fn whoever_is_killed_around_a_child_run_it_is_begun_once_and_told_of_once(
     for seed in 0..KILLS {
         let bench = Bench::begun(Arc::new(Family), tools(), "begin pay").await;
         let mut random = bench.slowed(seed);
-        for _ in 0..3 {
-            let (decider, worker) = (random.u64(0..60), random.u64(0..80));
-            let (_decided, _worked) = tokio::join!(
-                timeout(Duration::from_millis(decider), bench.decide_all()),
-                timeout(Duration::from_millis(worker), bench.work_for(1)),
-            );
-        }
-        for _ in 0..5 {
-            bench.work_for(60).await;
-            bench.decide_all().await;
-        }
-        bench.work_to_its_end().await;
+        bench.outlive_kills(&mut random, 3, 60).await;
         let jobs = bench.all().await;
         let statuses: Vec<_> = jobs.iter().map(|job| job.status).collect();
         assert_eq!(statuses, [JobStatus::Completed; 2], "seed {seed}");
