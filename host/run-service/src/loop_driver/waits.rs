@@ -3,7 +3,7 @@
 use agent_core::agent_loop::{OpenCall, Run, Step};
 use agent_core::chosen_tools;
 use agent_core::ports::{WaitDecided, WaitingCall};
-use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
+use agent_core::words::{Decision, Event, OnExpiry, OpenKinds, Verdict, Wait};
 
 use super::child_runs::Child;
 use super::{Driver, Journaled, RunError};
@@ -103,7 +103,7 @@ impl Driver<'_> {
             true => u64::MAX,
             false => self.control.children.due(since, clock::millis()),
         };
-        RunError::Parked { until, due: until.min(look), events, children }
+        RunError::Parked { until, due: until.min(look), events, children, open: OpenKinds::of(waits) }
     }
 }
 

@@ -438,7 +438,7 @@ async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     ];
     bench.records.append(&claim.run_id, claim.epoch, 0, &events).await.unwrap();
     let until = SystemTime::now() + Duration::from_secs(7 * 24 * 3600);
-    bench.queue.settle(&claim, &AttemptEnd::Parked { until }).await.unwrap();
+    bench.queue.settle(&claim, &AttemptEnd::Parked { until, open: OpenKinds::default() }).await.unwrap();
     sleep(Duration::from_secs(3600)).await;
     let got = bench.got();
     assert_eq!(got.len(), 2, "until it is confirmed, and no more: {got:?}");
