@@ -12,6 +12,7 @@ mod last_approved;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
@@ -31,6 +32,9 @@ use crate::loop_driver::ChildRuns;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
+
+/// Most waits of a run and its children that one message tells of.
+const MOST_OF_FAMILY: usize = 100;
 
 /// What people do with waits.
 #[derive(Clone)]
@@ -168,6 +172,24 @@ impl Waits {
             }
         }
         Ok(waits)
+    }
+
+    /// What is not decided of what a job's run waits for and the runs that it began, and theirs: those of a run
+    /// before those of its children.
+    pub async fn undecided_with_children(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
+        let (mut found, mut jobs) = (Vec::new(), VecDeque::from([job.clone()]));
+        while let Some(job) = jobs.pop_front() {
+            let waits = self.of_job(&job).await?;
+            let open = waits.into_iter().filter(|wait| wait.decided().is_none());
+            for wait in open.take(MOST_OF_FAMILY.saturating_sub(found.len())) {
+                let child = wait.open.wait.child.as_ref().filter(|_| wait.child == Some(JobStatus::Parked));
+                if let Some(child) = child {
+                    jobs.extend(self.queue.read(&child.job_id).await?);
+                }
+                found.push(wait);
+            }
+        }
+        Ok(found)
     }
 
     /// Has the children stopped of a job that was cancelled beside the service, as far as possible.
