@@ -190,9 +190,10 @@ impl Dispatcher {
     async fn tell_waits(&self, mut webhook: Webhook, job: &Job, age: Duration) -> Settled {
         // The job may end meanwhile.
         let look_again = schedule::poll_parked(age);
-        let Ok(open) = self.context.waits.undecided_with_children(job).await else {
+        let Ok(family) = self.context.waits.of_family(job).await else {
             return Settled { webhook, next: Some(PAUSE) };
         };
+        let open = family.waits;
         let newest = open.iter().max_by_key(|wait| wait.open.wait.began_at);
         let Some(newest) = newest.map(|wait| wait.id.clone()) else {
             return Settled { webhook, next: Some(look_again) };

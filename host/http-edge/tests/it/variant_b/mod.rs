@@ -19,6 +19,7 @@ mod mcp_waiting;
 mod open_responses;
 mod openai;
 mod openai_approvals;
+mod openai_nested;
 mod openai_background;
 mod openai_conversations;
 mod openai_formats;
