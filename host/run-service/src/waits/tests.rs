@@ -44,14 +44,18 @@ impl Bench {
 
     /// A job that asks this model that.
     async fn begun(model: Arc<dyn Model>, tools: EchoTools, query: &str) -> Self {
+        Self::begun_with(model, tools, query, 1_000_000).await
+    }
+
+    /// [`Self::begun`] with a run that may use so many tokens.
+    async fn begun_with(model: Arc<dyn Model>, tools: EchoTools, query: &str, tokens: u64) -> Self {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let tools: Arc<EchoTools> = Arc::new(tools);
         let agent = Arc::new(Agent {
             model,
             toolbox: tools.clone(),
             journal: runs.clone(),
-            // Enough for what a child's child is left of it.
-            limits: RunLimits { tokens: 1_000_000, ..RunLimits::default() },
+            limits: RunLimits { tokens, ..RunLimits::default() },
             instructions: None,
             wait_tools: true,
         });

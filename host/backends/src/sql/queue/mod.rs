@@ -19,7 +19,7 @@ use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal, StoreFindings};
 use agent_core::words::{
-    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome,
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, Wait,
 };
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
@@ -124,6 +124,16 @@ impl SqlQueue {
                 return Ok(Some(self.claimed(row, token, leased_at)));
             }
             self.has_ended_unseen(&row.id);
+            self.wake_parent(row.parent.as_deref()).await;
+        }
+    }
+
+    /// Has the job claimed whose run waits for the end of one that the queue has ended itself: no worker is
+    /// there to do so. Should that fail, that job is due by itself after a while.
+    async fn wake_parent(&self, wait: Option<&str>) {
+        let Some(parent) = wait.and_then(Wait::job_of) else { return };
+        if let Err(error) = self.resume(parent, Duration::ZERO).await {
+            tracing::debug!(job_id = parent, %error, "the end of a child run is not told to its parent");
         }
     }
 
@@ -146,6 +156,10 @@ impl SqlQueue {
             self.claim_wakeup.wake();
         } else {
             self.has_ended(&claim.job_id);
+        }
+        if ended.status == JobStatus::Cancelled.as_str() {
+            let parent = claim.data.as_ref().ok().and_then(|data| data.parent.as_deref());
+            self.wake_parent(parent).await;
         }
         let Some((row, token)) = ended.next.zip(token) else { return Ok(None) };
         // There may be more.
@@ -326,7 +340,7 @@ impl JobQueue for SqlQueue {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let recovered: Vec<(String, String)> = rewriting!(&self.pool, db => {
+        let recovered: Vec<(String, String, Option<String>)> = rewriting!(&self.pool, db => {
             sqlx::query_as(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
@@ -334,8 +348,11 @@ impl JobQueue for SqlQueue {
                 .fetch_all(db)
         })
         .map_err(failed)?;
-        for (id, _) in recovered.iter().filter(|(_, status)| status == JobStatus::Cancelled.as_str()) {
+        for (id, _, parent) in
+            recovered.iter().filter(|(_, status, _)| status == JobStatus::Cancelled.as_str())
+        {
             self.has_ended_unseen(id);
+            self.wake_parent(parent.as_deref()).await;
         }
         self.claim_wakeup.wake();
         if !recovered.is_empty() {

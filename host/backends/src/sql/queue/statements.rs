@@ -137,7 +137,7 @@ pub(super) const RECLAIM: &str = "\
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
-        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status";
+        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status, parent";
 
 /// `$1` id, `$2` token, `$3` ms. On PostgreSQL; on SQLite leases are renewed by the commit lane.
 pub(super) const RENEW: &str = "\
