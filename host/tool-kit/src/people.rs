@@ -39,7 +39,8 @@ impl People {
     /// The answer to a question as JSON text; nothing where it is rejected. A question without an answer is
     /// rejected, and noted among the problems. The schema of the answer is read until `deadline`.
     pub fn answer(&mut self, question: &str, schema: Option<&str>, deadline: Instant) -> Option<String> {
-        let is_meant = |line: &&AnswerLine| line.question.as_deref().is_none_or(|part| question.contains(part));
+        let is_meant =
+            |line: &&AnswerLine| line.question.as_deref().is_none_or(|part| question.contains(part));
         let quoted = Value::from(question);
         let is_answered = self.left.front().filter(is_meant).is_some();
         let Some(line) = self.left.pop_front().filter(|_| is_answered) else {
@@ -102,13 +103,23 @@ mod tests {
             line(Some("When"), Reply::Value(json!(1))),
             line(None, Reply::Value(json!(2))),
         ]);
-        assert_eq!(people.answer("Which colour?", Some(r#"{"type":"string"}"#), deadline), Some("\"blue\"".to_owned()));
+        assert_eq!(
+            people.answer("Which colour?", Some(r#"{"type":"string"}"#), deadline),
+            Some("\"blue\"".to_owned())
+        );
         assert_eq!(people.answer("Really?", None, deadline), None);
-        assert!(people.problems().iter().all(|problem| problem.contains("line 7")), "{:?}", people.problems());
+        assert!(
+            people.problems().iter().all(|problem| problem.contains("line 7")),
+            "{:?}",
+            people.problems()
+        );
         assert_eq!(people.answer("How many?", Some(r#"{"type":"integer"}"#), deadline), None);
         assert_eq!(people.answer("Where?", None, deadline), None);
         let problems = people.problems();
-        assert!(problems[0].contains(r#"the answer "three" is none that the question allows"#), "{problems:?}");
+        assert!(
+            problems[0].contains(r#"the answer "three" is none that the question allows"#),
+            "{problems:?}"
+        );
         assert!(problems[1].contains(r#"the next answer is to "When""#), "{problems:?}");
         assert!(problems[1].contains(r#"add [[case.answer]] with question = "Where?""#), "{problems:?}");
         assert_eq!(problems.len(), 4, "two are left: {problems:?}");

@@ -91,9 +91,12 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
     }
     let output = end["result"]["output"].as_str().and_then(|output| serde_json::from_str(output).ok());
     let returned: Vec<String> = output.unwrap_or_default();
-    let outer: Vec<_> = kill.steps.iter().enumerate().flat_map(|(step, kind)| {
-        (0..kind.tools().len()).map(move |index| (step, index))
-    }).collect();
+    let outer: Vec<_> = kill
+        .steps
+        .iter()
+        .enumerate()
+        .flat_map(|(step, kind)| (0..kind.tools().len()).map(move |index| (step, index)))
+        .collect();
     tally.wrong += usize::from(returned.len() != outer.len());
     let returned: BTreeMap<_, _> = outer.into_iter().zip(&returned).collect();
     for call in kill.calls() {
@@ -155,7 +158,13 @@ mod tests {
     }
 
     fn seen(model: &[usize], tools: &[usize]) -> Seen {
-        let asked = |step: &usize| Asked { step: *step, index: 0, nested: None, came: Instant::now(), answered: None };
+        let asked = |step: &usize| Asked {
+            step: *step,
+            index: 0,
+            nested: None,
+            came: Instant::now(),
+            answered: None,
+        };
         Seen { model: model.iter().map(asked).collect(), tools: tools.iter().map(asked).collect() }
     }
 
@@ -211,7 +220,13 @@ mod tests {
         for kind in [StepKind::Script, StepKind::Child] {
             let kill = PlannedKill { steps: vec![kind, StepKind::Answer], waits: true, ..kill() };
             let call = |number: usize| CallAt { step: 0, index: 0, nested: Some(number) };
-            let asked = |number: usize| Asked { step: 0, index: 0, nested: Some(number), came: Instant::now(), answered: None };
+            let asked = |number: usize| Asked {
+                step: 0,
+                index: 0,
+                nested: Some(number),
+                came: Instant::now(),
+                answered: None,
+            };
             let told = [call(0), call(1)].map(|call| returned_by(7, call)).join(" ");
             let end = json!({ "status": "completed", "result": { "output": json!([told]).to_string() } });
             let judged = |events: &[Value], called: &[usize]| {
@@ -220,7 +235,8 @@ mod tests {
                     _ => (events, BTreeMap::new()),
                 };
                 let recorded = Recorded::read(JobState::Active, own).with_children(&of_child);
-                let seen = Seen { model: vec![], tools: called.iter().map(|number| asked(*number)).collect() };
+                let seen =
+                    Seen { model: vec![], tools: called.iter().map(|number| asked(*number)).collect() };
                 judge(&kill, &recorded, &seen, Some(&end))
             };
             let replied = json!({ "event": "model_replied" });

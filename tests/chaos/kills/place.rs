@@ -122,7 +122,8 @@ impl Recorded {
 
     /// Whether the answer of a call was recorded: its own, or that of the call that has come to it.
     pub(super) fn has_answer(&self, kind: StepKind, call: CallAt) -> bool {
-        self.returned.contains(&CallAt { nested: None, ..call }) || Self::has(self.of(kind, call), |of| &of.returned)
+        self.returned.contains(&CallAt { nested: None, ..call })
+            || Self::has(self.of(kind, call), |of| &of.returned)
     }
 
     /// Whether it was recorded that a call was about to be made.
@@ -192,7 +193,8 @@ fn of_tools(kind: StepKind, open: &[CallAt], recorded: &Recorded, seen: &Seen) -
     let called: Vec<&Asked> = seen.tools.iter().filter(|asked| is_open(asked.call())).collect();
     let child = open.first().and_then(|call| recorded.children.get(&call.step));
     let has = |set: fn(&Recorded) -> &BTreeSet<CallAt>| {
-        let of_child = child.is_some_and(|child| set(child).iter().any(|call| !child.returned.contains(call)));
+        let of_child =
+            child.is_some_and(|child| set(child).iter().any(|call| !child.returned.contains(call)));
         of_child || set(recorded).iter().any(|call| is_open(*call))
     };
     if called.iter().any(|asked| asked.answered.is_none()) {
@@ -367,11 +369,18 @@ mod tests {
         assert_eq!(place(7, vec![looked]), Boundary::Approved);
         assert_eq!(place(8, vec![looked]), Boundary::CallRecorded);
         let recorded = Recorded::read(JobState::Waiting, &events);
-        assert!(recorded.has_answer(StepKind::Script, nested(0)) && !recorded.has_answer(StepKind::Script, nested(1)));
+        assert!(
+            recorded.has_answer(StepKind::Script, nested(0))
+                && !recorded.has_answer(StepKind::Script, nested(1))
+        );
         assert!(recorded.has_started(StepKind::Script, nested(1)));
         // The calls of a child stand in its own journal.
-        let of_child = BTreeMap::from([(0, vec![events[1].clone(), json!({ "event": "tool_returned", "index": 1 })])]);
+        let of_child =
+            BTreeMap::from([(0, vec![events[1].clone(), json!({ "event": "tool_returned", "index": 1 })])]);
         let recorded = Recorded::read(JobState::Waiting, &events[..2]).with_children(&of_child);
-        assert!(recorded.has_answer(StepKind::Child, nested(1)) && !recorded.has_answer(StepKind::Child, nested(0)));
+        assert!(
+            recorded.has_answer(StepKind::Child, nested(1))
+                && !recorded.has_answer(StepKind::Child, nested(0))
+        );
     }
 }

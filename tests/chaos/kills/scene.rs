@@ -117,7 +117,8 @@ impl Scene {
             let text = request.user_text();
             let job = PlannedKill::number_in(&text).expect("a query of the plan");
             let of_child = PlannedKill::step_in(&text).map(|step| (step, replies_in(request)));
-            let (step, nested) = of_child.map_or((replies_in(request), None), |(step, reply)| (step, Some(reply)));
+            let (step, nested) =
+                of_child.map_or((replies_in(request), None), |(step, reply)| (step, Some(reply)));
             let asked = Asked { step, index: 0, nested, came: request.came, answered: None };
             let mut call = 0;
             noted.send_modify(|seen| {
@@ -263,12 +264,12 @@ async fn reply_in_time(mut dues: mpsc::UnboundedReceiver<Due>, seen: Arc<watch::
 
 async fn answer_tool(State(seen): State<Arc<watch::Sender<SeenOfAll>>>, uri: Uri) -> String {
     let parts: Vec<usize> = uri.path().split('/').filter_map(|part| part.parse().ok()).collect();
-    let (job, call) = match parts[..] {
+    let (job, made) = match parts[..] {
         [job, step, index] => (job, CallAt { step, index, nested: None }),
         [job, step, index, number] => (job, CallAt { step, index, nested: Some(number) }),
         _ => return "nothing is here".to_owned(),
     };
-    let CallAt { step, index, nested } = call;
+    let CallAt { step, index, nested } = made;
     let asked = Asked { step, index, nested, came: Instant::now(), answered: None };
     let mut call = 0;
     seen.send_modify(|seen| {
@@ -281,5 +282,5 @@ async fn answer_tool(State(seen): State<Arc<watch::Sender<SeenOfAll>>>, uri: Uri
         let call = seen.get_mut(&job).and_then(|seen| seen.tools.get_mut(call));
         call.expect("a call that was noted").answered = Some(Instant::now());
     });
-    returned_by(job, call)
+    returned_by(job, made)
 }

@@ -61,7 +61,8 @@ async fn a_page_with_the_sdks_chat_asks_its_user_for_what_a_script_has_come_to()
     for (name, state, said) in
         [("approved", "output-available", "It is 42."), ("rejected", "output-denied", "Then not.")]
     {
-        let [seen, count, after, error] = <[Value; 4]>::try_from(report[name].as_array().unwrap().clone()).unwrap();
+        let [seen, count, after, error] =
+            <[Value; 4]>::try_from(report[name].as_array().unwrap().clone()).unwrap();
         assert_eq!((&count, &error), (&json!(2), &Value::Null), "{report:#}");
         let states = |parts: &Value| -> Vec<Value> {
             let tools = parts.as_array().unwrap().iter().filter(|part| part[0] == "dynamic-tool");

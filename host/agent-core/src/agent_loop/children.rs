@@ -64,8 +64,10 @@ impl Run {
 
     /// About how many tokens the first model call of a child reads.
     fn first_input_of_child(&self, wait: &Wait, tools: &[String]) -> u64 {
-        let bytes = tools.iter().filter_map(|name| self.catalog.get(name)).map(|tool| tool.prompt_bytes() as u64);
-        let system = self.task.instructions.iter().map(|content| Message::System { content: content.clone() });
+        let bytes =
+            tools.iter().filter_map(|name| self.catalog.get(name)).map(|tool| tool.prompt_bytes() as u64);
+        let system =
+            self.task.instructions.iter().map(|content| Message::System { content: content.clone() });
         let task = wait.shown.arguments["task"].as_str().unwrap_or_default();
         let messages: Vec<_> = system.chain([Message::User { content: task.to_owned().into() }]).collect();
         budget::estimate_first_input(bytes.sum(), &messages)

@@ -47,7 +47,14 @@ pub(crate) struct Probe<'a> {
 
 impl<'a> Probe<'a> {
     pub(crate) fn new(isolated: &'a Isolated, file: &'a ComponentFile) -> Self {
-        Self { isolated, file, costs: Costs::default(), seen: BTreeMap::new(), reported: vec![], answers: &[] }
+        Self {
+            isolated,
+            file,
+            costs: Costs::default(),
+            seen: BTreeMap::new(),
+            reported: vec![],
+            answers: &[],
+        }
     }
 
     /// The questions of each call are answered with these.

@@ -63,7 +63,8 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let (cases, cases_path) = read_cases(arguments)?;
     let file = find_component(&arguments.place, &cases, cases_path.as_deref())?;
     let policy = arguments.policy.clone().map(PolicyFile::At);
-    let answer = |value: &Value| AnswerLine { line: None, question: None, reply: Reply::Value(value.clone()) };
+    let answer =
+        |value: &Value| AnswerLine { line: None, question: None, reply: Reply::Value(value.clone()) };
     let answers = arguments.answers.iter().map(answer).collect();
     let tested = Tested { setup, file, cases, cases_path, policy, answers, seed: arguments.seed };
     let mut report = Report::new(&tested);

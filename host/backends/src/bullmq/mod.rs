@@ -335,8 +335,7 @@ impl Store {
         let age = |since: u64| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default();
         let age = |since: u64| (since > 0).then(|| age(since));
         // BullMQ counts what is delayed, and has no word for what is parked.
-        let mut depth =
-            Depth { waiting, active, delayed, oldest_waiting: age(since), ..Depth::default() };
+        let mut depth = Depth { waiting, active, delayed, oldest_waiting: age(since), ..Depth::default() };
         for (of_kind, counted) in depth.waits.iter_mut().zip(parked.chunks_exact(2)) {
             if let [runs, since] = *counted {
                 *of_kind = WaitDepth { runs, oldest: age(since) };

@@ -248,7 +248,7 @@ impl OfficialScripts {
         next: Option<&NextClaim<'_>>,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
-        let Ending { job_id, token, attempt, digest } = *ending;
+        let Ending { job_id, token, attempt, digest, .. } = *ending;
         let (field, value, target, set, metrics, kept) = match end {
             End::Completed(result) => (
                 "returnvalue",

@@ -155,7 +155,8 @@ impl<I: Invoke> Invoke for Parkable<I> {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
                 handed_over.set();
                 let due = UNIX_EPOCH + Duration::from_millis(due);
-                let run = HandedOver { record, conversation, job_id: job_id.clone(), due, open, events, cancel };
+                let run =
+                    HandedOver { record, conversation, job_id: job_id.clone(), due, open, events, cancel };
                 self.hand_over(run).await.map_err(RunError::Journal)?;
                 Err(InvokeError::Waits { job_id })
             }

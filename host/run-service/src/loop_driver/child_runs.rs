@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime};
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
 use agent_core::words::{
-    AgentResult, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun, StopReason, Task, Usage,
-    Verdict, Wait,
+    AgentResult, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun, StopReason,
+    Task, Usage, Verdict, Wait,
 };
 use tracing::debug;
 

@@ -79,8 +79,7 @@ pub(crate) struct EndedRow {
 pub(super) const NEW_JOB: &str = "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, parent, traceparent, status, claims, waits, waits_since";
 
 /// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
-pub(super) const ATTEMPT: &str =
-    "job_id, job_token, next_status, delay, next_place, attempts, next_result, next_error, next_waits, next_since";
+pub(super) const ATTEMPT: &str = "job_id, job_token, next_status, delay, next_place, attempts, next_result, next_error, next_waits, next_since";
 
 /// A job that nobody wants any more does not go back.
 pub(super) const END_ATTEMPTS: &str = "\

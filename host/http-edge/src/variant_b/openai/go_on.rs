@@ -273,11 +273,7 @@ impl GoOn<'_> {
     }
 
     /// Who has decided about one of the waits, by the run's journal.
-    async fn earlier(
-        &self,
-        job: &Job,
-        answers: &[&ApprovalAnswer],
-    ) -> Result<Option<NotDecided>, Error> {
+    async fn earlier(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<Option<NotDecided>, Error> {
         let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
         let is_asked = |wait: &str| answers.iter().any(|answer| answer.id.wait == wait);
         Ok(events.into_iter().rev().find_map(|event| match event {

@@ -58,13 +58,7 @@ enum Keeper {
 }
 
 impl Keep {
-    pub(super) fn of(
-        edge: &Shared,
-        asking: &Asking,
-        place: &Place,
-        said: SaidBefore,
-        id: String,
-    ) -> Self {
+    pub(super) fn of(edge: &Shared, asking: &Asking, place: &Place, said: SaidBefore, id: String) -> Self {
         let keeper = match (place.store, &place.connection) {
             (true, _) => Keeper::Store(edge.variant.conversations.clone()),
             (false, Some(connection)) => Keeper::Connection(connection.clone()),

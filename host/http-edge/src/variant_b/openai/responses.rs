@@ -18,8 +18,8 @@ use super::kept::{Keep, SaidBefore};
 use super::last_response::OfConnection;
 use super::parameters::Fields;
 use super::place::Place;
-use super::whole::Whole;
 use super::response::{Frame, ResponseEvents};
+use super::whole::Whole;
 use super::{
     approvals, background, current_response, documented, functions, go_on, parameters, references,
     request_schema, response_schema, responses_request, rules, stream, waiting,

@@ -156,20 +156,10 @@ impl<W: WriteRun> InProtocol<W> {
         Self { edge: edge.clone(), by, writer, keep, out: String::new(), seen }
     }
 
-    /// The run of that id, which waits, with the job that goes on with it: its waits name that.
-    async fn waiting(&self, run_id: &str) -> Option<WaitingRun> {
-        let events = paused::events(&self.edge, run_id, None).await.ok()?;
-        let run = Run::waiting(events).ok()?;
-        let job_id = run.waits().find_map(|open| Wait::job_of(&open.wait.id))?;
-        let user_id = self.by.user_id.as_deref().unwrap_or_default();
-        let job = self.edge.variant.jobs.read(user_id, job_id, Duration::ZERO).await.ok()??;
-        Some(WaitingRun::read(&self.edge, job, Some(self.seen)).await)
-    }
-
     /// The stream ends while its run waits: with what the client is to decide, or else with a sentence that
     /// says where.
     async fn pause(&mut self, run_id: &str) {
-        let waiting = self.waiting(run_id).await;
+        let waiting = waiting_run(&self.edge, &self.by, run_id, self.seen).await;
         let (writer, out) = (&mut self.writer, &mut self.out);
         if let Some(paused) = waiting.as_ref().and_then(|run| run.paused(&self.by))
             && let Some(shown) = writer.pause(out, &paused)
@@ -184,6 +174,17 @@ impl<W: WriteRun> InProtocol<W> {
         let _shown = writer.conclude(out, &answer);
         writer.ended(out, &answer);
     }
+}
+
+/// The run of that id, which waits and of which so many events were shown, with the job that goes on with it:
+/// its waits name that.
+async fn waiting_run(edge: &Shared, by: &Principal, run_id: &str, seen: usize) -> Option<WaitingRun> {
+    let events = paused::events(edge, run_id, None).await.ok()?;
+    let run = Run::waiting(events).ok()?;
+    let job_id = run.waits().find_map(|open| Wait::job_of(&open.wait.id))?.to_owned();
+    let user_id = by.user_id.as_deref().unwrap_or_default();
+    let job = edge.variant.jobs.read(user_id, &job_id, Duration::ZERO).await.ok()??;
+    Some(WaitingRun::read(edge, job, Some(seen)).await)
 }
 
 impl<W: WriteRun> WriteStream for InProtocol<W> {

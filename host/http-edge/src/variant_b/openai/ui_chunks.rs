@@ -243,7 +243,10 @@ impl WriteRun for UiChunks {
 
     fn pause(&mut self, out: &mut String, paused: &Paused) -> Option<Value> {
         let ask = |out: &mut String, approval: &str, call: &str| {
-            write(out, &json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": call }));
+            write(
+                out,
+                &json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": call }),
+            );
         };
         let mut is_asked = false;
         for request in &paused.requests {

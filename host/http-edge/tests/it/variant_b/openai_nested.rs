@@ -41,7 +41,8 @@ async fn an_approval_of_a_child_run_is_an_item_of_its_parents_response() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_stays_while_children_go_on_and_asks_when_they_wait() {
-    let script = [begins(&["look"]), says("seen"), begins(&["pay ada"]), pays(&[5]), says("not"), says("end")];
+    let script =
+        [begins(&["look"]), says("seen"), begins(&["pay ada"]), pays(&[5]), says("not"), says("end")];
     let bench = bench(script);
     let first = events(&bench.ask(&json!({"stream": true})).await);
     let whole = &first.last().unwrap()["response"];
@@ -127,7 +128,8 @@ async fn an_approval_of_a_child_run_is_a_part_of_a_step_of_its_own_in_the_ai_sdk
         let mut answered = part("pay", &call["toolCallId"], "approval-responded");
         answered["approval"] = json!({"id": asked["approvalId"], "approved": approved});
         let step = json!({"type": "step-start"});
-        let parts = json!([step, part("run_agent", &first[2]["toolCallId"], "input-available"), step, answered]);
+        let parts =
+            json!([step, part("run_agent", &first[2]["toolCallId"], "input-available"), step, answered]);
         let said = json!({"id": "2", "role": "assistant", "parts": parts});
         let second = bench.fakes.post("/v1/chat", json!({"messages": [user, said]}).to_string()).await;
         let second = chunks(&second);

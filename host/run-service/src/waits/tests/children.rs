@@ -202,5 +202,8 @@ async fn children_that_could_not_pay_for_a_model_call_are_refused_at_once() {
     bench.work_for(1).await;
     assert_eq!(bench.statuses().await, [JobStatus::Completed], "no job was added");
     let output = bench.result()["output"].as_str().unwrap().to_owned();
-    assert!(output.starts_with("told Error: no run was begun. Asking a model once takes it about "), "{output}");
+    assert!(
+        output.starts_with("told Error: no run was begun. Asking a model once takes it about "),
+        "{output}"
+    );
 }

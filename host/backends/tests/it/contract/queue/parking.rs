@@ -83,7 +83,8 @@ pub(crate) async fn depth_counts_what_is_waited_for_by_kind(bench: &Bench) {
     assert_eq!(waits(bench).await, [1, 0, 0, 0, 0]);
     // Parked anew, it waits for what it waits for by then.
     let claims = [claim_next(&*bench.queue, "worker").await, claim_next(&*bench.queue, "worker").await];
-    let [first, second] = claims.each_ref().map(|claim| if claim.job_id == both { &[Timer][..] } else { &[] });
+    let [first, second] =
+        claims.each_ref().map(|claim| if claim.job_id == both { &[Timer][..] } else { &[] });
     bench.queue.settle(&claims[0], &parked_for(LONG, first)).await.unwrap();
     bench.queue.settle(&claims[1], &parked_for(LONG, second)).await.unwrap();
     assert_eq!(waits(bench).await, [1, 0, 1, 0, 0]);
@@ -174,11 +175,8 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
 /// A job whose run another run began: due at once, however often it is added, and known as that.
 pub(crate) async fn a_child_is_claimed_at_once_and_names_its_parent(bench: &Bench) {
     let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db970", "01a204ec6206715fbb305322b42db970");
-    let goes_on = Some(ParkedRun {
-        run_id: run_id.into(),
-        until: SystemTime::UNIX_EPOCH,
-        open: OpenKinds::default(),
-    });
+    let goes_on =
+        Some(ParkedRun { run_id: run_id.into(), until: SystemTime::UNIX_EPOCH, open: OpenKinds::default() });
     let parent = Some("01a204ec6206715fbb305322b42db971:1.0".to_owned());
     let job = JobData { goes_on, parent: parent.clone(), ..data("u1", "look").with_id(job_id) };
     for queue in [&bench.queue, &bench.peer] {
