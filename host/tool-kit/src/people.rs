@@ -43,7 +43,8 @@ impl People {
             |line: &&AnswerLine| line.question.as_deref().is_none_or(|part| question.contains(part));
         let quoted = Value::from(question);
         let is_answered = self.left.front().filter(is_meant).is_some();
-        let Some(line) = self.left.pop_front().filter(|_| is_answered) else {
+        let line = if is_answered { self.left.pop_front() } else { None };
+        let Some(line) = line else {
             let next = self.left.front().and_then(|line| line.question.as_deref());
             let next = next.map(|next| format!(", and the next answer is to {}", Value::from(next)));
             self.problems.push(format!(

@@ -282,12 +282,7 @@ impl PlannedKill {
         text.strip_prefix("chaos-")?.split('/').next()?.parse().ok()
     }
 
-    /// What the child run of a step is to do. The job's query is a part of it.
-    pub(crate) fn task_of_child(&self, step: usize) -> String {
-        format!("{}/{step}", self.query())
-    }
-
-    /// The step whose child has that task; nothing for the query of a job.
+    /// The step whose child run has that task, `<query>/<step>`; nothing for the query of a job.
     pub(crate) fn step_in(text: &str) -> Option<usize> {
         text.split_once('/')?.1.parse().ok()
     }

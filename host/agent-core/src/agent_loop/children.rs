@@ -213,7 +213,7 @@ mod tests {
             (floor + 512, floor),
             (floor + 500, floor - 12),
             (2 * least + 4, least + 2),
-            (least + 511, 0),
+            (2 * least - 1, 0),
             (0, 0),
         ] {
             let (run, waits) = with_tokens(used + left, &task);
