@@ -6,7 +6,7 @@ use std::time::Instant;
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
 
-/// The answer to one question.
+/// The answer to one question of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerLine {
     /// Where it stands in the case file; absent when the command line has it.

@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     only: Option<u32>,
     /// Every call of a tool has to be approved, and scripts, tools that ask and child runs are among them:
-    /// workers are killed around parking and deciding as well. Beside another version, that has to know waits.
+    /// workers are killed around parking and deciding as well. Beside another version, that has to know
+    /// waits.
     #[arg(long)]
     waits: bool,
     /// Have an older version beside this one on the same queue, that of this revision: when one is killed the

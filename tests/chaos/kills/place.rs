@@ -114,7 +114,7 @@ impl Recorded {
         this
     }
 
-    /// The same with the journals of its child runs, by the step that began each.
+    /// Adds the journals of its child runs, by the step that began each.
     pub(super) fn with_children(self, journals: &BTreeMap<usize, Vec<Value>>) -> Self {
         let read = |(step, events): (&usize, &Vec<Value>)| (*step, Self::read(self.job, events));
         Self { children: journals.iter().map(read).collect(), ..self }

@@ -197,7 +197,7 @@ impl Database {
     }
 }
 
-/// What a run is asked.
+/// What a run is asked, as its journal begins.
 fn input_of(events: &[Value]) -> Option<&str> {
     events.first()?.pointer("/task/input")?.as_str()
 }

@@ -31,8 +31,8 @@ impl Run {
     /// Gives each of these waits that is for a child run its run: ids that follow from this run and the call,
     /// the tools that the call names, or all, and an equal part of half of the tokens that nobody has yet.
     /// The other half is for this run, which has to read the answers. Where that is too little for a child to
-    /// call a tool, this run keeps no more than it needs to read an answer and to end in words. One whose part
-    /// does not pay for a single model call has none of it, and is not begun ([`Self::child_refusal`]).
+    /// call a tool, this run keeps no more than it needs to read an answer and to end in words. One whose
+    /// part does not pay for a single model call has none of it, and is not begun ([`Self::child_refusal`]).
     pub fn begin_children(&self, waits: &mut [Wait]) {
         let is_child = |wait: &&mut Wait| wait.shown.tool == RUN_AGENT && wait.kind.is_child();
         let given = self.children().map(|(_, child)| child.tokens).sum::<u64>();

@@ -195,7 +195,7 @@ pub struct WaitDepth {
 }
 
 impl WaitDepth {
-    /// Both as one.
+    /// Runs of both counts together, and the older of the oldest.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { runs: self.runs + other.runs, oldest: self.oldest.max(other.oldest) }

@@ -125,3 +125,34 @@ impl QueueDepth {
         *self.0.lock() = depth;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{OpenKinds, WaitDepth};
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_is_shown_by_kind_with_the_age_of_the_oldest() {
+        let depth = QueueDepth::default();
+        let collector = depth.collector_by_kind().unwrap();
+        assert!(collector.collect().is_empty(), "nothing is known");
+        let mut known = Depth::default();
+        let oldest = Some(Duration::from_secs(60));
+        known.add_waits(OpenKinds { bits: 0b1001, since: 0 }, WaitDepth { runs: 3, oldest });
+        known.add_waits(OpenKinds { bits: 0b0001, since: 0 }, WaitDepth { runs: 2, oldest: None });
+        depth.set(Some(known));
+        let mut text = String::new();
+        TextEncoder::new().encode_utf8(&collector.collect(), &mut text).unwrap();
+        for line in [
+            "agent_queue_waits{kind=\"approval\"} 5",
+            "agent_queue_waits{kind=\"event\"} 3",
+            "agent_queue_waits{kind=\"question\"} 0",
+            "agent_queue_oldest_wait_seconds{kind=\"approval\"} 60",
+            "agent_queue_oldest_wait_seconds{kind=\"child\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! A tool host over a temporary folder that holds one component, with nothing real behind it: what
 //! `agent-tool inspect`, `check` and `test` look at components with. Requests are answered by [`MockedHttp`],
-//! values are kept in [`CountedValues`], questions are answered by [`Answering`], and nothing that it writes outlives it but compiled components.
+//! values are kept in [`CountedValues`], questions are answered by [`Answering`], and nothing that it writes
+//! outlives it but compiled components.
 //!
 //! One call is made at a time: what was seen during a call is that call's.
 

@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// Grant it what this policy says. Without one it is granted what its cases mock
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Answer a question that no case answers, as JSON: "blue" in its quotes, 3, true. Once for each question, in order
+    /// Answer a question that no case answers, as JSON: "blue" in its quotes, 3, true. Once for each
+    /// question, in order
     #[arg(long = "answer", value_name = "JSON", value_parser = read_answer)]
     answers: Vec<Value>,
     /// Leave the abuse away

@@ -19,10 +19,11 @@
 //! and so on for more. [`BullQueue`] is all of them, `Store` is one: jobs are added to each in turn, claimed
 //! from each in turn (`claim.rs`), and their lists (`listing.rs`) and events (`stream.rs`) are merged.
 //!
-//! But for the highest id and what is parked they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`):
-//! `agentHostRuns`, how many runs of the job have ended for good, is part of the run's id, so that a job
-//! which somebody retries by hand runs anew, and `agentHostParked`, by which a delayed job is known as one
-//! whose run waits for somebody. One of a job's options is ours too: `agentHostSubmitter` (`submitter.rs`).
+//! But for the highest id and what is parked they expire by themselves. Fields of a job's hash are ours as
+//! well (`job_hash.rs`): `agentHostRuns`, how many runs of the job have ended for good, is part of the run's
+//! id, so that a job which somebody retries by hand runs anew, and `agentHostParked`, by which a delayed job
+//! is known as one whose run waits for somebody. One of a job's options is ours too: `agentHostSubmitter`
+//! (`submitter.rs`).
 //!
 //! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With
 //! several shards no end claims the next one, so that no shard has to wait for the backlog of another. What

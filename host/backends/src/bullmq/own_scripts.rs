@@ -137,8 +137,8 @@ impl OwnScripts {
         resume
     }
 
-    /// Counts jobs: waiting, active, delayed, since when the next one waits, and those that are parked by what
-    /// they wait for.
+    /// Counts jobs: waiting, active, delayed, since when the next one waits, and those that are parked by
+    /// what they wait for.
     pub(super) fn depth(&self) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut depth = self.depth.prepare_invoke();

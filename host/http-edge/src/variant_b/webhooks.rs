@@ -141,8 +141,8 @@ impl<'a> From<&'a WebhookAttempt> for AttemptBody<'a> {
     }
 }
 
-/// The message about the end of a job, or about what it and its child runs wait for: `{type, timestamp, data}`, where `data` is
-/// the job as its owner reads it.
+/// The message about the end of a job, or about what it and its child runs wait for: `{type, timestamp,
+/// data}`, where `data` is the job as its owner reads it.
 pub fn webhook_message(job: &Job, waits: &[JobWait]) -> String {
     #[derive(Serialize)]
     struct Message<'a> {

@@ -78,7 +78,7 @@ struct HandedOver {
     job_id: String,
     /// When it is to be taken up at the latest.
     due: SystemTime,
-    /// For what it waits.
+    /// The kinds of things for which it waits.
     open: OpenKinds,
     /// How many events the run has.
     events: u64,

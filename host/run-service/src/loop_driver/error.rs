@@ -30,7 +30,7 @@ pub enum RunError {
         due: u64,
         /// The jobs of child runs whose ends it waits for.
         children: Vec<String>,
-        /// For what it waits.
+        /// The kinds of things for which it waits.
         open: OpenKinds,
     },
     /// The run stopped whoever drove it too often, without any progress, and is not taken up again.

@@ -55,7 +55,7 @@ enum Look {
     Waits,
     /// The runs that it began go on.
     UnderWay,
-    /// The run does itself.
+    /// The run itself goes on.
     GoesOn,
 }
 

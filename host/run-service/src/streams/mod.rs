@@ -203,8 +203,8 @@ impl RunStreams {
         Some(Following::new(Source { cached: None, ..source }, from, false))
     }
 
-    /// The same reader, who is told that the run waits only when the runs that it began do not go on either, or
-    /// wait for an approval of `by`.
+    /// A reader like this one, who is told that the run waits only when the runs that it began do not go on
+    /// either, or wait for an approval of `by`.
     #[must_use]
     pub fn through_children(&self, following: Following, waits: &Waits, by: &Principal) -> Following {
         let Some(jobs) = self.jobs.clone() else { return following };

@@ -141,7 +141,7 @@ impl Following {
         }
     }
 
-    /// The same reader, told of the end in another way.
+    /// A reader like this one, told of the end in another way.
     pub(super) fn ending_as(mut self, ends: impl FnOnce(Ends) -> Ends) -> Self {
         let told: Ends = Box::pin(std::future::pending());
         self.ends = ends(std::mem::replace(&mut self.ends, told));

@@ -207,8 +207,8 @@ impl Bench {
         Self { records, queue, outbox, receiver, webhooks, stopping, job_id }
     }
 
-    /// Claims the next job and has its run wait: for an approval, or the end of this job's run. Gives the id of
-    /// the wait.
+    /// Claims the next job and has its run wait: for an approval, or the end of this job's run. Gives the id
+    /// of the wait.
     async fn park(&self, child: Option<&str>) -> String {
         let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
         let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };

@@ -133,12 +133,12 @@ impl NewJob {
     }
 }
 
-/// Column `waits` of a job.
+/// The column `waits` of a job.
 pub(super) fn waits(open: OpenKinds) -> i64 {
     i64::from(open.bits)
 }
 
-/// Column `waits_since` of a job.
+/// The column `waits_since` of a job.
 pub(super) fn waits_since(open: OpenKinds) -> i64 {
     i64::try_from(open.since).unwrap_or(i64::MAX)
 }

@@ -52,7 +52,7 @@ pub(super) struct Items {
     own: Vec<usize>,
     /// The calls of the last reply of which there is no item yet, by their place in it.
     held: BTreeMap<usize, ToolCall>,
-    /// Those of which there is one, until they are answered.
+    /// Calls of which there is one, until they are answered.
     begun: BTreeMap<usize, ToolCall>,
     /// Whether calls of the last reply wait for somebody: then each has an item once it is made.
     waits: bool,

@@ -33,11 +33,11 @@ pub(super) struct ApprovalRequest {
     /// has come to, which the client has not been shown.
     pub(super) index: Option<usize>,
     pub(super) name: String,
-    /// A JSON object.
+    /// The arguments, a JSON object.
     pub(super) arguments: Value,
 }
 
-/// A run that waits.
+/// A run that waits, with all that it waits for.
 pub(super) struct WaitingRun {
     /// The job that goes on with it.
     pub(super) job: Job,
@@ -90,7 +90,7 @@ impl WaitingRun {
             return None;
         }
         let request = |wait: &&JobWait| ApprovalRequest::of(&wait.open.wait, self.is_own(wait), shown);
-        // That a child is waited for says nothing where it is said what that waits for.
+        // A wait for a child says nothing where it is said what that waits for.
         let are_own = self.waits.iter().all(|wait| self.is_own(wait));
         let others = others.into_iter().map(|wait| &wait.open.wait);
         let mut others = others.filter(|wait| are_own || !wait.kind.is_child()).peekable();

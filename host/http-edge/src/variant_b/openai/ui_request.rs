@@ -52,7 +52,7 @@ pub(super) struct UiAnswers {
     /// Names the message that goes on with them.
     pub(super) message_id: String,
     pub(super) answers: Vec<ApprovalAnswer>,
-    /// Those among them whose calls the message has for their sake only.
+    /// Answers among them whose calls the message has for their sake only.
     pub(super) hidden: Vec<HiddenAnswer>,
 }
 

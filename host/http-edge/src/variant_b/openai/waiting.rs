@@ -42,7 +42,7 @@ impl AllWaits {
         self.own.first().and_then(|wait| Wait::job_of(&wait.id))
     }
 
-    /// Those that are to be told of: what children wait for stands for that they are waited for.
+    /// Waits that are to be told of: what children wait for stands for that they are waited for.
     fn told(&self) -> impl Iterator<Item = &Wait> {
         let are_told = !self.of_children.is_empty();
         self.own.iter().filter(move |wait| !(are_told && wait.kind.is_child())).chain(&self.of_children)
@@ -88,7 +88,7 @@ pub(super) fn sentence(waits: &AllWaits) -> String {
     sentence_of(job_id, waits.told())
 }
 
-/// That the run of this job waits for these.
+/// Says that the run of this job waits for these.
 pub(super) fn sentence_of<'a>(job_id: &str, waits: impl Iterator<Item = &'a Wait>) -> String {
     let what: Vec<_> = waits.map(|wait| format!("{} (/api/agent/waits/{})", what(wait), wait.id)).collect();
     format!("This waits for {}. Its result will be at /api/agent/jobs/{job_id}.", what.join(" and "))

@@ -99,7 +99,7 @@ impl Whole<'_> {
         self.say(&said)
     }
 
-    /// The run waits.
+    /// The run waits: its client is asked, or told so.
     async fn pause(mut self) -> Response {
         let run = WaitingRun::read(self.edge, self.job.clone(), Some(self.seen)).await;
         let Some(paused) = run.paused(&self.by) else {
