@@ -157,10 +157,6 @@ impl SqlQueue {
         } else {
             self.has_ended(&claim.job_id);
         }
-        if ended.status == JobStatus::Cancelled.as_str() {
-            let parent = claim.data.as_ref().ok().and_then(|data| data.parent.as_deref());
-            self.wake_parent(parent).await;
-        }
         let Some((row, token)) = ended.next.zip(token) else { return Ok(None) };
         // There may be more.
         self.claim_wakeup.wake();
