@@ -239,7 +239,7 @@ pub(crate) async fn parked_jobs_of_everybody_are_listed_in_the_order_they_are_du
     let until = SystemTime::now() + 3 * LONG;
     let last = [0, 1, 2].map(|number| format!("01a204ec6206715fbb305322b42db96{number}"));
     for id in &last {
-        let goes_on = Some(ParkedRun { run_id: format!("run_{id}"), until });
+        let goes_on = Some(ParkedRun { run_id: format!("run_{id}"), until, open: OpenKinds::default() });
         bench.queue.add(&JobData { goes_on, ..data("u1", "pay").with_id(id) }).await.unwrap();
     }
     let (mut found, mut cursor) = (Vec::new(), None);
