@@ -41,7 +41,7 @@ pub(super) struct ApprovalRequest {
 pub(super) struct WaitingRun {
     /// The job that goes on with it.
     pub(super) job: Job,
-    /// Its events, as far as the client has been shown them.
+    /// Events of the run, as far as the client has been shown them.
     pub(super) events: Vec<Event>,
     /// What it waits for that is not decided, and behind that what the runs wait for that it began.
     pub(super) waits: Vec<JobWait>,

@@ -80,7 +80,7 @@ async fn a_conversation_that_the_answer_names_goes_on_with_the_run() {
     assert_eq!(second["conversation"]["id"], "trip");
     let path = "/api/agent/conversations/trip";
     assert_eq!(bench.fakes.get(path).await.json()["turns"].as_array().unwrap().len(), 2);
-    // The same answer again appends nothing.
+    // An answer that is sent again appends nothing.
     bench.ask(&goes_on).await;
     assert_eq!(bench.fakes.get(path).await.json()["turns"].as_array().unwrap().len(), 2);
     bench.ask(&json!({"conversation": "trip", "input": "thanks"})).await;
