@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::{ATTEMPTS, QUEUE, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, OpenKinds, ParkedRun, Principal};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, ParkedRun, Principal};
 use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
