@@ -14,7 +14,9 @@ use crate::ports::{
     AttemptEnd, ChangedJobs, Claim, EarlierClaims, Epoch, JobChanges, JobQueue, QueueError, Renewal,
 };
 use crate::trace::{self, TraceContext};
-use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
+use crate::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, WaitDepth,
+};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -49,6 +51,8 @@ struct Entry {
     trace: Option<TraceContext>,
     /// Nobody may take it before.
     due: Option<Instant>,
+    /// For what its run waits, while it is parked.
+    open: OpenKinds,
 }
 
 impl TestQueue {
@@ -109,6 +113,7 @@ impl TestQueue {
         let parked = wanted.and_then(|data| data.goes_on.clone());
         let left = |until: SystemTime| until.duration_since(clock::store_clock()).unwrap_or_default();
         let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
+        let open = parked.as_ref().map(|parked| parked.open).unwrap_or_default();
         let job = Job {
             id: id.clone(),
             user_id: user_id.into(),
@@ -134,6 +139,7 @@ impl TestQueue {
                 lost: 0,
                 trace: trace::current(),
                 due,
+                open,
             },
         );
         self.changed.notify_waiters();
@@ -264,12 +270,18 @@ impl JobQueue for TestQueue {
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check().await?;
         let count = |status| self.jobs.lock().values().filter(|entry| entry.job.status == status).count();
-        Ok(Depth {
+        let mut depth = Depth {
             waiting: count(JobStatus::Waiting) as u64,
             active: count(JobStatus::Active) as u64,
             parked: count(JobStatus::Parked) as u64,
             ..Depth::default()
-        })
+        };
+        for entry in self.jobs.lock().values().filter(|entry| entry.job.status == JobStatus::Parked) {
+            let since = SystemTime::UNIX_EPOCH + Duration::from_millis(entry.open.since);
+            let oldest = clock::store_clock().duration_since(since).ok();
+            depth.add_waits(entry.open, WaitDepth { runs: 1, oldest });
+        }
+        Ok(depth)
     }
 
     async fn claim(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
@@ -327,7 +339,8 @@ impl JobQueue for TestQueue {
             AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. } if entry.cancel_asked => {
                 JobStatus::Cancelled
             }
-            AttemptEnd::Parked { until } => {
+            AttemptEnd::Parked { until, open } => {
+                entry.open = *open;
                 let left = until.duration_since(clock::store_clock()).unwrap_or_default();
                 entry.due = Some(Instant::now() + left);
                 JobStatus::Parked

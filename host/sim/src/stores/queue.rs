@@ -1,11 +1,13 @@
 //! The queue of jobs, in memory.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::queue::{LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::testing::clock::store_clock;
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
+use agent_core::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome, WaitDepth,
+};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -181,14 +183,21 @@ impl JobQueue for ReferenceQueue {
             let age = |entry: &Entry| store_clock().duration_since(entry.job.created_at).unwrap_or_default();
             of(status).map(age).max()
         };
-        Ok(Depth {
+        let mut depth = Depth {
             waiting: of(JobStatus::Waiting).count() as u64,
             active: of(JobStatus::Active).count() as u64,
             delayed: of(JobStatus::Delayed).count() as u64,
             parked: of(JobStatus::Parked).count() as u64,
             oldest_parked: oldest(JobStatus::Parked),
             oldest_waiting: oldest(JobStatus::Waiting),
-        })
+            ..Depth::default()
+        };
+        for entry in of(JobStatus::Parked) {
+            let since = UNIX_EPOCH + Duration::from_millis(entry.open.since);
+            let oldest = store_clock().duration_since(since).ok();
+            depth.add_waits(entry.open, WaitDepth { runs: 1, oldest });
+        }
+        Ok(depth)
     }
 
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {

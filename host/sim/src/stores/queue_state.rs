@@ -8,7 +8,7 @@ use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, Claim, EarlierClaims, Epoch, QueueError};
 use agent_core::testing::clock::store_clock;
-use agent_core::words::{Job, JobData, JobStatus};
+use agent_core::words::{Job, JobData, JobStatus, OpenKinds};
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) place: i64,
     /// When anybody may claim it who may not yet.
     pub(super) due: Option<Instant>,
+    /// For what its run waits, while it is parked.
+    pub(super) open: OpenKinds,
     /// Who holds it, while it is active.
     pub(super) held: Option<Held>,
     pub(super) cancel_asked: bool,
@@ -97,6 +99,7 @@ impl State {
             data: JobData { id: None, goes_on: None, ..data.clone() },
             place: self.last_place,
             due: parked.as_ref().map(|parked| Instant::now() + left(parked.until)),
+            open: parked.as_ref().map(|parked| parked.open).unwrap_or_default(),
             held: None,
             cancel_asked: false,
             epoch: 0,
@@ -224,7 +227,8 @@ impl Entry {
             AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. } if self.cancel_asked => {
                 self.finish(JobStatus::Cancelled);
             }
-            AttemptEnd::Parked { until } => {
+            AttemptEnd::Parked { until, open } => {
+                self.open = *open;
                 let left = until.duration_since(store_clock()).unwrap_or_default();
                 self.wait_until(JobStatus::Parked, left);
             }
