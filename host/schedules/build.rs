@@ -1,5 +1,11 @@
-//! Copies the sources of each place into the folder of what is built: as they are, without their tests, and once
-//! more with a bug. Where a bug was planted before, the sources have to be there still: else the build fails.
+//! Copies the sources of each place into the folder of what is built: as they are, without their tests, and
+//! once more with a bug. Where a bug was planted before, the sources have to be there still: else the build
+//! fails.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "cargo and a build script talk like this"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

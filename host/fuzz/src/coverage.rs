@@ -1,6 +1,6 @@
 //! A target under libFuzzer: `fuzz-coverage TARGET [options of libFuzzer] [folders]`. Which target it is
-//! stands in the name of the program, of which `cargo xtask fuzz` makes a link for each: libFuzzer takes every
-//! argument for its own.
+//! stands in the name of the program, of which `cargo xtask fuzz` makes a link for each: libFuzzer takes
+//! every argument for its own.
 #![no_main]
 
 use std::path::Path;

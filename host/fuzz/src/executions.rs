@@ -57,7 +57,7 @@ fn table(executions: &Executions) -> String {
     text + "\n"
 }
 
-/// With commas between thousands.
+/// A number with commas between its thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

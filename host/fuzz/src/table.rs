@@ -19,7 +19,7 @@ const MANY: u32 = 4_000;
 const SOME: u32 = 1_000;
 const FEW: u32 = 300;
 
-/// Every target.
+/// Every target, in the order of the tests.
 pub const TARGETS: [Target; 31] = [
     Target { name: "json", reads: &["json-schema/src/memory_budget.rs"], cases: MANY, run: json::text },
     Target { name: "schema", reads: &["json-schema/src/validation/"], cases: SOME, run: json::schema },
@@ -150,8 +150,8 @@ pub const TARGETS: [Target; 31] = [
     Target { name: "token", reads: &["http-edge/src/tokens/"], cases: MANY, run: edge::token },
     Target { name: "coded_body", reads: &["http-edge/src/body/"], cases: SOME, run: edge::coded_body },
     Target { name: "request_state", reads: &["http-edge/src/mcp/"], cases: SOME, run: edge::request_state },
-    // Whole requests: paths, queries, cursors, `Last-Event-ID`, `X-Forwarded-For`, keys, tags, traces, bodies; and
-    // the outputs of the demo model in the form that they ask for.
+    // Whole requests: paths, queries, cursors, `Last-Event-ID`, `X-Forwarded-For`, keys, tags, traces,
+    // bodies; and the outputs of the demo model in the form that they ask for.
     Target {
         name: "requests",
         reads: &[

@@ -14,7 +14,7 @@ use crate::protocol::provider_profile::ProviderProfile;
 use crate::protocol::streamed_reply::StreamedReply;
 use crate::protocol::text_tool_calls::extract_calls;
 
-/// How a reply comes.
+/// How a reply comes, with its bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum Sent<'a> {
     Whole(&'a [u8]),

@@ -1,16 +1,16 @@
-//! The files of the service that hold locks and wake others, compiled once more over [shuttle], whose scheduler
-//! decides by a seed which task goes on at each use of a lock, a channel or a notification.
+//! The files of the service that hold locks and wake others, compiled once more over [shuttle], whose
+//! scheduler decides by a seed which task goes on at each use of a lock, a channel or a notification.
 //!
 //! - [`PLACES`]: what is tried, each with promises and with a bug that was planted into its sources.
 //! - [`run`]: a number of schedules of one of them.
-//! - `primitives`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`. This crate goes
-//!   by those names itself (`extern crate self as`), so that no line of the sources is another one here.
-//! - `real`, `planted`: these sources, copied by `build.rs`, and the same with a bug each. `places/`: what is done
-//!   with them, and promised.
+//! - `primitives`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`. This crate
+//!   goes by those names itself (`extern crate self as`), so that no line of the sources is another one here.
+//! - `real`, `planted`: these sources, copied by `build.rs`, and the same with a bug each. `places/`: what is
+//!   done with them, and promised.
 //!
-//! Why not the crate `shuttle-tokio`: its broadcast channel is not there yet, and its bounded channel has no weak
-//! sender. The primitives here are tokio's own, which do everything without waiting for a thread: a point at which
-//! another task may go on stands before each use of them.
+//! Why not the crate `shuttle-tokio`: its broadcast channel is not there yet, and its bounded channel has no
+//! weak sender. The primitives here are tokio's own, which do everything without waiting for a thread: a
+//! point at which another task may go on stands before each use of them.
 //!
 //! What is not seen: orders of memory (all atomics are as if in one order), and code between two uses.
 
@@ -26,6 +26,11 @@ mod subjects;
 pub mod sync;
 mod table;
 pub mod time;
+
+use std::thread;
+
+use shuttle::scheduler::RandomScheduler;
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 pub use primitives::{ArcSwap, Mutex, MutexGuard};
 pub use real_arc_swap::Guard;
@@ -46,11 +51,6 @@ mod component {
     }
 }
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use shuttle::scheduler::RandomScheduler;
-use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
-
 /// Most points of one schedule. A place that does not come to its end within these goes round in circles.
 const MOST_STEPS: usize = 20_000;
 
@@ -64,8 +64,11 @@ pub fn run(scenario: fn(), schedules: usize, seed: u64) -> Result<(), String> {
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(MOST_STEPS);
     config.failure_persistence = FailurePersistence::None;
-    let runner = Runner::new(RandomScheduler::new_from_seed(seed, schedules), config);
-    catch_unwind(AssertUnwindSafe(|| runner.run(scenario))).map(drop).map_err(|panic| {
+    // On a thread of its own: what a schedule that failed leaves behind on its thread changes the next ones.
+    let running = thread::spawn(move || {
+        Runner::new(RandomScheduler::new_from_seed(seed, schedules), config).run(scenario);
+    });
+    running.join().map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
     })

@@ -55,7 +55,7 @@ impl<T> fmt::Debug for Mutex<T> {
     }
 }
 
-/// `arc_swap::ArcSwap`.
+/// `arc_swap::ArcSwap`, with a point before each use.
 pub type ArcSwap<T> = Pointed<real_arc_swap::ArcSwap<T>>;
 
 impl<T> Pointed<real_arc_swap::ArcSwap<T>> {

@@ -13,7 +13,7 @@ pub mod futures {
     pub use real_tokio::sync::futures::Notified;
 }
 
-/// `Notify`.
+/// `Notify`, with a point before each use.
 pub type Notify = Pointed<sync::Notify>;
 
 impl Pointed<sync::Notify> {
@@ -22,7 +22,7 @@ impl Pointed<sync::Notify> {
     }
 }
 
-/// `Semaphore`.
+/// `Semaphore`, with a point before each use.
 #[derive(Debug)]
 pub struct Semaphore(Arc<sync::Semaphore>);
 

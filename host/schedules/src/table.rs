@@ -8,7 +8,7 @@ pub struct Place {
     pub name: &'static str,
     /// What its sources promise, as one schedule of a few tasks that panics when it is broken.
     pub scenario: fn(),
-    /// The same over sources with a bug.
+    /// The scenario over sources with a bug.
     pub planted: fn(),
 }
 
@@ -18,7 +18,7 @@ macro_rules! places {
     };
 }
 
-/// Every place.
+/// Every place, in the order of the tests.
 pub const PLACES: [Place; 7] = places! {
     "admission" of_admission;
     "claim-wakeup" of_claim_wakeup;

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: the targets of `host/fuzz` for some minutes, guided by coverage where that can be built.
+//! `cargo xtask fuzz`: the targets of `host/fuzz` for some minutes, guided by coverage where that can be
+//! built.
 
 pub(crate) mod covering_compiler;
 

@@ -58,7 +58,7 @@ pub(crate) fn wit_types(input: &[u8]) {
     testing::read_types(input);
 }
 
-/// Arguments of typed functions.
+/// Arguments of functions of each kind of type.
 pub(crate) fn typed_arguments(input: &[u8]) {
     testing::encode_arguments(input);
 }

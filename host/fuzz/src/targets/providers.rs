@@ -7,17 +7,17 @@ pub(crate) fn openai_reply(input: &[u8]) {
     testing::read_reply("openai", Sent::Whole(input));
 }
 
-/// A body of Anthropic.
+/// A body of Anthropic, or of a server that imitates it.
 pub(crate) fn anthropic_reply(input: &[u8]) {
     testing::read_reply("anthropic", Sent::Whole(input));
 }
 
-/// A stream of OpenAI.
+/// A stream of OpenAI, whole and byte by byte.
 pub(crate) fn openai_stream(input: &[u8]) {
     testing::read_reply("openai", Sent::Streamed(input));
 }
 
-/// A stream of Anthropic.
+/// A stream of Anthropic, whole and byte by byte.
 pub(crate) fn anthropic_stream(input: &[u8]) {
     testing::read_reply("anthropic", Sent::Streamed(input));
 }

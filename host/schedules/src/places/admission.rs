@@ -1,5 +1,5 @@
-//! Permits: never more at once than there are, and all back at their start, also when callers leave while they
-//! wait.
+//! Permits: never more at once than there are, and all back at their start, also when callers leave while
+//! they wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,14 @@
-//! Workers that look for jobs when there may be one: every job is found, though nobody looks at the table over and
-//! over.
+//! Workers that look for jobs when there may be one: every job is found, though nobody looks at the table
+//! over and over.
 
 use std::sync::Arc;
 
 use shuttle::future::{block_on, spawn};
+use shuttle::rand::{Rng as _, thread_rng};
 
 use super::claim_wakeup::ClaimWakeup;
 use crate::Mutex;
+use crate::primitives::point;
 use crate::time::Duration;
 
 const JOBS: usize = 3;
@@ -27,6 +29,10 @@ pub(crate) fn scenario() {
             Arc::new(Table { wakeup: ClaimWakeup::new(), jobs: Mutex::default(), done: Mutex::default() });
         let workers: Vec<_> = (0..WORKERS).map(|_| spawn(work(table.clone()))).collect();
         for job in 0..JOBS {
+            // Now and then both workers wait by then.
+            while thread_rng().gen_bool(0.9) {
+                point();
+            }
             table.jobs.lock().push(job);
             table.wakeup.wake();
         }

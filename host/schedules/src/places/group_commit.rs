@@ -1,5 +1,6 @@
-//! Group commit: each write is in one batch at most, and is answered by what came of it or told that nobody writes.
-//! A writer that breaks off is followed by another one. Who opens the shared queue writes into the same batches.
+//! Group commit: each write is in one batch at most, and is answered by what came of it or told that nobody
+//! writes. A writer that breaks off is followed by another one. Who opens the shared queue writes into the
+//! same batches.
 
 use std::sync::Arc;
 
@@ -25,29 +26,30 @@ type Shared = Arc<SharedChannel<Write, usize>>;
 pub(crate) fn scenario() {
     block_on(async {
         let (shared, stored) = (Shared::default(), Arc::new(Mutex::new(Vec::new())));
-        // Those that open it at the same time, each with its writes and a writer that goes on with all.
-        let users: Vec<_> = (0..2).map(|user| spawn(open(shared.clone(), stored.clone(), user))).collect();
-        let mut opened = vec![];
-        for user in users {
-            opened.extend(user.await);
+        let users: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                spawn(async move { shared.open(BOUNDS) })
+            })
+            .collect();
+        let (mut tasks, mut opened) = (vec![], vec![]);
+        for (user, open) in users.into_iter().enumerate() {
+            let Ok((submitter, batches)) = open.await else { return assert!(opened.len() == 2) };
+            for number in 0..WRITES {
+                tasks.push(spawn(submit(submitter.clone(), stored.clone(), user * WRITES + number)));
+            }
+            tasks.push(spawn(write(batches.clone(), stored.clone())));
+            // Held until both have opened the queue: without anybody it is made anew.
+            opened.push((submitter, batches));
         }
-        let [one, other] = opened.as_slice() else { return assert_eq!(opened.len(), 2) };
-        assert!(Arc::ptr_eq(one, other), "they write into the same batches");
+        if let [(_, one), (_, other)] = opened.as_slice() {
+            assert!(Arc::ptr_eq(one, other), "they write into the same batches");
+        }
+        drop(opened);
+        for task in tasks {
+            assert!(task.await.is_ok());
+        }
     });
-}
-
-async fn open(shared: Shared, stored: Arc<Mutex<Vec<usize>>>, user: usize) -> Arc<Batches<Write, usize>> {
-    let (submitter, batches) = shared.open(BOUNDS);
-    let writers: Vec<_> = (0..WRITES)
-        .map(|write| spawn(submit(submitter.clone(), stored.clone(), user * WRITES + write)))
-        .collect();
-    drop(submitter);
-    let writing = spawn(write(batches.clone(), stored));
-    for writer in writers {
-        assert!(writer.await.is_ok());
-    }
-    assert!(writing.await.is_ok());
-    batches
 }
 
 async fn submit(submitter: Submitter<Write, usize>, stored: Arc<Mutex<Vec<usize>>>, number: usize) {

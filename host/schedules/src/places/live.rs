@@ -1,5 +1,5 @@
-//! Live streams: what a reader is shown is stored, comes without a gap, and comes to its end; what is watched is
-//! forgotten with the last watcher.
+//! Live streams: what a reader is shown is stored, comes without a gap, and comes to its end; what is watched
+//! is forgotten with the last watcher.
 
 use std::sync::Arc;
 

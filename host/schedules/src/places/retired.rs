@@ -1,4 +1,5 @@
-//! A swap of the tool set: a run that began with a version finds it afterwards, as what serves or as what is kept.
+//! A swap of the tool set: a run that began with a version finds it afterwards, as what serves or as what is
+//! kept.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Single flight: a caller is answered by an execution that had not ended when it came, and an execution that nobody
-//! waits for is dropped.
+//! Single flight: a caller is answered by an execution that had not ended when it came, and an execution that
+//! nobody waits for is dropped.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Wake-ups of those who wait for jobs: whoever waits for a job that ends here, or elsewhere, hears of it; nothing is
-//! left of jobs that nobody waits for.
+//! Wake-ups of those who wait for jobs: whoever waits for a job that ends here, or elsewhere, hears of it;
+//! nothing is left of jobs that nobody waits for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use crate::time::{Duration, timeout};
 /// Worked on in this process, and in another one.
 const HERE: &str = "1";
 const ELSEWHERE: &str = "2";
+
+/// Most wake-ups of one that waits: who is woken without a reason would ask the queue over and over.
+const MOST_WAKES: u32 = 4;
 
 /// The queue: which jobs have ended.
 type Queue = Arc<Mutex<BTreeSet<&'static str>>>;
@@ -47,7 +50,10 @@ pub(crate) fn scenario() {
 /// As `Jobs::read`: watched before it is read, so that nothing happens in between.
 async fn wait(signals: JobSignals, queue: Queue, job: &'static str) {
     let mut watcher = signals.subscribe(job);
+    let mut wakes = 0;
     while !queue.lock().contains(job) {
+        assert!(wakes < MOST_WAKES, "woken {wakes} times, and nothing had happened");
+        wakes += 1;
         if job == ELSEWHERE {
             watcher.follow();
         }

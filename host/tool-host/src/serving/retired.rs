@@ -49,17 +49,17 @@ pub(crate) struct Swapped<T> {
 }
 
 impl<T> Swapped<T> {
-    /// Replaces nothing.
+    /// The first one, which replaces nothing.
     pub(crate) fn new(first: T) -> Self {
         Self { current: ArcSwap::from_pointee(first), retired: Retired::default() }
     }
 
-    /// What serves now.
+    /// What serves at this moment.
     pub(crate) fn load(&self) -> Guard<Arc<T>> {
         self.current.load()
     }
 
-    /// What served before.
+    /// The versions that served before.
     pub(crate) fn retired(&self) -> &Retired {
         &self.retired
     }

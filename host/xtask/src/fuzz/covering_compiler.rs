@@ -15,8 +15,8 @@ use crate::ci::linting_compiler::{copy_as, is_called};
 /// The name that the copy of this executable has, and is recognized by.
 const NAME: &str = "covering-compiler";
 
-/// What is counted: blocks that were reached, and comparisons that failed. Overflows and assertions of a debug
-/// build are found, too.
+/// What is counted: blocks that were reached, and comparisons that failed. Overflows and assertions of a
+/// debug build are found, too.
 const COUNTED: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
