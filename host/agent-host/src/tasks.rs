@@ -179,7 +179,17 @@ pub struct Unfinished {
     pub names: Vec<&'static str>,
 }
 
+/// How often it is looked whether tasks of one name have ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 impl Tasks {
+    /// Waits until no task of that name is running.
+    pub(crate) async fn have_ended(&self, name: &str) {
+        while self.0.running.lock().tasks.values().any(|task| task.name == name) {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
     /// An empty group.
     pub fn new() -> Self {
         Self::default()

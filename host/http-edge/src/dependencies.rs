@@ -53,6 +53,9 @@ pub struct Idempotency {
     pub spawn: Arc<dyn Spawn>,
 }
 
+/// The name of the task that serves a WebSocket. Shutdown is to wait for those as it does for connections.
+pub const SOCKET_TASK: &str = "websocket";
+
 /// What Variant A needs.
 pub struct VariantA {
     /// Answers the callers.

@@ -68,7 +68,7 @@ mod visible_json;
 
 pub use dependencies::{
     AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,
-    Settings, VariantA, VariantB,
+    SOCKET_TASK, Settings, VariantA, VariantB,
 };
 pub use docs::{Page as DocumentPage, pages as document_pages};
 #[cfg(feature = "mcp")]

@@ -23,7 +23,7 @@ use tokio::process::Command;
 const EDITS: usize = 7;
 
 /// How often the service is asked whether it shows an edit.
-const ASKED_EVERY: Duration = Duration::from_millis(5);
+const ASKED_EVERY: Duration = Duration::from_millis(20);
 
 /// How the greeting of the template begins, which each edit replaces.
 const ORIGINAL: &str = "Hello,";
@@ -55,7 +55,9 @@ async fn main() {
     println!("machine: {}", machine::describe());
     let model = Model::openai().await;
     model.obeys();
-    let service = Service::variant_a().model(&model).start().await;
+    // An author and the service beside them share the compile cache of their user, as they do without any setting.
+    let service =
+        Service::variant_a().model(&model).env("TOOLS_CACHE_DIR", Subject::ours().cache()).start().await;
     let home = tempfile::tempdir().unwrap();
     let mut authors = Vec::new();
     for language in languages() {

@@ -2,7 +2,7 @@
 //! in the same turns, such as that of the release before.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use acceptance::{agent_host, agent_tool, repository};
@@ -32,6 +32,11 @@ impl Subject {
     /// The built binary, then the baseline if there is one.
     pub(crate) fn all() -> Vec<Self> {
         [Some(Self::ours()), Self::baseline()].into_iter().flatten().collect()
+    }
+
+    /// Where components compiled by this binary are kept.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
     }
 
     /// The author's program. A baseline of before it has its commands in the service's binary, below `tool`.

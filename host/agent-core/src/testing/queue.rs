@@ -323,6 +323,10 @@ impl JobQueue for TestQueue {
                 if again { JobStatus::Waiting } else { JobStatus::Failed }
             }
             AttemptEnd::Cancelled => JobStatus::Cancelled,
+            // A job that nobody wants any more does not go back.
+            AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. } if entry.cancel_asked => {
+                JobStatus::Cancelled
+            }
             AttemptEnd::Parked { until } => {
                 let left = until.duration_since(clock::store_clock()).unwrap_or_default();
                 entry.due = Some(Instant::now() + left);

@@ -3,18 +3,19 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent_core::ports::JobQueue;
 use agent_core::terminal_text::shown;
-use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome, Wait};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
+use host_setup::stores::Runs;
+use run_service::jobs::{CancelledRuns, Jobs};
 use run_service::runs::moment;
-use run_service::waits::Waits;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use crate::composition;
@@ -89,11 +90,14 @@ struct List {
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
-    let (queue, waits) = open().await?;
+    let (queue, runs) = open().await?;
     let text = match &arguments.command {
         Command::List(wanted) => list(&*queue, wanted).await,
         Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
-        Command::Cancel { job_id, json } => cancel(&*queue, waits.as_ref(), job_id, *json).await,
+        Command::Cancel { job_id, json } => match runs {
+            Some(runs) => cancel_recorded(&queue, runs, job_id, *json).await,
+            None => cancel(&Jobs::new(queue.clone()), &*queue, job_id, *json).await,
+        },
         Command::Retry { job_id, json } => retry(&*queue, job_id, *json).await,
     };
     queue.close().await;
@@ -101,15 +105,12 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The queue, and what its jobs wait for where runs are kept.
-async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Waits>)> {
+/// The queue, and where the runs of its jobs are kept, if anywhere.
+async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Runs>)> {
     let stores = Stores::from_vars(&ProcessEnv)?;
     let opened = composition::open_stores(&stores).await?;
     match composition::open_queue(&stores, &opened)? {
-        Some(queue) => {
-            let waits = opened.runs.map(|runs| Waits::beside_the_service(queue.clone(), runs.store));
-            Ok((queue, waits))
-        }
+        Some(queue) => Ok((queue, opened.runs)),
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
              (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
@@ -208,20 +209,33 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
     Ok(text)
 }
 
-async fn cancel(
-    queue: &dyn JobQueue,
-    waits: Option<&Waits>,
+/// Cancels a job, and writes down that its run has ended where runs are kept.
+async fn cancel_recorded(
+    queue: &Arc<dyn JobQueue>,
+    runs: Runs,
     job_id: &str,
     json: bool,
 ) -> anyhow::Result<String> {
-    let job = queue.read(job_id).await.context("the job cannot be read")?;
-    let outcome = queue.cancel(job_id).await.context("the job cannot be cancelled")?;
-    if let (CancelOutcome::Done, Some(job), Some(waits)) = (outcome, &job, waits) {
-        waits.stop_children(job).await.context("it is cancelled, but not the runs that its run began")?;
-        if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
-            queue.resume(parent, Duration::ZERO).await.context("it is cancelled, but its parent not told")?;
-        }
+    let (ending, flusher) = CancelledRuns::beside_the_service(&runs.store);
+    let jobs = Jobs::new(queue.clone()).ending(ending);
+    let work = async {
+        let text = cancel(&jobs, &**queue, job_id, json).await;
+        let written = CancellationToken::new();
+        written.cancel();
+        flusher.run(written).await;
+        text
+    };
+    // The end of a run is an event of its journal, which the writer of that store commits.
+    tokio::select! {
+        text = work => text,
+        () = runs.writer.run() => bail!("the store of runs takes nothing any more"),
     }
+}
+
+async fn cancel(jobs: &Jobs, queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+    let job = queue.read(job_id).await.context("the job cannot be read")?;
+    let Some(job) = job else { return Err(unknown(job_id)) };
+    let outcome = jobs.cancel(&job.user_id, job_id).await.context("the job cannot be cancelled")?;
     let (outcome, text) = match outcome {
         CancelOutcome::Done => ("cancelled", "It is cancelled."),
         CancelOutcome::Asked => ("asked", "Its worker was asked to stop, and does within seconds."),
@@ -284,21 +298,22 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_are_counted_listed_shown_and_cancelled() {
-        let queue = TestQueue::default();
+        let queue = Arc::new(TestQueue::default());
+        let jobs = Jobs::new(queue.clone());
         let id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
-        assert!(list(&queue, &of(None, false)).await.unwrap().starts_with("1 waiting, 0 active"));
-        let listed = list(&queue, &of(Some("u1"), false)).await.unwrap();
+        assert!(list(&*queue, &of(None, false)).await.unwrap().starts_with("1 waiting, 0 active"));
+        let listed = list(&*queue, &of(Some("u1"), false)).await.unwrap();
         assert!(listed.contains("waiting") && listed.starts_with(&id), "{listed}");
-        assert_eq!(list(&queue, &of(Some("u2"), false)).await.unwrap(), "The user has no such jobs.\n");
-        let json: Value = serde_json::from_str(&list(&queue, &of(Some("u1"), true)).await.unwrap()).unwrap();
+        assert_eq!(list(&*queue, &of(Some("u2"), false)).await.unwrap(), "The user has no such jobs.\n");
+        let json: Value = serde_json::from_str(&list(&*queue, &of(Some("u1"), true)).await.unwrap()).unwrap();
         assert_eq!(json["jobs"][0]["jobId"], id);
-        assert!(show(&queue, &id, false).await.unwrap().contains("of user u1"));
-        assert_eq!(cancel(&queue, None, &id, false).await.unwrap(), "It is cancelled.\n");
-        let again = cancel(&queue, None, &id, false).await.unwrap_err();
+        assert!(show(&*queue, &id, false).await.unwrap().contains("of user u1"));
+        assert_eq!(cancel(&jobs, &*queue, &id, false).await.unwrap(), "It is cancelled.\n");
+        let again = cancel(&jobs, &*queue, &id, false).await.unwrap_err();
         assert!(again.to_string().contains("had ended already"), "{again}");
-        let retried = retry(&queue, &id, false).await.unwrap_err();
+        let retried = retry(&*queue, &id, false).await.unwrap_err();
         assert!(retried.to_string().contains("has not failed"), "{retried}");
-        let unknown = show(&queue, "99", true).await.unwrap_err();
+        let unknown = show(&*queue, "99", true).await.unwrap_err();
         assert!(unknown.to_string().contains("the queue has no job \"99\""), "{unknown}");
     }
 

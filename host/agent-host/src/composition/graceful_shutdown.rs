@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent_core::ports::JobQueue;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
+use http_edge::SOCKET_TASK;
 use run_service::shutdown::Shutdown;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +40,13 @@ impl Running {
     /// Ends everything: nobody asks any more when this is called. Once `forced` is cancelled, runs and
     /// workers are cut off where they stand, and what has ended is written.
     pub async fn close(self, forced: &CancellationToken) {
+        // WebSockets are connections that the server has handed over: each ends with the answer under way.
+        tokio::select! {
+            biased;
+            () = self.runs.have_ended(SOCKET_TASK) => {}
+            () = self.requests_have_ended() => {}
+            () = forced.cancelled() => {}
+        }
         // Runs that are streamed go on without their readers, who were told to come again.
         let have_ended = tokio::select! {
             biased;
@@ -174,6 +182,19 @@ mod tests {
             finished_at: SystemTime::UNIX_EPOCH,
             outcome: RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal },
         }
+    }
+
+    /// Longer than runs may take whose readers come again.
+    #[tokio::test(start_paused = true)]
+    async fn a_websocket_ends_with_the_answer_under_way() {
+        let (running, answered) = (running(), CancellationToken::new());
+        let answers = answered.clone();
+        running.runs.spawn(SOCKET_TASK, async move {
+            sleep(2 * STREAMED_RUNS).await;
+            answers.cancel();
+        });
+        running.close(&CancellationToken::new()).await;
+        assert!(answered.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ pub(super) struct Connections(Arc<Registry>);
 struct Registry {
     most: usize,
     /// What each core has to do.
-    cores: Box<[Load]>,
+    cores: Arc<[Load]>,
     metrics: Arc<HttpMetrics>,
     /// Held while a connection begins or ends, and while the longest idle one is looked for; not for each
     /// request.
@@ -43,8 +43,9 @@ struct Load {
 
 /// One connection.
 struct Slot {
-    /// The core that serves it.
+    /// The core that serves it, and what all of them have to do.
     core: usize,
+    cores: Arc<[Load]>,
     /// [`BUSY`], [`DISPLACED`], or the tick at which it became idle.
     state: AtomicU64,
     /// Cancelled once, when the connection is displaced. A request that comes just in time makes it busy
@@ -125,6 +126,7 @@ impl Registry {
         self.cores[core].open.fetch_add(1, Ordering::Relaxed);
         let slot = Arc::new(Slot {
             core,
+            cores: self.cores.clone(),
             state: AtomicU64::new(id),
             displaced: CancellationToken::new(),
             idle_again: Notify::new(),
@@ -180,19 +182,30 @@ impl Registry {
 
 impl Slot {
     /// Becomes busy, and gives what it was.
-    fn begin(&self, load: &Load) -> u64 {
+    fn begin(&self) -> u64 {
         let was = self.state.swap(BUSY, Ordering::SeqCst);
         if was != BUSY {
-            load.busy.fetch_add(1, Ordering::Relaxed);
+            self.load().busy.fetch_add(1, Ordering::Relaxed);
         }
         was
     }
 
     /// Is busy no more. Nobody else writes the state while it is.
-    fn end(&self, load: &Load, state: u64) {
+    fn end(&self, state: u64) {
         if self.state.swap(state, Ordering::SeqCst) == BUSY {
-            load.busy.fetch_sub(1, Ordering::Relaxed);
+            self.load().busy.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    fn load(&self) -> &Load {
+        &self.cores[self.core]
+    }
+}
+
+/// A connection that became a WebSocket is its core's for as long as its socket is there.
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.load().open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -227,7 +240,7 @@ impl Open {
 impl Activity {
     /// A request has come.
     pub(super) fn becomes_busy(&self) {
-        if self.slot.begin(self.load()) == DISPLACED {
+        if self.slot.begin() == DISPLACED {
             // The request came just in time: this connection ends with its answer, and another one has to be
             // found.
             self.registry.change();
@@ -237,25 +250,20 @@ impl Activity {
     /// The last byte of its answer was given to the socket.
     pub(super) fn becomes_idle(&self) {
         if self.slot.displaced.is_cancelled() {
-            self.slot.end(self.load(), DISPLACED);
+            self.slot.end(DISPLACED);
             self.slot.idle_again.notify_one();
         } else {
-            self.slot.end(self.load(), self.registry.tick());
+            self.slot.end(self.registry.tick());
         }
         self.registry.change();
-    }
-
-    fn load(&self) -> &Load {
-        &self.registry.cores[self.slot.core]
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let (registry, load) = (&self.activity.registry, self.activity.load());
+        let registry = &self.activity.registry;
         // Whatever it was at: nobody is to find a core busy with it.
-        self.activity.slot.end(load, DISPLACED);
-        load.open.fetch_sub(1, Ordering::Relaxed);
+        self.activity.slot.end(DISPLACED);
         let mut open = registry.open.lock();
         open.remove(&self.id);
         registry.metrics.connections_open(open.len());
@@ -320,8 +328,12 @@ mod tests {
         assert_eq!(connections.admit().await.core(), 1, "both are busy with one");
         drop(first);
         second.activity().becomes_idle();
-        drop((third, fourth));
+        drop((second, third, fourth));
         assert_eq!(connections.admit().await.core(), 0, "nobody is busy with what has gone");
+        let socket = connections.admit().await;
+        let (core, _handed_over) = (socket.core(), socket.activity());
+        drop(socket);
+        assert_eq!([core, connections.admit().await.core()], [0, 1], "a socket that was handed over counts");
     }
 
     #[tokio::test]

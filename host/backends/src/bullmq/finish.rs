@@ -16,6 +16,7 @@ use super::claim::ClaimReply;
 use super::job_hash::{OPTIONS, PARKED, RUNS, STACKTRACE};
 use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
+use super::own_keys;
 use super::store::{Store, broken};
 use super::time::{now, to_millis};
 
@@ -205,10 +206,8 @@ impl Store {
     async fn keep_listed(&self, claim: &Claim, delay: Duration) {
         let Ok(data) = &claim.data else { return };
         let (key, kept) = (self.own_keys.user(&data.user_id), (delay + self.kept_for).as_secs());
-        let mut expire = redis::cmd("EXPIRE");
-        expire.arg(key).arg(kept);
-        let expire = &expire;
-        let kept = self.redis.query(|mut redis| async move { expire.query_async::<()>(&mut redis).await });
+        let keep = &own_keys::keep_at_least(&key, kept);
+        let kept = self.redis.query(|mut redis| async move { keep.query_async::<()>(&mut redis).await });
         if let Err(error) = kept.await {
             tracing::debug!(job_id = claim.job_id, %error, "a list of jobs may end before what it lists");
         }

@@ -1,5 +1,6 @@
 //! Reading jobs: by their ids, and a user's, the newest first.
 
+use std::fmt;
 use std::sync::Arc;
 
 use agent_core::ports::QueueError;
@@ -40,41 +41,73 @@ pub(super) async fn list(stores: &[Arc<Store>], wanted: &JobQuery<'_>) -> Result
 }
 
 /// Parked jobs of everybody: the delayed ones of a shard in the order in which they are due, one shard after
-/// the other. Other delayed jobs are passed over, so that a page may have fewer. A cursor is
-/// `<shard>-<score>`.
+/// the other. Other delayed jobs are passed over, so that a page may have fewer.
 pub(super) async fn parked(
     stores: &[Arc<Store>],
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<JobPage, QueueError> {
-    let (shard, after) = match cursor {
-        None => (0, "-inf".to_owned()),
-        Some(cursor) => {
-            let parsed = cursor
-                .split_once('-')
-                .and_then(|(shard, score)| Some((shard.parse::<usize>().ok()?, score.parse::<u64>().ok()?)));
-            let (shard, score) = parsed.ok_or(QueueError::BadCursor)?;
-            (shard, format!("({score}"))
-        }
-    };
-    let Some(store) = stores.get(shard) else { return Err(QueueError::BadCursor) };
-    let delayed = store.delayed(&after, limit).await?;
+    let from = cursor.map_or(Some(PlaceOfDelayed::default()), PlaceOfDelayed::parse);
+    let from = from.ok_or(QueueError::BadCursor)?;
+    let Some(store) = stores.get(from.shard) else { return Err(QueueError::BadCursor) };
+    let delayed = store.delayed(&from, limit).await?;
     let ids: Vec<&str> = delayed.iter().map(|(id, _)| id.as_str()).collect();
     let read = if ids.is_empty() { Vec::new() } else { store.read_all(&ids).await? };
     let jobs = read.into_iter().flatten().filter(|job| job.status == JobStatus::Parked).collect();
-    let next_cursor = match delayed.last().filter(|_| delayed.len() >= limit) {
-        Some((_, score)) => Some(format!("{shard}-{score:.0}")),
-        None => (shard + 1 < stores.len()).then(|| format!("{}-0", shard + 1)),
+    let next = match delayed.last().filter(|_| delayed.len() >= limit) {
+        Some(_) => Some(from.behind(delayed.iter().map(|(_, score)| *score))),
+        None if from.shard + 1 < stores.len() => {
+            Some(PlaceOfDelayed { shard: from.shard + 1, ..PlaceOfDelayed::default() })
+        }
+        None => None,
     };
-    Ok(JobPage { jobs, next_cursor })
+    Ok(JobPage { jobs, next_cursor: next.map(|place| place.to_string()) })
+}
+
+/// Where a list of delayed jobs goes on. Several may have one score, of which some were listed already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct PlaceOfDelayed {
+    shard: usize,
+    score: u64,
+    /// How many of that score were listed.
+    listed: usize,
+}
+
+impl PlaceOfDelayed {
+    /// Reads a cursor: `<shard>-<score>-<listed>`.
+    fn parse(cursor: &str) -> Option<Self> {
+        let mut parts = cursor.splitn(3, '-');
+        let mut part = || parts.next()?.parse::<u64>().ok();
+        let (shard, score, listed) = (part()?, part()?, part()?);
+        Some(Self { shard: shard.try_into().ok()?, score, listed: listed.try_into().ok()? })
+    }
+
+    /// The place behind jobs of these scores, which were listed from here.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "scores are whole, and below 2^53"
+    )]
+    fn behind(self, scores: impl Iterator<Item = f64>) -> Self {
+        scores.map(|score| score as u64).fold(self, |place, score| {
+            let listed = if score == place.score { place.listed + 1 } else { 1 };
+            Self { score, listed, ..place }
+        })
+    }
+}
+
+impl fmt::Display for PlaceOfDelayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.shard, self.score, self.listed)
+    }
 }
 
 impl Store {
     /// Ids and scores of delayed jobs.
-    async fn delayed(&self, after: &str, limit: usize) -> Result<Vec<(String, f64)>, QueueError> {
+    async fn delayed(&self, from: &PlaceOfDelayed, limit: usize) -> Result<Vec<(String, f64)>, QueueError> {
         let mut range = redis::cmd("ZRANGEBYSCORE");
-        range.arg(self.keys.delayed()).arg(after).arg("+inf").arg("WITHSCORES");
-        range.arg("LIMIT").arg(0).arg(limit);
+        range.arg(self.keys.delayed()).arg(from.score).arg("+inf").arg("WITHSCORES");
+        range.arg("LIMIT").arg(from.listed).arg(limit);
         let range = &range;
         let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
         asked.map_err(store_error)
@@ -94,7 +127,7 @@ impl Store {
         let mut list = redis::pipe();
         list.zadd(&key, job_id, own_keys::score(job_id, created)).ignore();
         list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
-        list.cmd("EXPIRE").arg(&key).arg(self.kept_for.as_secs()).ignore();
+        list.add_command(own_keys::keep_at_least(&key, self.kept_for.as_secs())).ignore();
         let list = &list;
         self.redis
             .query(|mut redis| async move { list.query_async(&mut redis).await })

@@ -3,6 +3,18 @@
 
 use agent_core::ports::queue::QUEUE;
 
+/// Keeps a list longer, never shorter.
+const KEEP: &str =
+    "if redis.call('TTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('EXPIRE', KEYS[1], ARGV[1]) end";
+
+/// Has a user's list kept for that many seconds at least. It may be kept for longer already: for a job that
+/// waits for months.
+pub(super) fn keep_at_least(list: &str, seconds: u64) -> redis::Cmd {
+    let mut keep = redis::cmd("EVAL");
+    keep.arg(KEEP).arg(1).arg(list).arg(seconds);
+    keep
+}
+
 /// The names of one shard's keys.
 #[derive(Debug, Clone)]
 pub(super) struct OwnKeys(String);

@@ -68,6 +68,16 @@ struct Connection {
     number: u64,
 }
 
+/// A connection that a query is sent on.
+struct Joined {
+    connecting: Connecting,
+    number: u64,
+    /// Whether it is being made just now.
+    is_new: bool,
+    /// How many connections were made by then.
+    made: u64,
+}
+
 type Connecting = Shared<BoxFuture<'static, Result<MultiplexedConnection, QueryError>>>;
 
 /// How often to send a query when a connection that was kept turns out to be dead.
@@ -166,7 +176,7 @@ impl Server {
     {
         let mut is_last = tries == Tries::One;
         loop {
-            let (connecting, number, is_new) = self.connect();
+            let Joined { connecting, number, is_new, made } = self.connect();
             let answer = match connecting.await {
                 Ok(connection) => match timeout(limit, query(connection)).await {
                     Ok(answer) => answer.map_err(QueryError::from),
@@ -188,8 +198,10 @@ impl Server {
                 Err(error) if error.means_down() => {
                     // What fails on a connection that has been dropped says nothing about its successor:
                     // those who waited on it with the first one would keep everybody away for as long as each
-                    // of them waits after that.
+                    // of them waits after that. What ended one has most likely ended those that there were
+                    // beside it, and each runtime would find that out for itself.
                     if self.drop_connection(number) {
+                        self.connections.lock().of_runtimes.retain(|_, other| other.number > made);
                         self.circuit.open(Instant::now());
                     }
                     return Err(error);
@@ -202,18 +214,20 @@ impl Server {
         }
     }
 
-    /// The connection with its number, and whether it is being made just now.
-    fn connect(&self) -> (Connecting, u64, bool) {
+    /// This runtime's connection, which is made if there is none.
+    fn connect(&self) -> Joined {
         let runtime = Handle::current().id();
         let mut connections = self.connections.lock();
         if let Some(Connection { connecting, number }) = connections.of_runtimes.get(&runtime) {
-            return (connecting.clone(), *number, connecting.peek().is_none());
+            let (connecting, number, made) = (connecting.clone(), *number, connections.made);
+            let is_new = connecting.peek().is_none();
+            return Joined { connecting, number, is_new, made };
         }
         let connecting = connect(self.way.clone(), self.name.clone()).boxed().shared();
         connections.made += 1;
         let number = connections.made;
         connections.of_runtimes.insert(runtime, Connection { connecting: connecting.clone(), number });
-        (connecting, number, true)
+        Joined { connecting, number, is_new: true, made: number }
     }
 
     /// Drops the connection of that number; false when it was dropped before.

@@ -54,6 +54,13 @@ impl StreamPermits {
     }
 }
 
+impl StreamPermit {
+    /// Whether more than half of all streams there may be are open.
+    pub(crate) fn are_scarce(&self) -> bool {
+        self.permits.open.lock().all > self.permits.most / 2
+    }
+}
+
 impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.permits.open.lock();
@@ -88,7 +95,9 @@ mod tests {
         let permits = StreamPermits::new(2, 3);
         let held: Vec<_> = ["u1", "u1", "u2"].map(|user| permits.acquire(user)).into_iter().collect();
         assert!(held.iter().all(Option::is_some) && permits.acquire("u3").is_none());
+        assert!(held[0].as_ref().is_some_and(StreamPermit::are_scarce));
         drop(held);
-        assert!(permits.acquire("u3").is_some());
+        let one = permits.acquire("u3").unwrap();
+        assert!(!one.are_scarce());
     }
 }

@@ -1,19 +1,25 @@
-//! Ends the runs of jobs that are cancelled while they wait for another attempt: nothing drives them any
-//! more, so nobody else would write down that they ended and what they cost.
+//! Ends the runs of jobs that are cancelled while nobody works on them: nothing drives them any more, so
+//! nobody else would write down that they ended and what they cost.
 //!
 //! What does not belong here: cancelling a run under way, which its worker does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::ports::{Epoch, JobQueue, Journal};
-use agent_core::words::{Job, Principal};
+use agent_core::ports::{
+    Epoch, JobQueue, Journal, Model, ModelError, ModelRequest, QueueError, RunStore, ToolFault, ToolRequest,
+    ToolSet, Toolbox, Unobserved, WaitTerms,
+};
+use agent_core::words::{Catalog, Job, ModelReply, Principal, RunLimits, ToolCall, ToolReturn, Wait};
+use async_trait::async_trait;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::worker::LAST_WORDS;
-use crate::layers::{Ask, Invoke, InvokeError};
+use crate::journal::{Backlog, Flusher, WriteBehind};
+use crate::layers::{Agent, Ask, Invoke, InvokeError, Recorded};
 use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
 
 /// Takes a run up to cancel it at once.
@@ -26,12 +32,26 @@ pub struct CancelledRuns {
 }
 
 impl CancelledRuns {
+    /// Those of a process that serves nothing, and what writes their records once it is run: to end a run
+    /// takes no model and no tools.
+    pub fn beside_the_service(runs: &Arc<dyn RunStore>) -> (Self, Flusher) {
+        let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+        let journal: Arc<dyn Journal> = runs.clone();
+        let nobody = Arc::new(Nobody::default());
+        let agent = Agent {
+            model: nobody.clone(),
+            toolbox: nobody,
+            journal: journal.clone(),
+            limits: RunLimits::default(),
+            instructions: None,
+            wait_tools: false,
+        };
+        (Self { agent: Arc::new(Recorded::new(agent, behind)), journal }, flusher)
+    }
+
     /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled
     /// whatever becomes of this, so it takes a bounded time and fails with a line in the log only.
-    pub(super) async fn end(&self, job: &Job, queue: &Arc<dyn JobQueue>) {
-        if job.started_at.is_none() {
-            return;
-        }
+    async fn end(&self, job: &Job, queue: &Arc<dyn JobQueue>) {
         let (job_id, run_id) = (&job.id, &job.run_id);
         match timeout(LAST_WORDS, self.cancel(job, queue)).await {
             Ok(Ok(())) => {}
@@ -68,6 +88,69 @@ impl CancelledRuns {
             ..Ask::new(job.id.clone(), String::new())
         };
         self.agent.invoke(ask).await.map(drop)
+    }
+}
+
+/// Does what is left to do when nobody works on a job that is cancelled: its run ends, and its parent is
+/// claimed. Done again it does no harm, so that whoever is killed in the middle can be followed by another.
+pub(super) async fn end_run(
+    job: &Job,
+    queue: &Arc<dyn JobQueue>,
+    runs: Option<&CancelledRuns>,
+) -> Result<(), QueueError> {
+    if let Some(runs) = runs {
+        runs.end(job, queue).await;
+    }
+    if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
+        queue.resume(parent, Duration::ZERO).await?;
+    }
+    Ok(())
+}
+
+/// Neither model nor tools.
+#[derive(Debug, Clone, Default)]
+struct Nobody(Arc<Catalog>);
+
+#[async_trait]
+impl Model for Nobody {
+    fn name(&self) -> &'static str {
+        "nobody"
+    }
+
+    async fn complete(&self, _request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        Err(ModelError::Refused {
+            provider: self.name().to_owned(),
+            detail: "no model is asked here".to_owned(),
+        })
+    }
+}
+
+impl Toolbox for Nobody {
+    fn current_for(&self, _caller: &Principal) -> Arc<dyn ToolSet> {
+        self.everything()
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        Arc::new(self.clone())
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        Vec::new()
+    }
+}
+
+#[async_trait]
+impl ToolSet for Nobody {
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.0
+    }
+
+    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
+        None
+    }
+
+    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
+        WaitTerms::refusal(request.call)
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{JobQueue, QueueError, RunStore};
-use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus, Wait};
+use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -76,7 +76,7 @@ impl Jobs {
         Self { stopping, ..self }
     }
 
-    /// Ends the run of a job that is cancelled while it waits for another attempt, too.
+    /// Ends the run of a job that is cancelled while nobody works on it, too.
     #[must_use]
     pub fn ending(self, runs: CancelledRuns) -> Self {
         Self { cancelled: Some(Arc::new(runs)), ..self }
@@ -184,18 +184,11 @@ impl Jobs {
             CancelOutcome::Asked => self.signals.cancel(job_id),
             CancelOutcome::Done => {
                 self.signals.notify(job_id);
-                if let Some(runs) = &self.cancelled {
-                    runs.end(&job, &self.queue).await;
-                }
-                if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
-                    self.queue.resume(parent, Duration::ZERO).await?;
-                }
+                cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await?;
             }
             // Whoever asked before may have been killed before its run was ended, and its children.
             CancelOutcome::HadEnded if job.status == JobStatus::Cancelled => {
-                if let Some(runs) = &self.cancelled {
-                    runs.end(&job, &self.queue).await;
-                }
+                cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await?;
             }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }

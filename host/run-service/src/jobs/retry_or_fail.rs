@@ -7,6 +7,7 @@ use agent_core::words::{FailureKind, StopReason};
 use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
+use crate::clock;
 use crate::conversations::ConversationRefusal;
 use crate::layers::{InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
@@ -71,6 +72,17 @@ impl Disposition {
             outcome: AttemptOutcome::HandedBack,
             is_excused: true,
             ..self
+        }
+    }
+
+    /// Has a job wait where people look for what waits, if it is handed back for a while and its run waits
+    /// for somebody: what they decide meanwhile has it claimed.
+    pub(super) fn parked_meanwhile(self, waits: bool) -> Self {
+        match self.end {
+            Some(AttemptEnd::HandedBack { delay }) if waits && !delay.is_zero() => {
+                Self { end: Some(AttemptEnd::Parked { until: clock::now() + delay }), ..self }
+            }
+            _ => self,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::agent_loop::{attempts_without_progress, hand_backs_without_progress};
+use agent_core::agent_loop::{Run, attempts_without_progress, hand_backs_without_progress};
 use agent_core::backoff::Backoff;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::queue::LEASE;
@@ -16,7 +16,7 @@ use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
 };
 use agent_core::trace;
-use agent_core::words::{Event, JobData, Wait};
+use agent_core::words::{Event, JobData, JobStatus, Wait};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, info, warn};
 
 use super::Jobs;
+use super::cancelled::{self, CancelledRuns};
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
 use super::report::report;
 use super::retry_or_fail::{End, Provider};
@@ -84,6 +85,8 @@ pub struct Worker {
     signals: JobSignals,
     live: LiveRuns,
     context: WorkerContext,
+    /// Absent where no runs are recorded.
+    cancelled: Option<Arc<CancelledRuns>>,
     provider: ProviderOutage,
     outage: Outage,
     /// From when the moments are counted at which leases are renewed.
@@ -104,13 +107,22 @@ struct Attempted {
     next: Option<Claimed>,
 }
 
+/// What the journal says of a run that was let go of.
+#[derive(Default)]
+struct Excused {
+    /// How often that was noted before without any progress since.
+    hand_backs: u32,
+    /// Whether there is something that somebody may decide about, although nobody works on the run.
+    waits: bool,
+}
+
 impl Worker {
     /// A worker for these jobs. Callers of the same [`Jobs`] learn at once what it does.
     pub fn new(jobs: &Jobs, context: WorkerContext) -> Self {
         let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
-        let (outage, began) = (Outage::default(), Instant::now());
-        Self { queue, signals, live, context, provider, outage, began }
+        let (cancelled, outage, began) = (jobs.cancelled.clone(), Outage::default(), Instant::now());
+        Self { queue, signals, live, context, cancelled, provider, outage, began }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
@@ -223,12 +235,13 @@ impl Worker {
         // Given back before the queue is told, so that the next trial need not wait for that.
         drop(permit);
         if disposition.is_excused {
-            let hand_backs = self.excuse(claim).await;
+            let Excused { hand_backs, waits } = self.excuse(claim).await;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
                 disposition =
                     disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
             }
+            disposition = disposition.parked_meanwhile(waits);
         }
         let mut next = None;
         if let Some(attempt_end) = &disposition.end {
@@ -239,6 +252,9 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
+            if disposition.outcome != AttemptOutcome::Lost && goes_on(attempt_end) {
+                self.end_if_cancelled(claim).await;
+            }
         }
         if let (
             AttemptOutcome::Parked,
@@ -339,22 +355,26 @@ impl Worker {
 
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
     /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
-    /// third one. Says how often that was noted before without any progress since.
-    async fn excuse(&self, claim: &Claim) -> u32 {
+    /// third one.
+    async fn excuse(&self, claim: &Claim) -> Excused {
         let note = async {
             let events = self.context.journal.read(&claim.run_id, 0).await?;
             if attempts_without_progress(&events) > 0 {
                 let end = events.len() as u64;
                 self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
             }
-            Ok::<_, agent_core::ports::JournalError>(hand_backs_without_progress(&events))
+            let hand_backs = hand_backs_without_progress(&events);
+            let waits = Run::waiting(events).is_ok_and(|run| {
+                run.waits_epoch().is_some() && run.waits().any(|wait| wait.decided().is_none())
+            });
+            Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, waits })
         };
         match timeout(LAST_WORDS, note).await {
-            Ok(Ok(hand_backs)) => return hand_backs,
+            Ok(Ok(excused)) => return excused,
             Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
             Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
         }
-        0
+        Excused::default()
     }
 
     /// Has the parent of a child run that ends claimed: in some seconds before the queue is told, in case
@@ -362,8 +382,7 @@ impl Worker {
     /// of again.
     async fn wake_parent(&self, claim: &Claim, end: &AttemptEnd, within: Duration) {
         let parent = claim.data.as_ref().ok().and_then(|data| Wait::job_of(data.parent.as_deref()?));
-        let has_ended = !matches!(end, AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. });
-        if let Some(parent) = parent.filter(|_| has_ended) {
+        if let Some(parent) = parent.filter(|_| !goes_on(end)) {
             // silent-ok: the parent is due by itself after a while.
             let _ = timeout(LAST_WORDS, self.queue.resume(parent, within)).await;
         }
@@ -382,6 +401,24 @@ impl Worker {
         // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it
         // too.
         let _ = timeout(LAST_WORDS, look).await;
+    }
+
+    /// Ends the run of a job that was let go of and is cancelled: somebody asked for that elsewhere, too late
+    /// for the attempt to be told by its lease, and the queue has made an end of the job by itself.
+    async fn end_if_cancelled(&self, claim: &Claim) {
+        let look = async {
+            let job = self.queue.read(&claim.job_id).await?;
+            match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
+                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await,
+                None => Ok(()),
+            }
+        };
+        // The ending takes up to `LAST_WORDS` of its own.
+        match timeout(LAST_WORDS * 2, look).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!(%error, "it is not known whether the job was cancelled meanwhile"),
+            Err(_elapsed) => debug!("it is not known whether the job was cancelled meanwhile"),
+        }
     }
 
     /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
@@ -461,6 +498,11 @@ impl LeaseClaim for HeldJob<'_> {
             }
         }
     }
+}
+
+/// Whether a job is left for a later attempt, although nothing went wrong.
+fn goes_on(end: &AttemptEnd) -> bool {
+    matches!(end, AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. })
 }
 
 /// So long after `stopping`.

@@ -1,6 +1,7 @@
 //! One decision about one wait.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use agent_core::agent_loop::Run;
@@ -126,9 +127,15 @@ impl Waits {
     pub async fn decide_all(&self, proposals: &[Proposal<'_>]) -> Result<Vec<Decided>, NotDecided> {
         let job_id = job_of_all(proposals)?;
         let until = Instant::now() + LET_GO_WITHIN;
-        let mut tries = 0;
+        let (mut tries, mut has_looked) = (0, false);
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
+            // While somebody has it, only the queue is asked: a journal may be long.
+            if has_looked && job.status == JobStatus::Active && Instant::now() < until {
+                sleep(LOOK_AGAIN).await;
+                continue;
+            }
+            has_looked = true;
             let found = self.find(&job, proposals).await?;
             for (wait, proposal) in found.waits.iter().zip(proposals) {
                 check(wait, proposal.decision, clock::millis())?;
@@ -147,7 +154,7 @@ impl Waits {
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 return Err(NotDecided::NotWaiting);
             }
-            match self.journal.append(&job.run_id, Epoch(epoch), found.next, &events).await {
+            match self.append_armed(&job, Epoch(epoch), found.next, &events).await {
                 Ok(()) => return self.decided(&job, found, events).await,
                 // Somebody else decided something. Whether it was this is what the journal says.
                 Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
@@ -155,6 +162,28 @@ impl Waits {
             }
         }
         Err(NotDecided::NotWaiting)
+    }
+
+    /// Appends to the journal of a job that goes on soon, and has it go on soon for as long as that takes.
+    async fn append_armed(
+        &self,
+        job: &Job,
+        epoch: Epoch,
+        next: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let mut append = pin!(self.journal.append(&job.run_id, epoch, next, events));
+        loop {
+            tokio::select! {
+                biased;
+                appended = &mut append => return appended,
+                () = sleep(ARMED / 2) => {
+                    // silent-ok: what was armed before may still hold, and the decision has the job claimed
+                    // behind it.
+                    let _ = self.queue.resume(&job.id, ARMED).await;
+                }
+            }
+        }
     }
 
     async fn find(&self, job: &Job, proposals: &[Proposal<'_>]) -> Result<Found, NotDecided> {

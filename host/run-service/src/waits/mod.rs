@@ -27,7 +27,6 @@ pub use events::Delivery;
 pub use last_approved::{Change, LastApproved};
 
 use self::last_approved::ApprovedCalls;
-use crate::loop_driver::ChildRuns;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
@@ -168,15 +167,6 @@ impl Waits {
             }
         }
         Ok(waits)
-    }
-
-    /// Has the children stopped of a job that was cancelled beside the service, as far as possible.
-    pub async fn stop_children(&self, job: &Job) -> Result<(), WaitError> {
-        let waits = self.of_job(job).await?;
-        let children = waits.iter().filter(|wait| wait.decided().is_none());
-        let children = children.filter_map(|wait| Some(wait.open.wait.child.as_ref()?.job_id.as_str()));
-        ChildRuns::of(&self.queue).stop(children).await;
-        Ok(())
     }
 
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.

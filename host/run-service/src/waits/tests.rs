@@ -3,18 +3,23 @@
 mod children;
 mod races;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue as _, Journal as _, Model, Unobserved};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
-use agent_core::words::{Event, JobData, RunLimits, ToolOutcome, Verdict};
+use agent_core::words::{
+    CancelOutcome, Event, JobData, ParkedRun, RunLimits, RunOutcome, StopReason, Task, ToolOutcome, Verdict,
+};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::conversations::ConversationRefusal;
 use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
-use crate::layers::{Admission, Agent};
+use crate::layers::{Admission, Agent, Invoke, InvokeError};
+use crate::testing::ScriptedInvoke;
 
 /// A service whose model asks for one payment, with somebody to ask.
 struct Bench {
@@ -57,15 +62,7 @@ impl Bench {
         });
         let ends = CancelledRuns { agent: agent.clone(), journal: runs.clone() };
         let jobs = Jobs::new(queue.clone()).ending(ends);
-        let context = WorkerContext {
-            name: "host-1".into(),
-            admission: Admission::new(10),
-            agent,
-            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-            journal: runs.clone(),
-            observer: Arc::new(Unobserved),
-        };
-        let worker = Worker::new(&jobs, context);
+        let worker = Worker::new(&jobs, context(agent, &runs));
         let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
         let waits = Waits::new(queue.clone(), runs.clone(), tools);
         Self { queue, runs, waits, jobs, worker, job_id }
@@ -101,6 +98,17 @@ impl Bench {
     fn result(&self) -> Value {
         let job = self.queue.job(&self.job_id);
         serde_json::from_str(job.result.expect("the job has a result").get()).unwrap()
+    }
+}
+
+fn context(agent: Arc<dyn Invoke>, runs: &Arc<TestRuns>) -> WorkerContext {
+    WorkerContext {
+        name: "host-1".into(),
+        admission: Admission::new(10),
+        agent,
+        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
+        journal: runs.clone(),
+        observer: Arc::new(Unobserved),
     }
 }
 
@@ -271,4 +279,84 @@ async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_h
     assert_eq!((last.arguments, last.changes), (json!({ "euros": 5 }), vec![change]));
     let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
     assert!(shown(eve).await.is_some(), "who could have decided");
+}
+
+/// Another process asks for it too late for the attempt to be told by its lease.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_cancelled_elsewhere_while_it_parks_ends_with_its_run() {
+    let mut parked = 0;
+    for seed in 0..20 {
+        let model = ScriptedModel::new([Ok(asks_for(&[("1", "pay", json!({ "euros": 5 }))]))]);
+        let bench = Bench::begun(Arc::new(model), tools(), "pay ada").await;
+        bench.runs.switch.pause_by(seed);
+        let cancel = async {
+            sleep(Duration::from_millis(1 + seed / 2)).await;
+            bench.queue.cancel(&bench.job_id).await.unwrap()
+        };
+        let ((), asked) = tokio::join!(bench.work_for(3), cancel);
+        if asked != CancelOutcome::Asked {
+            continue;
+        }
+        assert_eq!(bench.status(), JobStatus::Cancelled, "seed {seed}");
+        let events = bench.runs.events("run_job_1");
+        assert_eq!(events.last(), Some(&Event::Cancelled), "seed {seed}: {events:?}");
+        parked += usize::from(events.iter().any(|event| matches!(event, Event::Waiting { .. })));
+    }
+    assert!(parked > 0, "each was told by its lease");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_handed_over_and_never_claimed_ends_with_its_job() {
+    let bench = Bench::parked(tools()).await;
+    let begun = bench.runs.events("run_job_1").into_iter().next();
+    let Some(Event::Started { task, tools }) = begun else { panic!("{begun:?}") };
+    let begun = Event::Started { task: Task { id: "run_2".into(), ..task }, tools };
+    bench.runs.append("run_2", Epoch::UNCLAIMED, 0, &[begun, Event::HandedBack]).await.unwrap();
+    let goes_on = Some(ParkedRun { run_id: "run_2".into(), until: SystemTime::now() + DAY });
+    let id = bench.queue.add(&JobData { goes_on, ..JobData::new("pay", "ada") }).await.unwrap();
+    assert_eq!(bench.queue.job(&id).started_at, None);
+    assert_eq!(bench.jobs.cancel("ada", &id).await.unwrap(), CancelOutcome::Done);
+    assert_eq!(bench.runs.events("run_2").last(), Some(&Event::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_without_model_and_tools_ends_the_run_of_a_job_that_it_cancels() {
+    let bench = Bench::parked(tools()).await;
+    let store: Arc<dyn RunStore> = bench.runs.clone();
+    let (ending, flusher) = CancelledRuns::beside_the_service(&store);
+    let jobs = Jobs::new(bench.queue.clone()).ending(ending);
+    assert_eq!(jobs.cancel("ada", &bench.job_id).await.unwrap(), CancelOutcome::Done);
+    let written = CancellationToken::new();
+    written.cancel();
+    flusher.run(written).await;
+    assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
+    let RunOutcome::Ended { stop_reason, usage, .. } = &bench.runs.records()[0].outcome else { panic!() };
+    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+}
+
+/// The first of two calls is approved and cannot be made yet: the other one can be decided all the same.
+#[tokio::test(start_paused = true)]
+async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let bench = Bench::parked_by(tools(), &calls).await;
+    let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
+    let decide = async |wait: &JobWait| {
+        let proposed =
+            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+        bench.waits.decide(&wait.id, &proposed).await.unwrap()
+    };
+    decide(&waits[0]).await;
+    let busy = ScriptedInvoke::new([Err(InvokeError::Conversation(ConversationRefusal::Busy))]);
+    let other = Worker::new(&bench.jobs, context(Arc::new(busy), &bench.runs));
+    let stopping = CancellationToken::new();
+    let stop = async {
+        sleep(Duration::from_millis(500)).await;
+        stopping.cancel();
+    };
+    tokio::join!(other.work(stopping.clone()), stop);
+    assert_eq!(bench.status(), JobStatus::Parked);
+    assert_eq!(bench.wait().await.id, waits[1].id);
+    decide(&waits[1]).await;
+    bench.work_for(10).await;
+    assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
 }

@@ -38,7 +38,8 @@ end
 -- The job is added whatever becomes of its entry in the list; a job that is not listed is listed when it is claimed.
 if type(redis.pcall('ZADD', list, 'NX', score, id)) == 'number' then
   redis.call('ZREMRANGEBYRANK', list, 0, -(most + 1))
-  redis.call('EXPIRE', list, kept)
+  -- A list may be kept for a job that waits for months: a later one does not shorten that.
+  if redis.call('TTL', list) < tonumber(kept) then redis.call('EXPIRE', list, kept) end
   redis.call('HSET', prefix .. id, listed, '1')
 end
 return id

@@ -99,6 +99,15 @@ impl Problem {
         Self::not_found("response_not_found", "response_id", message)
     }
 
+    /// Newer responses have taken its place, or it was deleted; its job is there.
+    pub(in crate::variant_b) fn response_of_job(id: &str, job_id: &str) -> Self {
+        let (id, job_id) = (quoted(id), quoted(job_id));
+        let message = format!(
+            "Response with id '{id}' is not kept any more. What came of it is the result of its job: GET /api/agent/jobs/{job_id}."
+        );
+        Self::not_found("response_not_found", "response_id", message)
+    }
+
     pub(in crate::variant_b) fn unknown_conversation(id: &str) -> Self {
         let message = format!("Conversation with id '{}' not found.", quoted(id));
         Self::not_found("conversation_not_found", "conversation_id", message)

@@ -28,6 +28,9 @@ pub(super) fn read(items: Option<&Value>, before: &[Message], turn_id: String) -
         read_item(item, &format!("items[{index}]"), &mut said)?;
     }
     let messages = said.into_messages("items")?;
+    if messages.iter().any(|message| matches!(message, Message::User { content } if content.bytes() == 0)) {
+        return Err(Problem::invalid("items", "a message of the user says nothing: leave it out."));
+    }
     if messages.iter().any(|message| matches!(message, Message::System { .. })) {
         let why = "A conversation keeps no instructions: send them as `instructions` of each response.";
         return Err(Problem::unsupported_value("items", why));
@@ -81,6 +84,7 @@ mod tests {
                 "unsupported_value",
                 "items",
             ),
+            (json!([message("")]), "invalid_value", "items"),
             (json!([message("hi"), {"type": "computer_call"}]), "unsupported_value", "items[1].type"),
         ] {
             let error = read(&items).unwrap_err().body()["error"].take();

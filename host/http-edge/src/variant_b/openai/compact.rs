@@ -57,6 +57,10 @@ pub(super) async fn create(
 ) -> Result<Response, Error> {
     let mut fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
     parameters::check_model(&fields)?;
+    if fields.get("conversation").is_some_and(|conversation| !conversation.is_null()) {
+        let why = "Conversations are not read here: send what is to be summarized as `input`, or `previous_response_id`.";
+        return Err(Problem::unsupported_value("conversation", why).into());
+    }
     let previous = parameters::read(&fields, &PREVIOUS)?;
     references::resolve(&mut fields, &edge.variant, &asking.caller).await?;
     let place = Place { previous, ..Place::default() };

@@ -1,7 +1,7 @@
 //! `GET` and `DELETE /v1/responses/{response_id}`: a response that was kept, as its client was given it.
 
 use agent_core::ports::Deletion;
-use agent_core::words::is_conversation_id;
+use agent_core::words::{CancelOutcome, is_conversation_id};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -43,6 +43,7 @@ pub(super) fn describe_delete() -> Operation {
         .path(ID)
         .answers::<Deleted<'static>>(StatusCode::OK, "It is gone")
         .refuses([Problem::unknown_response("resp_1")])
+        .refuses([Error::JobOutOfReach].map(documented::in_form))
         .refuses(of_variant::stores().map(documented::in_form))
 }
 
@@ -122,16 +123,20 @@ pub(super) async fn delete(
 ) -> Result<Response, Error> {
     let id = read_id(id)?;
     // Nobody could cancel it any more.
-    if current_response::current(&edge.variant, caller.id(), &id).await?.is_some_and(|kept| kept.is_open) {
-        edge.variant.jobs.cancel(caller.id(), current_response::job_of(&id)).await?;
+    let is_open =
+        current_response::current(&edge.variant, caller.id(), &id).await?.is_some_and(|kept| kept.is_open);
+    let job_id = current_response::job_of(&id);
+    if is_open && edge.variant.jobs.cancel(caller.id(), job_id).await? == CancelOutcome::Refused {
+        return Err(Error::JobOutOfReach);
     }
     match edge.variant.conversations.delete_response(caller.id(), &id).await.map_err(unavailable)? {
-        Deletion::Done => {
-            Ok(answer::json(StatusCode::OK, &Deleted { id: &id, object: "response", deleted: true }))
-        }
         // No run holds a response.
         Deletion::Busy => Err(busy()),
-        Deletion::Unknown => Err(Problem::unknown_response(&id).into()),
+        // An open one that newer ones had taken the place of is cancelled.
+        Deletion::Unknown if !is_open => Err(Problem::unknown_response(&id).into()),
+        Deletion::Done | Deletion::Unknown => {
+            Ok(answer::json(StatusCode::OK, &Deleted { id: &id, object: "response", deleted: true }))
+        }
     }
 }
 

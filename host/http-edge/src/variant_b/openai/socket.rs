@@ -1,7 +1,7 @@
 //! `GET /v1/responses` as a WebSocket: OpenAI's WebSocket mode of responses, of which `socket_session` is one
 //! connection.
 //!
-//! The task of a connection is spawned by the port that shutdown waits for, and the connection is counted by
+//! The task of a connection is one that shutdown waits for as for a connection, and the connection is counted by
 //! permits of its own: hyper hands it over with the answer, so that it is none of `MAX_CONNECTIONS` any more.
 
 use axum::body::Body;
@@ -19,6 +19,7 @@ use super::super::state::Shared;
 use super::documented::in_form;
 use super::response_schema;
 use super::socket_session::{self, Session};
+use crate::dependencies::SOCKET_TASK;
 use crate::openapi::{Operation, tags};
 
 /// Base64 of the 16 random bytes of a key (RFC 6455, section 4.1).
@@ -55,7 +56,7 @@ pub(super) async fn open(
         address: request.extensions().get().copied(),
         headers: std::mem::take(request.headers_mut()),
         edge: edge.clone(),
-        _permit: permit,
+        permit,
     };
     let work = async move {
         match upgrade.await {
@@ -63,7 +64,7 @@ pub(super) async fn open(
             Err(error) => tracing::debug!(%error, "a client left before its WebSocket was open"),
         }
     };
-    edge.idempotency.spawn.spawn("websocket", Box::pin(work));
+    edge.idempotency.spawn.spawn(SOCKET_TASK, Box::pin(work));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     response.headers_mut().extend([

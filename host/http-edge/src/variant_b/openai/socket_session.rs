@@ -4,9 +4,10 @@
 //! `stream` is: the messages are the data of that very stream's events. So there is one engine, and what a
 //! stream's reader that leaves means, a connection that closes does.
 //!
-//! One response is under way at a time. One more message is read meanwhile, and what follows that waits in
+//! One response is under way at a time. Two more messages are read meanwhile, and what follows those waits in
 //! the socket. `last_response` is what the next response may go on from.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -39,6 +40,13 @@ use crate::server_sent_events::{STREAM_LIFE, StreamPermit};
 /// How long a connection is silent at most: then it is asked whether its client is there.
 const PING: Duration = Duration::from_secs(20);
 
+/// How long a connection that asks for nothing is left its place when more than half of all are taken.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How many messages are read ahead of the response under way. As long as not more come, pings are answered
+/// and a close is noticed.
+const MOST_EARLY: usize = 2;
+
 /// How long the client has to answer a close frame.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 
@@ -59,7 +67,7 @@ pub(super) struct Session {
     pub(super) address: Option<ClientAddress>,
     /// Is cancelled when connections are accepted no longer.
     pub(super) stopping: CancellationToken,
-    pub(super) _permit: StreamPermit,
+    pub(super) permit: StreamPermit,
 }
 
 #[derive(Debug)]
@@ -99,10 +107,16 @@ impl Session {
                     return End::Close(CloseCode::Away, "The service is stopping: connect again");
                 }
                 () = &mut over => {
-                    let _gone = connection.send(error_event(&too_old().into(), self.edge.variant.production)).await;
+                    let _gone = connection.send(error_event(&too_old().into(), self.edge.variant.production).1).await;
                     return End::Close(CloseCode::Normal, "A connection lasts an hour: connect again");
                 }
                 message = connection.next() => message,
+                () = sleep(IDLE) => {
+                    if self.permit.are_scarce() {
+                        return End::Close(CloseCode::Away, "Nothing was asked for, and others need the place");
+                    }
+                    continue;
+                }
             };
             let answered = match message {
                 Ok(message) => self.answer(&message, &remembered, connection).await,
@@ -130,7 +144,14 @@ impl Session {
             Ok(response) => connection.pass_on(response.into_body()).await,
             Err(error) => {
                 log_refusal(&request_id, &error);
-                connection.send(error_event(&error, self.edge.variant.production)).await
+                let (status, event) = error_event(&error, self.edge.variant.production);
+                connection.send(event).await?;
+                match status {
+                    StatusCode::UNAUTHORIZED => {
+                        Err(End::Close(CloseCode::Policy, "The token is not valid any more"))
+                    }
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -141,6 +162,10 @@ impl Session {
         request_id: RequestId,
         remembered: &OfConnection,
     ) -> Result<Response, Error> {
+        // As good as that of a request: the token may have expired since, and each message is counted,
+        // whatever it is.
+        let caller = auth::caller_now(&self.headers, &self.edge.variant.tokens)?;
+        rate_limit::admit(&self.edge, self.address, &caller).await?;
         let mut fields = parameters::fields(json::parse(message.as_bytes())?)?;
         let previous = fields.get("previous_response_id").and_then(Value::as_str);
         let remembered = remembered.before(previous);
@@ -151,9 +176,6 @@ impl Session {
         }
         parameters::check(&fields, parameters::OF_SOCKETS)?;
         fields.insert("stream".to_owned(), true.into());
-        // As good as that of a request: the token may have expired since, and each response is counted.
-        let caller = auth::caller_now(&self.headers, &self.edge.variant.tokens)?;
-        rate_limit::admit(&self.edge, self.address, &caller).await?;
         let asking = Asking::on_connection(caller, request_id, self.headers.clone());
         responses::respond(&self.edge, &asking, fields, Some(remembered)).await
     }
@@ -166,7 +188,7 @@ struct Connection<S> {
     /// Whether nothing was read since the last ping.
     is_silent: bool,
     /// What was read while a response was under way.
-    early: Option<Utf8Bytes>,
+    early: VecDeque<Utf8Bytes>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -175,11 +197,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once.
         pings.reset();
-        Self { socket, pings, is_silent: false, early: None }
+        Self { socket, pings, is_silent: false, early: VecDeque::new() }
     }
 
     async fn next(&mut self) -> Result<Utf8Bytes, End> {
-        match self.early.take() {
+        match self.early.pop_front() {
             Some(message) => Ok(message),
             None => self.read().await,
         }
@@ -189,6 +211,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn read(&mut self) -> Result<Utf8Bytes, End> {
         loop {
             let message = tokio::select! {
+                // First, so that a client whose answer waits behind a slow write is not taken for gone.
+                biased;
                 message = self.socket.next() => message,
                 _ = self.pings.tick() => {
                     self.ping().await?;
@@ -233,13 +257,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Reads one more message while that goes on, which is dropped when the client is gone.
+    /// Reads ahead while that goes on, which is dropped when the client is gone.
     async fn while_reading<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
                 biased;
-                early = self.read(), if self.early.is_none() => self.early = Some(early?),
+                early = self.read(), if self.early.len() < MOST_EARLY => self.early.push_back(early?),
                 done = &mut work => return Ok(done),
             }
         }
@@ -251,7 +275,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             let Some(Ok(part)) = self.while_reading(parts.next()).await? else { return Ok(()) };
             let text = String::from_utf8_lossy(&part);
-            if text.starts_with(':') && self.early.is_some() {
+            if text.starts_with(':') && self.early.len() == MOST_EARLY {
                 // The stream's heartbeat finds out whether a client is there that nothing is read of.
                 self.send_message(Message::Ping(Default::default())).await?;
             }
@@ -298,14 +322,14 @@ fn too_old() -> Problem {
     Problem::socket(StatusCode::BAD_REQUEST, "websocket_connection_limit_reached", why)
 }
 
-/// What is wrong, as OpenAI's clients read it over a WebSocket.
-fn error_event(error: &Error, production: bool) -> String {
+/// What is wrong, as OpenAI's clients read it over a WebSocket, and the status of such an answer.
+fn error_event(error: &Error, production: bool) -> (StatusCode, String) {
     let (status, mut event) = error.openai(production);
     if let Value::Object(fields) = &mut event {
         fields.insert("type".to_owned(), "error".into());
         fields.insert("status".to_owned(), status.as_u16().into());
     }
-    event.to_string()
+    (status, event.to_string())
 }
 
 /// The schema of the event, for the document.

@@ -23,7 +23,9 @@ pub(crate) use answer::Answer;
 pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
 pub(crate) use keys::{Keys, of_a_service as idempotency_over};
 pub(crate) use log::Log;
-pub(crate) use variant_b::{APPROVED, FakeCluster, Fakes, WAITING, as_admin, b, bearer, token, with_token};
+pub(crate) use variant_b::{
+    APPROVED, FakeCluster, Fakes, SECRET, WAITING, as_admin, b, bearer, token, with_token,
+};
 
 /// A router, ready for requests.
 pub(crate) struct Service {

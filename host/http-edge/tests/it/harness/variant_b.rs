@@ -31,7 +31,7 @@ use queue::Queue;
 use tools::Tools;
 use windows::Windows;
 
-const SECRET: &[u8] = b"a secret of these tests";
+pub(crate) const SECRET: &[u8] = b"a secret of these tests";
 
 /// A Variant B, and what stands behind it.
 pub(crate) struct Fakes {

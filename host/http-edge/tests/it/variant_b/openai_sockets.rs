@@ -2,7 +2,7 @@
 //! remembers.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::Spawn as _;
 use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says};
@@ -10,6 +10,7 @@ use agent_core::words::Message as Said;
 use axum::body::Body;
 use futures::{SinkExt as _, StreamExt as _};
 use http::{HeaderValue, Request, StatusCode};
+use http_edge::{Claims, Tokens};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -28,7 +29,7 @@ use tower::ServiceExt as _;
 
 use super::open_responses::faults;
 use super::openai::{RESPONSES, events, saying};
-use crate::harness::{Fakes, b, token};
+use crate::harness::{Fakes, SECRET, b, token};
 
 /// A client of the WebSocket.
 struct Client(WebSocketStream<DuplexStream>);
@@ -36,6 +37,10 @@ struct Client(WebSocketStream<DuplexStream>);
 impl Client {
     /// Serves a connection, and opens the WebSocket on it.
     async fn connect(fakes: &Fakes, user: &str) -> Result<Self, Error> {
+        Self::connect_with(fakes, &token(user, None, None)).await
+    }
+
+    async fn connect_with(fakes: &Fakes, token: &str) -> Result<Self, Error> {
         let (client, server) = tokio::io::duplex(1 << 16);
         let router = fakes.service.router();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
@@ -44,7 +49,7 @@ impl Client {
         let serving = http1::Builder::new().serve_connection(TokioIo::new(server), service).with_upgrades();
         TokioSpawn.spawn("connection", Box::pin(async move { drop(serving.await) }));
         let mut request = "ws://localhost/v1/responses".into_client_request().unwrap();
-        let token = format!("Bearer {}", token(user, None, None));
+        let token = format!("Bearer {token}");
         request.headers_mut().insert("authorization", HeaderValue::try_from(token).unwrap());
         client_async(request, client).await.map(|(socket, _answer)| Self(socket))
     }
@@ -213,6 +218,12 @@ async fn what_is_wrong_is_an_event_and_the_connection_goes_on() {
     }
     client.0.send(Message::text("{")).await.unwrap();
     assert_eq!(client.end().await["status"], 400);
+    // Each counts like any other, whatever it is.
+    assert_eq!(fakes.windows.count("user:u1"), 9);
+    fakes.windows.fill("user:u1", 10);
+    client.send(&json!({})).await;
+    assert_eq!(client.end().await["status"], 429);
+    fakes.windows.fill("user:u1", 0);
     // What says nothing new is no matter.
     let answered = client.ask(&json!({"stream": true, "background": false, "generate": true})).await;
     assert_eq!(answered["type"], "response.completed", "{answered}");
@@ -240,6 +251,60 @@ async fn responses_are_counted_one_by_one_and_made_one_after_the_other() {
     fakes.windows.fill("user:u1", 10);
     let limited = client.ask(&json!({})).await;
     assert_eq!(code(&limited), (&json!(429), &json!("rate_limit_exceeded")));
+}
+
+#[tokio::test]
+async fn a_ping_behind_a_message_that_waits_is_answered_at_once() {
+    let agent = ScriptedInvoke::default();
+    for _ in 0..2 {
+        agent.add_after(Duration::from_millis(300), Ok(ScriptedInvoke::answer("late")));
+    }
+    let fakes = service(&agent, &Shutdown::default());
+    let mut client = Client::open(&fakes).await;
+    client.create(&json!({})).await;
+    client.create(&json!({})).await;
+    client.0.send(Message::Ping(vec![1].into())).await.unwrap();
+    loop {
+        match client.next().await.unwrap() {
+            Message::Pong(_) => break,
+            event => assert!(!event.to_string().contains("response.completed"), "the pong came late"),
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(client.end().await["type"], "response.completed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_nothing_gives_way_when_places_are_few() {
+    let (fakes, _agent) = answering();
+    let mut idle = Client::open(&fakes).await;
+    let mut busy = Client::connect(&fakes, "u2").await.unwrap();
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(busy.ask(&json!({})).await["type"], "response.completed");
+    let began = Instant::now();
+    tokio::select! {
+        code = idle.closed() => assert_eq!(code, CloseCode::Away),
+        // Answers pings.
+        other = busy.next() => panic!("{other:?}"),
+    }
+    assert_eq!(began.elapsed().as_secs(), 30);
+    assert_eq!(busy.ask(&json!({})).await["type"], "response.completed", "one of three is not many");
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_valid_any_more_ends_the_connection() {
+    let (fakes, _agent) = answering();
+    let claims = Claims { id: "u1".into(), tier: None, role: None };
+    let token = Tokens::new(SECRET).issue(&claims, Duration::from_secs(1), SystemTime::now()).unwrap();
+    let mut client = Client::connect_with(&fakes, &token).await.unwrap();
+    let mut last = client.ask(&json!({})).await;
+    while last["type"] == "response.completed" {
+        sleep(Duration::from_millis(300)).await;
+        last = client.ask(&json!({})).await;
+    }
+    assert_eq!(last["status"], 401, "{last}");
+    assert_eq!(client.closed().await, CloseCode::Policy);
 }
 
 #[tokio::test]

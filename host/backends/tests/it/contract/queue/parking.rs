@@ -1,5 +1,6 @@
 //! Jobs whose runs wait for somebody.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent_core::ports::{AttemptEnd, QueueError};
@@ -157,6 +158,13 @@ pub(crate) async fn parked_jobs_of_everybody_are_listed_in_the_order_they_are_du
     add(bench, "another").await;
     let claim = claim_next(&*bench.queue, "worker").await;
     bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
+    // Several that are due in the same millisecond.
+    let until = SystemTime::now() + 3 * LONG;
+    let last = [0, 1, 2].map(|number| format!("01a204ec6206715fbb305322b42db96{number}"));
+    for id in &last {
+        let goes_on = Some(ParkedRun { run_id: format!("run_{id}"), until });
+        bench.queue.add(&JobData { goes_on, ..data("u1", "pay").with_id(id) }).await.unwrap();
+    }
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
         let page = bench.peer.list_parked(1, cursor.as_deref()).await.unwrap();
@@ -167,7 +175,9 @@ pub(crate) async fn parked_jobs_of_everybody_are_listed_in_the_order_they_are_du
             break;
         }
     }
+    let due_together = found.split_off(2);
     assert_eq!(found, [sooner, later]);
+    assert_eq!(due_together.into_iter().collect::<BTreeSet<_>>(), last.into(), "each once");
     for foreign in ["x", "", "1", "x-1"] {
         assert_eq!(bench.queue.list_parked(1, Some(foreign)).await.unwrap_err(), QueueError::BadCursor);
     }
