@@ -20,3 +20,4 @@ pub mod table;
 mod targets;
 
 pub use table::{TARGETS, Target};
+pub use targets::edge::statuses;

@@ -19,11 +19,13 @@ const MOST_BYTES: usize = 64 << 10;
 const MOST_CHANGES: usize = 6;
 
 /// Texts that readers of numbers, names and lengths trip over.
-const EDGES: [&str; 16] = [
+const EDGES: [&str; 18] = [
     "0",
     "-1",
     "1e400",
+    "18446744073709551615",
     "18446744073709551616",
+    "4294967295",
     "9007199254740993",
     "9223372036854775807",
     "0.1",

@@ -1,5 +1,7 @@
 //! The HTTP edge: tokens, bodies, and whole requests through the router.
 
+use std::cell::RefCell;
+
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use http_edge::testing;
@@ -27,16 +29,22 @@ pub(crate) fn request_state(input: &[u8]) {
     testing::open_state(&String::from_utf8_lossy(input));
 }
 
-/// A request line, headers, an empty line, and a body. Whatever it is, its answer is whole, within its time,
-/// none of a failure, and JSON where it says so.
+/// A request line, headers, an empty line, and a body; up to four of these, one after another. Whatever they
+/// are, each answer is whole, within its time, none of a failure, and JSON where it says so.
 pub(crate) fn requests(input: &[u8]) {
-    for input in parts::<4>(input) {
-        if let Some(request) = request(input) {
-            serve(|served| async move {
-                answer(served, request).await;
-            });
-        }
+    drop(statuses(input));
+}
+
+/// What requests are answered, as far as they are any.
+pub fn statuses(input: &[u8]) -> Vec<StatusCode> {
+    let statuses = RefCell::new(vec![]);
+    for request in parts::<4>(input).into_iter().filter_map(request) {
+        serve(|served| {
+            let statuses = &statuses;
+            async move { statuses.borrow_mut().push(answer(served, request).await) }
+        });
     }
+    statuses.into_inner()
 }
 
 /// The request that a text is, if one can have its method, path and headers.
@@ -55,7 +63,7 @@ fn request(input: &[u8]) -> Option<Request<Full<bytes::Bytes>>> {
     request.body(Full::from(body)).ok()
 }
 
-async fn answer(served: Served, mut request: Request<Full<bytes::Bytes>>) {
+async fn answer(served: Served, mut request: Request<Full<bytes::Bytes>>) -> StatusCode {
     served.authorize(&mut request);
     let line = format!("{} {}", request.method(), request.uri());
     let Ok(response) = served.router.oneshot(request).await;
@@ -71,4 +79,5 @@ async fn answer(served: Served, mut request: Request<Full<bytes::Bytes>>) {
         let read = serde_json::from_slice::<serde_json::Value>(&body);
         assert!(read.is_ok(), "{line}: its answer is no JSON: {}", String::from_utf8_lossy(&body));
     }
+    parts.status
 }

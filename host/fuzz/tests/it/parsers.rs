@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fuzz::mutation::{Input, mutated};
-use fuzz::{TARGETS, Target, corpus};
+use fuzz::{TARGETS, Target, corpus, statuses};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 /// Cases of a property unless `PROPTEST_CASES` says otherwise.
@@ -79,4 +79,14 @@ fn planted_bugs_are_found_and_shrunk() {
         let Err(proptest::test_runner::TestError::Fail(_, input)) = found else { panic!("{bug}: {found:?}") };
         assert!(input.0.len() <= most_bytes, "{bug}: {input:?}");
     }
+}
+
+/// A corpus that every handler refuses would reach their first lines only.
+#[test]
+fn requests_of_the_corpus_reach_handlers() {
+    let kept = corpus::read("requests").unwrap();
+    let answered: Vec<_> = kept.iter().map(|entry| (Input(entry.clone()), statuses(entry))).collect();
+    let all = || answered.iter().flat_map(|(_, statuses)| statuses);
+    let taken = all().filter(|status| status.is_success()).count();
+    assert!(taken * 2 > all().count(), "{answered:#?}");
 }
