@@ -1,6 +1,6 @@
 //! The table of targets.
 
-use crate::targets::{components, edge, json, providers, queue, registry, remote_tools, socket};
+use crate::targets::{components, crates, edge, json, socket};
 
 /// A parser, or several that are reached by one input.
 #[derive(Debug, Clone, Copy)]
@@ -19,156 +19,95 @@ const MANY: u32 = 4_000;
 const SOME: u32 = 1_000;
 const FEW: u32 = 300;
 
+const fn target(name: &'static str, reads: &'static [&'static str], cases: u32, run: fn(&[u8])) -> Target {
+    Target { name, reads, cases, run }
+}
+
 /// Every target, in the order of the tests.
 pub const TARGETS: [Target; 31] = [
-    Target { name: "json", reads: &["json-schema/src/memory_budget.rs"], cases: MANY, run: json::text },
-    Target { name: "schema", reads: &["json-schema/src/validation/"], cases: SOME, run: json::schema },
-    Target {
-        name: "nested_calls",
-        reads: &["run-service/src/loop_driver/nested_bounds.rs"],
-        cases: SOME,
-        run: json::nested_calls,
-    },
-    Target {
-        name: "event_stream",
-        reads: &["agent-core/src/event_stream.rs"],
-        cases: MANY,
-        run: json::events,
-    },
-    Target { name: "journal", reads: &["agent-core/src/journal_format.rs"], cases: SOME, run: json::journal },
-    Target {
-        name: "tool_arguments",
-        reads: &["agent-core/src/words/message.rs"],
-        cases: MANY,
-        run: json::arguments,
-    },
-    Target {
-        name: "compared_answers",
-        reads: &["tool-versions/src/canary_verdict/answer.rs"],
-        cases: MANY,
-        run: json::compared,
-    },
-    Target { name: "policy", reads: &["tool-policy/src/file/"], cases: SOME, run: components::policy },
-    Target {
-        name: "signature",
-        reads: &["tool-policy/src/signature.rs"],
-        cases: SOME,
-        run: components::signature,
-    },
-    Target {
-        name: "component",
-        reads: &["tool-host/src/load/contract.rs", "tool-host/src/typed/docs.rs"],
-        cases: MANY,
-        run: components::contract,
-    },
-    Target { name: "wit_types", reads: &["tool-host/src/typed/"], cases: FEW, run: components::wit_types },
-    Target {
-        name: "typed_arguments",
-        reads: &["tool-host/src/component/call_interface.rs"],
-        cases: SOME,
-        run: components::typed_arguments,
-    },
-    Target {
-        name: "definition",
-        reads: &["tool-host/src/component/definition.rs", "tool-host/src/component/mends.rs"],
-        cases: SOME,
-        run: components::definition,
-    },
-    Target {
-        name: "mcp_messages",
-        reads: &["tool-host/src/mcp/message.rs", "tool-host/src/mcp/answer.rs", "tool-host/src/mcp/http.rs"],
-        cases: MANY,
-        run: remote_tools::messages,
-    },
-    Target {
-        name: "mcp_tool_list",
-        reads: &["tool-host/src/mcp/tool_list.rs"],
-        cases: SOME,
-        run: remote_tools::tool_list,
-    },
-    Target {
-        name: "mcp_output",
-        reads: &["tool-host/src/mcp/child_output.rs"],
-        cases: SOME,
-        run: remote_tools::child_output,
-    },
-    Target {
-        name: "openai_reply",
-        reads: &["model-client/src/protocol/openai/"],
-        cases: MANY,
-        run: providers::openai_reply,
-    },
-    Target {
-        name: "anthropic_reply",
-        reads: &["model-client/src/protocol/anthropic/"],
-        cases: MANY,
-        run: providers::anthropic_reply,
-    },
-    Target {
-        name: "openai_stream",
-        reads: &["model-client/src/protocol/openai/", "model-client/src/protocol/streamed_reply.rs"],
-        cases: SOME,
-        run: providers::openai_stream,
-    },
-    Target {
-        name: "anthropic_stream",
-        reads: &["model-client/src/protocol/anthropic/", "model-client/src/protocol/streamed_reply.rs"],
-        cases: SOME,
-        run: providers::anthropic_stream,
-    },
-    Target {
-        name: "provider_error",
-        reads: &["model-client/src/http/provider_error.rs", "model-client/src/negotiation/"],
-        cases: MANY,
-        run: providers::error,
-    },
-    Target {
-        name: "text_calls",
-        reads: &["model-client/src/protocol/text_tool_calls.rs"],
-        cases: MANY,
-        run: providers::text_calls,
-    },
-    Target { name: "job_hash", reads: &["backends/src/bullmq/"], cases: SOME, run: queue::job_hash },
-    Target {
-        name: "manifest",
-        reads: &["tool-registry/src/manifest.rs"],
-        cases: MANY,
-        run: registry::manifest,
-    },
-    Target {
-        name: "registry_answers",
-        reads: &["tool-registry/src/session.rs", "tool-registry/src/challenge.rs"],
-        cases: MANY,
-        run: registry::answers,
-    },
-    Target {
-        name: "reference",
-        reads: &["tool-registry/src/reference.rs"],
-        cases: MANY,
-        run: registry::reference,
-    },
-    Target { name: "token", reads: &["http-edge/src/tokens/"], cases: MANY, run: edge::token },
-    Target { name: "coded_body", reads: &["http-edge/src/body/"], cases: SOME, run: edge::coded_body },
-    Target { name: "request_state", reads: &["http-edge/src/mcp/"], cases: SOME, run: edge::request_state },
+    target("json", &["json-schema/src/memory_budget.rs"], MANY, json::text),
+    target("schema", &["json-schema/src/validation/"], SOME, json::schema),
+    target("nested_calls", &["run-service/src/loop_driver/nested_bounds.rs"], SOME, json::nested_calls),
+    target("event_stream", &["agent-core/src/event_stream.rs"], MANY, json::events),
+    target("journal", &["agent-core/src/journal_format.rs"], SOME, json::journal),
+    target("tool_arguments", &["agent-core/src/words/message.rs"], MANY, json::arguments),
+    target("compared_answers", &["tool-versions/src/canary_verdict/answer.rs"], MANY, json::compared),
+    target("policy", &["tool-policy/src/file/"], SOME, components::policy),
+    target("signature", &["tool-policy/src/signature.rs"], SOME, components::signature),
+    target(
+        "component",
+        &["tool-host/src/load/contract.rs", "tool-host/src/typed/docs.rs"],
+        MANY,
+        components::contract,
+    ),
+    target("wit_types", &["tool-host/src/typed/"], FEW, components::wit_types),
+    target(
+        "typed_arguments",
+        &["tool-host/src/component/call_interface.rs"],
+        SOME,
+        components::typed_arguments,
+    ),
+    target(
+        "definition",
+        &["tool-host/src/component/definition.rs", "tool-host/src/component/mends.rs"],
+        SOME,
+        components::definition,
+    ),
+    target(
+        "mcp_messages",
+        &["tool-host/src/mcp/message.rs", "tool-host/src/mcp/answer.rs", "tool-host/src/mcp/http.rs"],
+        MANY,
+        crates::mcp_messages,
+    ),
+    target("mcp_tool_list", &["tool-host/src/mcp/tool_list.rs"], SOME, crates::mcp_tool_list),
+    target("mcp_output", &["tool-host/src/mcp/child_output.rs"], SOME, crates::mcp_output),
+    target("openai_reply", &["model-client/src/protocol/openai/"], MANY, crates::openai_reply),
+    target("anthropic_reply", &["model-client/src/protocol/anthropic/"], MANY, crates::anthropic_reply),
+    target(
+        "openai_stream",
+        &["model-client/src/protocol/openai/", "model-client/src/protocol/streamed_reply.rs"],
+        SOME,
+        crates::openai_stream,
+    ),
+    target(
+        "anthropic_stream",
+        &["model-client/src/protocol/anthropic/", "model-client/src/protocol/streamed_reply.rs"],
+        SOME,
+        crates::anthropic_stream,
+    ),
+    target(
+        "provider_error",
+        &["model-client/src/http/provider_error.rs", "model-client/src/negotiation/"],
+        MANY,
+        crates::provider_error,
+    ),
+    target("text_calls", &["model-client/src/protocol/text_tool_calls.rs"], MANY, crates::text_calls),
+    target("job_hash", &["backends/src/bullmq/"], SOME, crates::job_hash),
+    target("manifest", &["tool-registry/src/manifest.rs"], MANY, crates::manifest),
+    target(
+        "registry_answers",
+        &["tool-registry/src/session.rs", "tool-registry/src/challenge.rs"],
+        MANY,
+        crates::registry_answers,
+    ),
+    target("reference", &["tool-registry/src/reference.rs"], MANY, crates::reference),
+    target("token", &["http-edge/src/tokens/"], MANY, edge::token),
+    target("coded_body", &["http-edge/src/body/"], SOME, edge::coded_body),
+    target("request_state", &["http-edge/src/mcp/"], SOME, edge::request_state),
     // Whole requests: paths, queries, cursors, `Last-Event-ID`, `X-Forwarded-For`, keys, tags, traces,
     // bodies; and the outputs of the demo model in the form that they ask for.
-    Target {
-        name: "requests",
-        reads: &[
+    target(
+        "requests",
+        &[
             "http-edge/src/",
             "model-client/src/demo/",
             "run-service/src/output_check.rs",
             "agent-core/src/agent_loop/output.rs",
         ],
-        cases: FEW,
-        run: edge::requests,
-    },
-    Target {
-        name: "websocket",
-        reads: &["http-edge/src/variant_b/openai/socket_session.rs"],
-        cases: FEW,
-        run: socket::messages,
-    },
+        FEW,
+        edge::requests,
+    ),
+    target("websocket", &["http-edge/src/variant_b/openai/socket_session.rs"], FEW, socket::messages),
 ];
 
 /// Readers that take pieces in and hand them on: what they hold is bounded, and who parses it is a target's.

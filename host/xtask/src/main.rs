@@ -56,8 +56,8 @@ enum Command {
     Soak(soak::Arguments),
     /// Simulate replicas, stores, providers and clients with faults by a seed, and print what was reached.
     Sim(sim::Arguments),
-    /// Give every parser bytes of strangers, for some minutes, and add to the numbers that are kept: guided by
-    /// the code that they reach where there is a C++ compiler.
+    /// Give every parser bytes of strangers for some minutes, guided by the code that they reach where there
+    /// is a C++ compiler, and add to the numbers that are kept.
     Fuzz(fuzz::Arguments),
     /// Run the code around locks under schedules that a seed draws, a number of them for each place.
     Shuttle(schedules::Arguments),

@@ -248,7 +248,7 @@ fn every_reader_of_strangers_bytes_is_fuzzed() {
     let listed = LISTED.iter().chain(&LISTED_OF_OTHER_TEXTS).filter(of_strangers);
     let readers: Vec<_> =
         metered.map(|file| shown(&file)).chain(listed.map(|(file, ..)| format!("host/{file}"))).collect();
-    assert!(readers.len() > 40, "{readers:?}");
+    assert!(readers.len() > 25, "{readers:?}");
     let missing: Vec<_> =
         readers.iter().filter(|file| !fuzzed.iter().any(|path| file.starts_with(path.as_str()))).collect();
     assert!(missing.is_empty(), "add a target to the table of `host/fuzz`, with a corpus: {missing:#?}");

@@ -4,12 +4,9 @@
 //! the promises stand beside them.
 
 pub(crate) mod components;
+pub(crate) mod crates;
 pub(crate) mod edge;
 pub(crate) mod json;
-pub(crate) mod providers;
-pub(crate) mod queue;
-pub(crate) mod registry;
-pub(crate) mod remote_tools;
 pub(crate) mod served;
 pub(crate) mod socket;
 
