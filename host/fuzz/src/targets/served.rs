@@ -95,7 +95,8 @@ impl Served {
             wait_tools: false,
         });
         let kept = RunStores { journal, records: Some(runs.clone()), live };
-        let jobs = Jobs::new(Arc::new(TestQueue::default()));
+        let queue = Arc::new(TestQueue::default());
+        let jobs = Jobs::new(queue.clone()).recorded_in(runs.clone());
         let streams = RunStreams::new(invoke.clone(), kept, Arc::new(TokioSpawn)).with_jobs(jobs);
         let a = VariantA {
             invoke: invoke.clone(),
@@ -108,7 +109,7 @@ impl Served {
         let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
         let router = http_edge::router(Edge {
             a: Some(a),
-            b: Some(variant_b(invoke, streams, toolbox, runs)),
+            b: Some(variant_b(invoke, streams, queue, runs, toolbox)),
             metrics: Arc::new(|_format| String::new()),
             readiness: latch.readiness(),
             observe: Arc::new(|_request| {}),
@@ -135,10 +136,10 @@ impl Served {
 fn variant_b(
     invoke: Arc<dyn Invoke>,
     streams: RunStreams,
-    toolbox: Arc<dyn Toolbox>,
+    queue: Arc<TestQueue>,
     runs: Arc<TestRuns>,
+    toolbox: Arc<dyn Toolbox>,
 ) -> VariantB {
-    let queue = Arc::new(TestQueue::default());
     let probe = || Arc::new(Well) as Arc<dyn Probe>;
     VariantB {
         invoke,
