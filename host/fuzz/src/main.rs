@@ -2,6 +2,7 @@
 //! that are kept (`host/docs/evidence/fuzzing.json`), of which the table of the page is made.
 #![expect(clippy::print_stdout, reason = "a command speaks to whoever runs it")]
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -49,20 +50,20 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let mut counts = vec![0_u64; targets.len()];
+    let mut counts = vec![(0_u64, Duration::ZERO); targets.len()];
     let mut seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
     println!("seed {seed}");
     while began.elapsed() < within {
-        for (target, count) in targets.iter().zip(&mut counts) {
-            *count += u64::from(attack(target, seed)?);
+        for (target, (count, slowest)) in targets.iter().zip(&mut counts) {
+            *count += u64::from(attack(target, seed, slowest)?);
         }
         seed = seed.wrapping_add(1);
     }
-    for (target, count) in targets.iter().zip(&counts) {
-        println!("{:<18} {count:>12}", target.name);
+    for (target, (count, slowest)) in targets.iter().zip(&counts) {
+        println!("{:<18} {count:>12}   the slowest took {:.1} ms", target.name, slowest.as_secs_f64() * 1e3);
     }
     if !arguments.dry {
-        let made = targets.iter().map(|target| target.name).zip(counts);
+        let made = targets.iter().map(|target| target.name).zip(counts.iter().map(|(count, _)| *count));
         executions::add(executions::Kind::Mutated, made)?;
     }
     Ok(())
@@ -76,8 +77,8 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Target>> {
     names.iter().map(|name| named(name).with_context(|| format!("there is no target {name}"))).collect()
 }
 
-/// Some cases of a target, and how many there were.
-fn attack(target: &Target, seed: u64) -> anyhow::Result<u32> {
+/// Some cases of a target, and how many there were. `slowest` becomes what the slowest of them took.
+fn attack(target: &Target, seed: u64, slowest: &mut Duration) -> anyhow::Result<u32> {
     let cases = target.cases.div_ceil(SHARE);
     let mut runner = TestRunner::new(Config {
         cases,
@@ -86,11 +87,15 @@ fn attack(target: &Target, seed: u64) -> anyhow::Result<u32> {
         ..Config::default()
     });
     let kept = corpus::read(target.name).with_context(|| format!("the corpus of {}", target.name))?;
-    let run = |Input(bytes): Input| -> Result<(), TestCaseError> {
-        (target.run)(&bytes);
+    let longest = Cell::new(*slowest);
+    let run = |Input(bytes): Input| {
+        let took = target.take(&bytes).map_err(TestCaseError::fail)?;
+        longest.set(longest.get().max(took));
         Ok(())
     };
-    match runner.run(&mutated(kept), run) {
+    let ended = runner.run(&mutated(kept), run);
+    *slowest = longest.get();
+    match ended {
         Ok(()) => Ok(cases),
         Err(TestError::Fail(why, input)) => {
             bail!("{}, seed {seed}: {why}\nthe input is {input:?}", target.name)

@@ -1,5 +1,7 @@
 //! The table of targets.
 
+use std::time::{Duration, Instant};
+
 use crate::targets::{components, crates, edge, json, socket};
 
 /// A parser, or several that are reached by one input.
@@ -13,6 +15,23 @@ pub struct Target {
     pub cases: u32,
     /// Panics when an input breaks a promise.
     pub run: fn(&[u8]),
+}
+
+/// How long one input may take without optimization, on a machine that does other things. Work that grows with
+/// the square of an input takes longer.
+const WITHIN: Duration = Duration::from_secs(10);
+
+impl Target {
+    /// Takes an input, and gives how long that took, or says that it was too long.
+    ///
+    /// # Panics
+    /// When the input breaks a promise.
+    pub fn take(&self, input: &[u8]) -> Result<Duration, String> {
+        let began = Instant::now();
+        (self.run)(input);
+        let took = began.elapsed();
+        if took < WITHIN { Ok(took) } else { Err(format!("an input of {} bytes took {took:?}", input.len())) }
+    }
 }
 
 const MANY: u32 = 4_000;

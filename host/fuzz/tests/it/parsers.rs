@@ -1,7 +1,5 @@
 //! One test for each target, so that they run beside one another and fail by their names.
 
-use std::time::{Duration, Instant};
-
 use fuzz::mutation::{Input, mutated};
 use fuzz::{TARGETS, Target, corpus, statuses};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -9,29 +7,17 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 /// Cases of a property unless `PROPTEST_CASES` says otherwise.
 const USUAL_CASES: u32 = 256;
 
-/// How long one input may take without optimization, on a machine that does other things. Work that grows
-/// with the square of a case takes longer.
-const WITHIN: Duration = Duration::from_secs(10);
-
-/// What one input does, which has to end in time.
-fn take(target: &Target, input: &[u8]) -> Result<(), String> {
-    let began = Instant::now();
-    (target.run)(input);
-    let took = began.elapsed();
-    if took < WITHIN { Ok(()) } else { Err(format!("an input of {} bytes took {took:?}", input.len())) }
-}
-
 fn hold(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("the table has it");
     let kept = corpus::read(name).expect("it has a corpus");
     for entry in &kept {
-        take(target, entry).unwrap_or_else(|problem| panic!("{problem}: {:?}", Input(entry.clone())));
+        target.take(entry).unwrap_or_else(|problem| panic!("{problem}: {:?}", Input(entry.clone())));
     }
     let config = Config::default();
     let cases = u64::from(target.cases) * u64::from(config.cases) / u64::from(USUAL_CASES);
     let cases = u32::try_from(cases).unwrap_or(u32::MAX);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..config });
-    let run = |Input(bytes): Input| take(target, &bytes).map_err(TestCaseError::fail);
+    let run = |Input(bytes): Input| target.take(&bytes).map(drop).map_err(TestCaseError::fail);
     runner.run(&mutated(kept), run).unwrap_or_else(|error| panic!("{error}"));
 }
 
