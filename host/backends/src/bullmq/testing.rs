@@ -22,7 +22,7 @@ const LONGEST_PAUSE_SECONDS: u64 = 24 * 60 * 60;
 ///
 /// # Panics
 /// When it is not.
-pub fn read_job(fields: HashMap<String, Vec<u8>>) {
+pub fn read_job(fields: &HashMap<String, Vec<u8>>) {
     let field = |name: &str| fields.get(name).map(|bytes| text(bytes));
     let stored = FIELDS.iter().map(|name| fields.get(*name).cloned()).collect();
     let state = field("state").unwrap_or_else(|| "waiting".to_owned());

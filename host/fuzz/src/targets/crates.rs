@@ -62,7 +62,7 @@ pub(crate) fn job_hash(input: &[u8]) {
         let name = String::from_utf8_lossy(line.get(..at)?).into_owned();
         Some((name, line.get(at + 1..)?.to_vec()))
     };
-    queue::read_job(lines.filter_map(field).collect());
+    queue::read_job(&lines.filter_map(field).collect());
 }
 
 /// A manifest with the type that it was sent as.
