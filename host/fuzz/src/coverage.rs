@@ -2,6 +2,7 @@
 //! stands in the name of the program, of which `cargo xtask fuzz` makes a link for each: libFuzzer takes
 //! every argument for its own.
 #![no_main]
+#![allow(unsafe_code, reason = "libFuzzer, which is C++, calls functions by their names")]
 
 use std::path::Path;
 use std::sync::OnceLock;
