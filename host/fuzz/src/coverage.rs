@@ -1,6 +1,5 @@
-//! A target under libFuzzer: `fuzz-coverage TARGET [options of libFuzzer] [folders]`. Which target it is
-//! stands in the name of the program, of which `cargo xtask fuzz` makes a link for each: libFuzzer takes
-//! every argument for its own.
+//! A target under libFuzzer. Which one it is stands in the name of the program, `fuzz-<target>`, of which
+//! `guided.rs` makes a link for each: libFuzzer takes every argument for its own.
 #![no_main]
 #![allow(unsafe_code, reason = "libFuzzer, which is C++, calls functions by their names")]
 
