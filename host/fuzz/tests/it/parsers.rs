@@ -1,7 +1,7 @@
 //! One test for each target, so that they run beside one another and fail by their names.
 
 use fuzz::mutation::{Input, mutated};
-use fuzz::{TARGETS, Target, corpus, statuses};
+use fuzz::{TARGETS, corpus, statuses};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 /// Cases of a property unless `PROPTEST_CASES` says otherwise.
