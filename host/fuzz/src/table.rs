@@ -17,8 +17,8 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// How long one input may take without optimization, on a machine that does other things. Work that grows with
-/// the square of an input takes longer.
+/// How long one input may take without optimization, on a machine that does other things. Work that grows
+/// with the square of an input takes longer.
 const WITHIN: Duration = Duration::from_secs(10);
 
 impl Target {
