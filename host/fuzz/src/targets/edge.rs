@@ -1,10 +1,12 @@
 //! The HTTP edge: tokens, bodies, and whole requests through the router.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use http_edge::testing;
+use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::parts;
@@ -12,6 +14,9 @@ use super::served::{Served, serve};
 
 /// Most bytes of an answer: pages of the documentation are the longest.
 const MOST_ANSWER_BYTES: usize = 4 << 20;
+
+/// How long a client reads an answer, by a clock that jumps: longer than any wait that a request may ask for.
+const PATIENCE: Duration = Duration::from_hours(2);
 
 /// A token holds when its signature is ours.
 pub(crate) fn token(input: &[u8]) {
@@ -70,11 +75,15 @@ async fn answer(served: Served, mut request: Request<Full<bytes::Bytes>>) -> Sta
     let (parts, body) = response.into_parts();
     let may_fail =
         [StatusCode::NOT_IMPLEMENTED, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let kind = parts.headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let read = timeout(PATIENCE, body.collect()).await;
+    // A job that nobody works on has a stream without an end, which its client leaves.
+    let is_stream = kind == Some("text/event-stream");
+    assert!(read.is_ok() || is_stream, "{line}: an answer without an end");
+    let body = read.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
     assert!(body.len() <= MOST_ANSWER_BYTES, "{line}: an answer of {} bytes", body.len());
     let is_failure = parts.status.is_server_error() && !may_fail.contains(&parts.status);
     assert!(!is_failure, "{line}: {}: {}", parts.status, String::from_utf8_lossy(&body));
-    let kind = parts.headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.contains("json")) && !body.is_empty() {
         let read = serde_json::from_slice::<serde_json::Value>(&body);
         assert!(read.is_ok(), "{line}: its answer is no JSON: {}", String::from_utf8_lossy(&body));
