@@ -46,7 +46,10 @@ pub fn statuses(input: &[u8]) -> Vec<StatusCode> {
     for request in parts::<4>(input).into_iter().filter_map(request) {
         serve(|served| {
             let statuses = &statuses;
-            async move { statuses.borrow_mut().push(answer(served, request).await) }
+            async move {
+                let status = answer(served, request).await;
+                statuses.borrow_mut().push(status);
+            }
         });
     }
     statuses.into_inner()
