@@ -94,6 +94,8 @@ mod shard;
 mod store;
 mod stream;
 mod submitter;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod trace_metadata;
 
