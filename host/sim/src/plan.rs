@@ -2,6 +2,9 @@
 
 use crate::faults::mixed;
 
+/// The query of the job of a direct call.
+pub const CALL: &str = "(calls pay)";
+
 /// What a reply of the model asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
