@@ -21,6 +21,9 @@ use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobSta
 /// How long whoever follows the queue waits for a change.
 const CHANGES_WITHIN: Duration = Duration::from_secs(5);
 
+/// Who looks at the queue before each change.
+type Look = Box<dyn Fn(&TestQueue) + Send + Sync>;
+
 /// Jobs by the order in which they were added.
 pub struct TestQueue {
     /// Breaks it.
@@ -36,7 +39,7 @@ pub struct TestQueue {
     pub(super) handed_over: Mutex<u64>,
     calls: Mutex<u64>,
     changed: Notify,
-    pub(super) before_writes: OnceLock<Box<dyn Fn(&Self) + Send + Sync>>,
+    pub(super) before_writes: OnceLock<Look>,
 }
 
 impl Default for TestQueue {
