@@ -44,7 +44,7 @@ fn first() -> u32 {
 }
 
 /// The lowest version of this program that understands an event.
-fn version_of(event: &Event) -> u32 {
+pub fn version_of(event: &Event) -> u32 {
     match event {
         // Older programs know no child runs: one would have the tokens of any other.
         Event::Started { task, .. } if task.parent.is_some() => 7,

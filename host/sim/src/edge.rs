@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::CONTENT_LOCATION;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use http_edge::{
@@ -21,6 +22,7 @@ use run_service::jobs::Jobs;
 use run_service::layers::Invoke;
 use run_service::streams::RunStreams;
 use run_service::waits::Waits;
+use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
 use crate::gate::Gate;
@@ -31,7 +33,10 @@ const SECRET: &[u8] = b"a secret of the simulation, of some length";
 /// Simulated clients are not told to slow down.
 const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
 
-type Serve = dyn Fn(Request<String>) -> BoxFuture<'static, Option<Answer>> + Send + Sync;
+type Serve = dyn Fn(Request<String>, Parts) -> BoxFuture<'static, ()> + Send + Sync;
+
+/// Where an answer goes.
+type Parts = mpsc::UnboundedSender<Part>;
 
 type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
 
@@ -41,6 +46,19 @@ type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
 pub struct Edge {
     serve: OnceLock<Box<Serve>>,
     make: Mutex<Option<Make>>,
+}
+
+/// A piece of an answer, as it comes over the network.
+#[derive(Debug)]
+pub enum Part {
+    Head {
+        status: StatusCode,
+        /// Where a stream can be gone on with.
+        location: Option<String>,
+    },
+    Bytes(Vec<u8>),
+    /// Nothing follows, and nothing broke off.
+    End,
 }
 
 /// What a client is answered.
@@ -55,6 +73,7 @@ pub(crate) struct Served {
     pub(crate) waits: Waits,
     pub(crate) streams: RunStreams,
     pub(crate) invoke: Arc<dyn Invoke>,
+    pub(crate) calls: DirectCalls,
 }
 
 /// What its handlers use besides.
@@ -89,26 +108,60 @@ impl Edge {
             hosts: Hosts::Unchecked,
             settings: Settings { rates, ..Settings::default() },
         });
-        Box::new(move |request: Request<String>| {
+        Box::new(move |request: Request<String>, parts: Parts| {
             // Held for as long as requests are wanted.
             let _latch = &latch;
             let router = router.clone();
             async move {
-                let (parts, body) = router.oneshot(request).await.ok()?.into_parts();
-                let bytes = body.collect().await.ok()?.to_bytes();
-                Some(Answer { status: parts.status, body: String::from_utf8_lossy(&bytes).into_owned() })
+                let Ok(response) = router.oneshot(request).await;
+                let location = response.headers().get(CONTENT_LOCATION);
+                let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
+                let mut is_read = parts.send(Part::Head { status: response.status(), location }).is_ok();
+                let mut body = response.into_body();
+                while is_read {
+                    is_read = match body.frame().await.map(|frame| frame.map(|frame| frame.into_data())) {
+                        Some(Ok(Ok(bytes))) => parts.send(Part::Bytes(bytes.to_vec())).is_ok(),
+                        // Trailers are none of the answer.
+                        Some(Ok(Err(_trailers))) => true,
+                        Some(Err(_broken_off)) => false,
+                        None => {
+                            // silent-ok: whoever asked may have gone.
+                            let _ = parts.send(Part::End);
+                            false
+                        }
+                    };
+                }
             }
             .boxed()
         })
     }
 
-    /// What a request is answered; nothing when the answer breaks off.
-    pub async fn serve(&self, request: Request<String>) -> Option<Answer> {
+    /// Gives what a request is answered to `parts`, until nobody reads it any more.
+    pub async fn serve(&self, request: Request<String>, parts: Parts) {
         let make = self.make.lock().take();
         if let Some(make) = make {
             drop(self.serve.set(make()));
         }
-        self.serve.get()?(request).await
+        if let Some(serve) = self.serve.get() {
+            serve(request, parts).await;
+        }
+    }
+
+    /// What a request is answered; nothing when the answer breaks off.
+    pub async fn answer(&self, request: Request<String>) -> Option<Answer> {
+        let (sender, mut parts) = mpsc::unbounded_channel();
+        self.serve(request, sender).await;
+        let (mut status, mut body) = (StatusCode::OK, Vec::new());
+        while let Some(part) = parts.recv().await {
+            match part {
+                Part::Head { status: answered, .. } => status = answered,
+                Part::Bytes(bytes) => body.extend(bytes),
+                Part::End => {
+                    return Some(Answer { status, body: String::from_utf8_lossy(&body).into_owned() });
+                }
+            }
+        }
+        None
     }
 }
 
@@ -129,7 +182,7 @@ fn variant_b(served: Served, with: &Dependencies) -> VariantB {
         key_value: probe(),
         llm: probe(),
         toolbox: with.toolbox.clone(),
-        tool_calls: DirectCalls::new(with.toolbox.clone(), with.timeout),
+        tool_calls: served.calls,
         runs: with.store.clone(),
         queue: with.queue.clone(),
         tool_admin: None,
@@ -141,8 +194,8 @@ fn variant_b(served: Served, with: &Dependencies) -> VariantB {
 }
 
 /// The token of a user, which is good for as long as any simulation: the edge goes by the real clock.
-pub fn token(user: &str) -> String {
-    let claims = Claims { id: user.to_owned(), tier: None, role: None };
+pub fn token(user: &str, role: Option<&str>) -> String {
+    let claims = Claims { id: user.to_owned(), tier: None, role: role.map(str::to_owned) };
     // silent-ok: a token that is none is refused, and the judge finds that nothing was answered.
     Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
 }

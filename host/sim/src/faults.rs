@@ -6,6 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::deployment::Deployment;
+
+/// How many kinds of faults there are.
+pub const KINDS: usize = 12;
+
 /// What may happen to a call of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
@@ -25,10 +30,21 @@ pub enum Fault {
     Partition(u32),
     /// The replica's wall clock jumps by so many milliseconds.
     ClockJump(i32),
+    /// The server is restarted, and has lost what it acknowledged within its last second. It hits none that
+    /// keeps everything.
+    Forgets,
+    /// The server's disk is full for so many milliseconds: it refuses what writes and answers what reads.
+    DiskFull(u32),
+    /// The first of several things that are written at once is stored, the others are refused. It hits no
+    /// store that has all of them or none.
+    HalfRefused,
+    /// The network has forgotten the connection of the replica to this store for so many milliseconds: a call
+    /// has no answer until its time is up.
+    Forgotten(u32),
 }
 
 impl Fault {
-    pub const KINDS: [&'static str; 8] = [
+    pub const KINDS: [&'static str; KINDS] = [
         "refused",
         "lost answer",
         "late",
@@ -37,6 +53,10 @@ impl Fault {
         "crash behind",
         "partition",
         "clock jump",
+        "forgotten second",
+        "full disk",
+        "half refused",
+        "dead connection",
     ];
 
     /// Which of [`Self::KINDS`] it is.
@@ -50,7 +70,16 @@ impl Fault {
             Self::CrashBehind => 5,
             Self::Partition(_) => 6,
             Self::ClockJump(_) => 7,
+            Self::Forgets => 8,
+            Self::DiskFull(_) => 9,
+            Self::HalfRefused => 10,
+            Self::Forgotten(_) => 11,
         }
+    }
+
+    /// Whether it does something to more than the call that it hits.
+    fn outlasts_call(self) -> bool {
+        !matches!(self, Self::Refused | Self::LostAnswer | Self::Late(_) | Self::SlowAnswer(_))
     }
 
     pub fn name(self) -> &'static str {
@@ -74,7 +103,9 @@ pub enum Faults {
 pub struct Profile {
     seed: u64,
     rate: u64,
-    weights: [u64; 8],
+    /// Whether connections are dead for as long as a conversation's lease.
+    are_long_dead: bool,
+    weights: [u64; KINDS],
 }
 
 /// What a call is for: those that only look are made far more often, and faults there show less.
@@ -88,25 +119,47 @@ pub enum CallKind {
     Client,
 }
 
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    Database,
+    Redis,
+    /// No store: the provider, the tools, receivers of webhooks.
+    Peer,
+}
+
 impl Profile {
     pub fn of(seed: u64) -> Self {
         let roll = |salt: u64| mixed(seed, salt);
-        let rate = [200, 500, 1_000, 1_800].get(index(roll(1), 4)).copied().unwrap_or(200);
-        let mut weights = [0; 8];
+        let rate = [300, 600, 1_200, 2_000].get(index(roll(1), 4)).copied().unwrap_or(300);
+        let mut weights = [0_u64; KINDS];
         for (salt, weight) in (2..).zip(&mut weights) {
             *weight = [0, 1, 2, 8].get(index(roll(salt), 4)).copied().unwrap_or(0);
         }
-        // Deaths are what it is about.
+        let deployment = Deployment::of(seed);
+        // Deaths are what most seeds are about; in the others replicas live long enough to be late.
+        let is_deadly = !seed.is_multiple_of(4) && !deployment.is_talkative;
         for (weight, kind) in weights.iter_mut().zip(Fault::KINDS) {
-            *weight += if kind.starts_with("crash") { 4 } else { 0 };
+            *weight = match kind {
+                "crash before" | "crash behind" if is_deadly => 3 * *weight + 16,
+                "crash before" | "crash behind" => weight.div_ceil(2),
+                "forgotten second" if deployment.is_on_redis => *weight + 4,
+                "half refused" if deployment.is_on_mongo => *weight + 8,
+                "dead connection" | "lost answer" | "late" if deployment.is_talkative => *weight + 12,
+                // What lasts for seconds hits many calls each time.
+                "full disk" | "partition" if is_deadly => weight.div_ceil(2),
+                "late" | "slow answer" | "partition" if !is_deadly => *weight + 4,
+                _ => *weight,
+            };
         }
-        Self { seed, rate, weights }
+        let are_long_dead = deployment.is_talkative;
+        Self { seed, rate, are_long_dead, weights }
     }
 
     fn fault(&self, call: u64, kind: CallKind) -> Option<Fault> {
         let roll = |salt: u64| mixed(self.seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15), salt);
         let rate = match kind {
-            CallKind::Poll => self.rate / 8,
+            CallKind::Poll => self.rate / 10,
             CallKind::Step | CallKind::Client => self.rate,
             CallKind::Rare => self.rate * 3,
         };
@@ -132,13 +185,16 @@ impl Profile {
             4 => Fault::CrashBefore,
             5 => Fault::CrashBehind,
             6 => Fault::Partition(long(5_000)),
-            _ => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
+            7 => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
+            8 => Fault::Forgets,
+            9 => Fault::DiskFull(long(1_500)),
+            10 => Fault::HalfRefused,
+            _ if self.are_long_dead => Fault::Forgotten(15_000 + long(3_000)),
+            _ => Fault::Forgotten(long(8_000)),
         };
-        let kills = matches!(
-            fault,
-            Fault::CrashBefore | Fault::CrashBehind | Fault::Partition(_) | Fault::ClockJump(_)
-        );
-        (kind != CallKind::Client || !kills).then_some(fault)
+        // Whoever asks does not wait for anything behind the answer.
+        let may_hit_client = !fault.outlasts_call() && !matches!(fault, Fault::SlowAnswer(_));
+        (kind != CallKind::Client || may_hit_client).then_some(fault)
     }
 }
 

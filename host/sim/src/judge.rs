@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use agent_core::agent_loop::{Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, Job, JobStatus, StopReason, Wait, WebhookState,
+    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, StopReason, Wait, WebhookState,
 };
 use run_service::invariants::{self, Broken};
 
-use crate::promises::{PromisedJob, SeenEnd};
+use crate::plan::CALL;
+use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream};
 use crate::replica::{Living, Replicas};
 use crate::world::World;
 
@@ -26,31 +27,47 @@ pub const NO_LEAK: &str = "what was held is given back";
 
 /// Whether everything has come to its end that has one.
 pub fn is_settled(world: &World) -> bool {
-    let jobs = world.queue.jobs();
+    let open = world.queue.look(|job, _| (!job.status.has_ended()).then_some(()));
     let promises = world.promises.lock();
     let is_sent = |state| matches!(state, WebhookState::Delivered | WebhookState::Failed);
-    jobs.iter().all(|job| job.status.has_ended())
-        && world
-            .outbox
-            .all()
-            .iter()
-            .all(|webhook| is_sent(webhook.state) || !promises.jobs.contains_key(&webhook.job_id))
+    // Of a job that was forgotten nobody is told anything for ten minutes.
+    let is_there = |job_id: &str| promises.jobs.contains_key(job_id) && world.queue.find(job_id).is_some();
+    open.is_empty()
+        && world.outbox.all().iter().all(|webhook| is_sent(webhook.state) || !is_there(&webhook.job_id))
 }
 
-/// Whether no replica holds anything any more.
-pub fn is_free(replicas: &Replicas) -> bool {
+/// Whether no replica holds anything any more, and no conversation is held by one that died.
+pub async fn is_free(world: &World, replicas: &Replicas) -> bool {
     let holds = |living: Living| living.service.held().iter().any(|(_, count)| *count > 0);
-    !replicas.living().into_iter().any(holds)
+    if replicas.living().into_iter().any(holds) {
+        return false;
+    }
+    let conversations: BTreeSet<_> = {
+        let promises = world.promises.lock();
+        let of_jobs =
+            promises.jobs.values().filter_map(|job| Some((job.user.clone(), job.conversation.clone()?)));
+        let of_turns = promises.turns.iter().map(|turn| (turn.user.clone(), turn.conversation.clone()));
+        of_jobs.chain(of_turns).collect()
+    };
+    for (user, id) in conversations {
+        let kept = world.conversations.read(ConversationKey::conversation(&user, &id)).await;
+        if kept.ok().flatten().is_some_and(|kept| kept.is_busy) {
+            return false;
+        }
+    }
+    true
 }
 
-/// Parked jobs whose waits are all decided.
+/// Parked jobs whose waits are all decided, and that ought to go on: nobody has forgotten that they are to.
 pub fn decided(world: &World) -> BTreeSet<String> {
-    let parked = world.queue.jobs().into_iter().filter(|job| job.status == JobStatus::Parked);
-    let is_decided = |job: &Job| {
-        Run::waiting(world.events(&job.run_id))
-            .is_ok_and(|run| run.waits().all(|wait| wait.decided().is_some()))
+    let parked = world
+        .queue
+        .look(|job, _| (job.status == JobStatus::Parked).then(|| (job.id.clone(), job.run_id.clone())));
+    let is_decided = |run_id: &str| {
+        Run::waiting(world.events(run_id)).is_ok_and(|run| run.waits().all(|wait| wait.decided().is_some()))
     };
-    parked.filter(is_decided).map(|job| job.id).collect()
+    let decided = parked.into_iter().filter(|(_, run_id)| is_decided(run_id));
+    decided.map(|(job_id, _)| job_id).filter(|job_id| !world.is_undone(job_id)).collect()
 }
 
 /// Judges what has come of everything.
@@ -58,16 +75,22 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     let promised: Vec<(String, PromisedJob)> =
         world.promises.lock().jobs.iter().map(|(id, job)| (id.clone(), job.clone())).collect();
     for (job_id, promised) in &promised {
-        match world.queue.job(job_id) {
+        match world.queue.find(job_id) {
             Some(job) => judge_job(world, promised, &job),
+            None if world.is_undone(job_id) => world.reached("an acknowledged job was forgotten"),
             None => world.holds(false, NOT_LOST, || job_id.clone()),
         }
     }
     let mut queries = BTreeSet::new();
-    for query in world.queue.queries() {
-        world.holds(queries.insert(query.clone()), ONE_JOB, || query);
+    // Calls have no query of their own.
+    let query = |data: Option<&JobData>| data.map(|data| data.query.clone()).filter(|query| query != CALL);
+    for query in world.queue.look(|_, data| query(data)) {
+        let is_first = queries.insert(query.clone());
+        // The key of one that was forgotten is new again.
+        world.holds(is_first || world.has_forgotten(), ONE_JOB, || query);
     }
     judge_streams(world);
+    judge_shown(world);
     judge_decisions(world);
     judge_turns(world, &promised).await;
     for living in replicas.living() {
@@ -81,16 +104,19 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     let Job { id, run_id, status, .. } = job;
     world.holds(status.has_ended(), NOT_LOST, || format!("job {id} is {}", status.as_str()));
     let seen = world.promises.lock().ends.get(id).cloned();
-    let is_same = seen.is_none() || seen == SeenEnd::of(job);
+    // An end that was forgotten is come to again; what has no journal by then, with another result.
+    let is_undone = world.is_undone(id);
+    let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));
-    world.holds(!promised.is_cancelled || *status == JobStatus::Cancelled, invariants::ONE_END, || {
+    let is_cancelled = !promised.is_cancelled || is_undone || *status == JobStatus::Cancelled;
+    world.holds(is_cancelled, invariants::ONE_END, || {
         format!("job {id} was cancelled and is {}", status.as_str())
     });
     match status {
         JobStatus::Completed => judge_result(world, promised, job),
         JobStatus::Failed => {
             let error = job.error.as_deref().unwrap_or_default();
-            world.holds(is_just(world, job, error), NO_UNJUST_FAILURE, || {
+            world.holds(is_just(world, promised, job, error), NO_UNJUST_FAILURE, || {
                 format!("job {id} ({run_id}): {error}")
             });
         }
@@ -106,20 +132,26 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         let received = promises.delivered.get(id).cloned().unwrap_or_default();
         drop(promises);
         let is_right = received.iter().any(|body| body.starts_with(status.as_str()));
-        world.holds(is_right, WEBHOOK, || {
+        world.holds(is_right || (is_undone && !received.is_empty()), WEBHOOK, || {
             format!("job {id} is {} and was told as {received:?}", status.as_str())
         });
     }
 }
 
-fn is_just(world: &World, job: &Job, error: &str) -> bool {
+fn is_just(world: &World, promised: &PromisedJob, job: &Job, error: &str) -> bool {
     let promises = world.promises.lock();
     match error {
         // A run that was kept waiting may have taken longer than it may.
-        "Service temporarily unavailable" => promises.troubled.contains(&job.run_id) || world.was_slow(),
+        "Service temporarily unavailable" => {
+            let conversation = promised.conversation.as_deref();
+            promises.troubled.contains(&job.run_id) || world.was_slow(job, conversation)
+        }
         "Rate limit exceeded" => promises.troubled.contains(&job.run_id),
         "Internal server error" => promises.refused.contains(&job.run_id),
-        _ => error.starts_with("the run stopped its worker") && world.queue.lost_claims(&job.id) > 0,
+        _ => {
+            let has_lost = world.queue.lost_claims(&job.id) > 0 || world.is_undone(&job.id);
+            error.starts_with("the run stopped its worker") && has_lost
+        }
     }
 }
 
@@ -129,8 +161,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
     let Some(result) = result else {
         return world.holds(false, RESULT, || format!("job {} has no result", job.id));
     };
-    let answer = format!("done {}.", promised.plan);
-    let is_right = result.stop_reason != StopReason::Completed || result.output.starts_with(&answer);
+    let is_right =
+        result.stop_reason != StopReason::Completed || result.output.starts_with(&promised.answer());
     world.holds(is_right && result.id == job.run_id, RESULT, || format!("job {}: {}", job.id, result.output));
     match recorded_end(world.events(&job.run_id), None) {
         Ok(Some(recorded)) => {
@@ -140,7 +172,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
         }
         Ok(None) => {
             let by = world.promises.lock().completed_by.get(&job.id).cloned().unwrap_or_default();
-            world.holds(world.has_died(&by), LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
+            let may_be = world.has_died(&by) || world.is_undone(&job.id);
+            world.holds(may_be, LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
             world.reached("a job ended whose last events were lost");
         }
         Err(error) => world.holds(false, invariants::ONE_END, || format!("job {}: {error}", job.id)),
@@ -151,14 +184,49 @@ fn judge_streams(world: &World) {
     for stream in &world.promises.lock().streams {
         let journal = world.events(&stream.run_id);
         let seen = stream.events.iter().map(|(number, event)| (*number, event));
+        let first = stream.events.first().map_or(0, |(number, _)| *number);
+        let is_whole = !stream.is_answered || stream.events.len() == journal.len();
+        world.holds(first == 0 && is_whole, invariants::PREFIX, || {
+            format!("{} was shown {} of {} events", stream.run_id, stream.events.len(), journal.len())
+        });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
     }
 }
 
+/// What readers were shown over HTTP, whose events are written by the edge.
+fn judge_shown(world: &World) {
+    for ShownStream { run_id, events, end } in &world.promises.lock().shown {
+        let journal = world.events(run_id);
+        let mut last = None;
+        for shown in events {
+            let kept = journal.get(shown.number);
+            let is_kept = kept.is_some_and(|kept| shown.is_of(kept));
+            let place = (shown.number, shown.part);
+            let is_next = last < Some(place) && (last.is_some() || place == (0, 0));
+            world.holds(is_kept && is_next, invariants::PREFIX, || {
+                format!("{run_id}: {shown:?} behind {last:?}, and kept is {kept:?}")
+            });
+            last = Some(place);
+        }
+        let numbers: BTreeSet<_> = events.iter().map(|shown| shown.number).collect();
+        let is_missing = |(number, event): &(usize, &Event)| {
+            ShownEvent::name_of(event).is_some() && !numbers.contains(number)
+        };
+        let until = end.unwrap_or(0);
+        let missing = journal.iter().enumerate().take(until).find(is_missing);
+        world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
+    }
+}
+
 fn judge_decisions(world: &World) {
     for (wait_id, verdict) in world.promises.lock().decisions.clone() {
-        let job = Wait::job_of(&wait_id).and_then(|job_id| world.queue.job(job_id));
+        let job_id = Wait::job_of(&wait_id).unwrap_or_default();
+        let job = world.queue.find(job_id);
+        // Decisions may be in the journal of a run that was forgotten with its job.
+        if world.is_undone(job_id) {
+            continue;
+        }
         let events = job.map(|job| world.events(&job.run_id)).unwrap_or_default();
         let is_it = |event: &Event| matches!(event, Event::Decided { wait, decision } if *wait == wait_id && decision.verdict == verdict);
         world.holds(events.iter().any(is_it), DECISION_KEPT, || format!("{wait_id}: {verdict:?}"));
@@ -168,7 +236,7 @@ fn judge_decisions(world: &World) {
 async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
     let mut turns = world.promises.lock().turns.clone();
     for (job_id, promised) in promised {
-        let Some(job) = world.queue.job(job_id).filter(|job| job.status == JobStatus::Completed) else {
+        let Some(job) = world.queue.find(job_id).filter(|job| job.status == JobStatus::Completed) else {
             continue;
         };
         if let Some(conversation) = promised.conversation.clone() {

@@ -5,6 +5,7 @@
 //! - [`simulation`]: one simulation from its beginning to its judge.
 //! - [`service`], [`replica`], [`process`]: the run service as the composition root wires it, what lives and
 //!   dies of it, and its tasks, which are dropped at any await.
+//! - [`deployment`]: how many replicas, of which release, over which stores.
 //! - [`edge`]: the real HTTP edge before it, asked without a socket.
 //! - [`stores`], [`ports`], [`gate`]: reference stores, and the way to them on which the faults hit.
 //! - [`faults`], [`mutation`]: what may go wrong in the world, and bugs that are put in on purpose.
@@ -18,6 +19,7 @@
 //! is mended.
 
 pub mod clients;
+pub mod deployment;
 pub mod edge;
 pub mod faults;
 pub mod gate;

@@ -1,6 +1,8 @@
 //! Bugs that are put in on purpose, one at a time: a simulation that does not find one of them within a
 //! minute has too weak a workload.
 
+use crate::deployment::Deployment;
+
 /// A seeded bug. Each stands in the way between the service and a reference store, and makes the store break
 /// one promise of its port, or the service forget one of its duties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +29,7 @@ pub enum Mutation {
     SettleNotFenced,
     /// A job that is resumed stays where it is.
     ResumeLost,
-    /// A conversation is written by whoever wants to. Not among [`Self::ALL`]: 250 seeds do not find it, as a
-    /// request has to be cut off for longer than its lease of 20 s while another run is part of the same
-    /// conversation.
+    /// A conversation is written by whoever wants to.
     TurnNotFenced,
     /// A conversation that somebody holds is given to the next one.
     ConversationGivenTwice,
@@ -41,10 +41,12 @@ pub enum Mutation {
     JobDropped,
     /// Each claim of an idempotency key has an id of its own.
     KeyIdChanges,
+    /// A server that forgot a claim gives its number to the next one.
+    NumbersGivenTwice,
 }
 
 impl Mutation {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
@@ -56,12 +58,24 @@ impl Mutation {
         Self::ReadBehind,
         Self::SettleNotFenced,
         Self::ResumeLost,
+        Self::TurnNotFenced,
         Self::ConversationGivenTwice,
         Self::LastEventsDropped,
         Self::WebhookDropped,
         Self::JobDropped,
         Self::KeyIdChanges,
+        Self::NumbersGivenTwice,
     ];
+
+    /// Whether it shows where this is deployed: some are about a store or a client that not every seed has.
+    pub fn is_about(self, deployment: &Deployment) -> bool {
+        match self {
+            Self::TurnNotFenced => deployment.is_talkative,
+            Self::KeyIdChanges => deployment.is_over_http,
+            Self::NumbersGivenTwice => deployment.is_on_redis,
+            _ => true,
+        }
+    }
 
     /// The mutation of that name, as [`Debug`] writes it.
     pub fn of_name(name: &str) -> Option<Self> {

@@ -46,7 +46,10 @@ impl<'a> UnderWay<'a> {
         let own = gate.process.name.clone();
         let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
         let is_alone = other.as_ref().is_none_or(|other| *other == own);
-        gate.world.holds(is_alone, ONE_OWNER, || format!("{run_id}: {own} and {other:?}"));
+        // Whose claim was forgotten goes on until it is renewed.
+        gate.world.holds(is_alone || gate.world.is_run_undone(run_id), ONE_OWNER, || {
+            format!("{run_id}: {own} and {other:?}")
+        });
         Self { gate, run_id }
     }
 }
@@ -71,7 +74,8 @@ impl Provider {
         let is_reply = |event: &Event| matches!(event, Event::ModelReplied { .. });
         let recorded =
             world.runs.look(run_id, |events| events.iter().filter(|(_, event)| is_reply(event)).count());
-        let may_be_asked = may_be_done_again(step < recorded || has_ended, false);
+        let is_undone = world.is_run_undone(run_id);
+        let may_be_asked = is_undone || may_be_done_again(step < recorded || has_ended, false);
         world.holds(may_be_asked, PAID_ONCE, || {
             format!("{run_id} asks for reply {step} and has {recorded}, ended: {has_ended}")
         });
@@ -89,9 +93,12 @@ impl Model for Provider {
         let Some((plan, step)) = plan_of(world.seed, request.messages) else {
             return Err(ModelError::Malformed { provider: NAME.into(), detail: "no plan".into() });
         };
-        let job = world.queue.job(request.request_id);
-        // The run of a request names itself.
-        let run_id = job.as_ref().map_or(request.request_id, |job| &job.run_id).to_owned();
+        let job = world.queue.find(request.request_id);
+        let run_id = match &job {
+            Some(job) => job.run_id.clone(),
+            // The run of a request names itself, but for one over HTTP.
+            None => world.runs.run_of(request.request_id).unwrap_or_else(|| request.request_id.to_owned()),
+        };
         self.asked(&run_id, step, job.is_some_and(|job| job.status.has_ended()));
         let _under_way = UnderWay::begin(&self.0, &run_id);
         let asks = {
@@ -104,11 +111,16 @@ impl Model for Provider {
         let complete = async {
             // Sometimes longer than a start may wait, or than a lease lasts.
             let thinks = match roll(1) % 32 {
+                // Longer than the lease of a conversation.
+                0 if world.deployment.is_talkative && !world.is_quiet() => 21_500,
                 0 => 7_500,
                 1 | 2 => 1_500,
                 3..=6 => 400,
                 _ => roll(2) % 60,
             };
+            if thinks > 5_000 {
+                world.promises.lock().troubled.insert(run_id.clone());
+            }
             sleep(Duration::from_millis(thinks)).await;
             let reply = reply(&plan, step, asks);
             if let Some(deltas) = request.deltas {
@@ -302,13 +314,18 @@ impl ToolsOfRun {
             *times
         };
         world.holds(!must_not_repeat || times == 1, ACTS_ONCE, || format!("{call_id} acted {times} times"));
-        let Some(open) = OpenReply::read(&world.events(request.run_id)) else { return };
+        let open =
+            world.runs.look(request.run_id, |kept| OpenReply::read(kept.iter().map(|(_, event)| event)));
+        let Some(open) = open else { return };
         let index = call_id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
         // A run whose journal is written behind its answer has none yet.
+        // Whose claim was forgotten may come late, behind an answer which says that it may have been made.
+        let may_be_late = world.is_run_undone(request.run_id);
         if call_id != format!("{}.{}.{index}", request.run_id, open.replies) {
-            return world.holds(false, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));
+            return world
+                .holds(may_be_late, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));
         }
-        world.holds(!open.returned.contains(&index), ANSWERED_ONCE, || call_id.to_owned());
+        world.holds(may_be_late || !open.returned.contains(&index), ANSWERED_ONCE, || call_id.to_owned());
         world.holds(!must_not_repeat || open.started.contains(&index), ANNOUNCED, || call_id.to_owned());
         if let Some(Approved { digest, .. }) = request.approved {
             world.holds(open.approved.contains(digest), AS_SHOWN, || format!("{call_id}: {digest}"));
@@ -327,7 +344,7 @@ struct OpenReply {
 }
 
 impl OpenReply {
-    fn read(events: &[Event]) -> Option<Self> {
+    fn read<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Self> {
         let mut open = Self::default();
         for event in events {
             match event {

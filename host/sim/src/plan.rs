@@ -1,6 +1,10 @@
 //! What a run does: the steps that its model takes, as a function of a number, which is the run's input.
 
+use crate::deployment::Deployment;
 use crate::faults::mixed;
+
+/// The query of the job of a direct call.
+pub const CALL: &str = "(calls pay)";
 
 /// What a reply of the model asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +56,9 @@ impl Plan {
             StepKind::PayTwice,
         ];
         let roll = |salt| mixed(seed ^ number.rotate_left(32), salt);
-        let steps = (0..roll(0) % 4).filter_map(|step| {
+        // Who talks much is answered at once.
+        let most = if Deployment::of(seed).is_talkative { 1 } else { 4 };
+        let steps = (0..roll(0) % most).filter_map(|step| {
             KINDS.get(usize::try_from(roll(step + 1) % KINDS.len() as u64).unwrap_or(0)).copied()
         });
         Self { number, steps: steps.chain([StepKind::Answer]).collect() }

@@ -16,6 +16,8 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::deployment::Release;
+
 /// A process of a replica. Clones are the same one.
 #[derive(Clone)]
 pub struct Process(Arc<Inner>);
@@ -27,6 +29,9 @@ pub struct Inner {
     /// The wall clock of its machine, which its successors have as well.
     skew: Arc<AtomicI64>,
     cut_off_until: Mutex<Option<Instant>>,
+    /// The stores that its connections do not reach any more, and until when.
+    forgotten: Mutex<Vec<(&'static str, Instant)>>,
+    pub release: &'static Release,
     requests: AtomicUsize,
     arrived: Mutex<VecDeque<BoxFuture<'static, ()>>>,
     waker: AtomicWaker,
@@ -52,9 +57,11 @@ impl Machine {
 }
 
 impl Process {
-    pub fn new(name: String, machine: &Machine) -> Self {
+    pub fn new(name: String, machine: &Machine, release: &'static Release) -> Self {
         Self(Arc::new(Inner {
             name,
+            release,
+            forgotten: Mutex::default(),
             crashed: AtomicBool::new(false),
             skew: machine.0.clone(),
             cut_off_until: Mutex::default(),
@@ -89,8 +96,23 @@ impl Inner {
         self.cut_off_until.lock().is_some_and(|until| until > Instant::now())
     }
 
+    /// The network forgets the connection to a store, which is made anew when the time is up.
+    pub fn forget_connection(&self, store: &'static str, within: Duration) {
+        self.forgotten.lock().push((store, Instant::now() + within));
+    }
+
+    pub fn is_forgotten(&self, store: &'static str) -> bool {
+        let mut forgotten = self.forgotten.lock();
+        if forgotten.is_empty() {
+            return false;
+        }
+        forgotten.retain(|(_, until)| *until > Instant::now());
+        forgotten.iter().any(|(of, _)| *of == store)
+    }
+
     pub fn connect(&self) {
         *self.cut_off_until.lock() = None;
+        self.forgotten.lock().clear();
     }
 
     pub fn jump(&self, milliseconds: i64) {

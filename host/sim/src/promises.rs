@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{Event, Job, JobStatus, Verdict};
+use serde_json::Value;
+
+use crate::plan::Plan;
 
 /// Everything that was promised or seen.
 #[derive(Debug, Default)]
@@ -20,6 +23,8 @@ pub struct Promises {
     /// Decisions that were acknowledged, by their waits.
     pub decisions: BTreeMap<String, Verdict>,
     pub turns: Vec<PromisedTurn>,
+    /// Owners of conversations who have tried to write them.
+    pub writers: BTreeSet<String>,
     /// Runs whose provider or tools gave them trouble: they may fail.
     pub troubled: BTreeSet<String>,
     /// Runs that the provider refused: they fail at once.
@@ -30,14 +35,16 @@ pub struct Promises {
     pub completed_by: BTreeMap<String, String>,
     /// The process in which a call of a run is under way.
     pub under_way: BTreeMap<String, String>,
-    /// What readers of streams were shown.
+    /// What readers of streams were shown, by the service and over HTTP.
     pub streams: Vec<SeenStream>,
+    pub shown: Vec<ShownStream>,
 }
 
 #[derive(Debug, Clone)]
 pub struct PromisedJob {
     pub user: String,
-    pub plan: u64,
+    /// What its run does; absent when it is a direct call.
+    pub plan: Option<Plan>,
     pub has_webhook: bool,
     pub conversation: Option<String>,
     /// Whether its owner wanted it to be cancelled.
@@ -63,8 +70,72 @@ pub struct PromisedTurn {
 pub struct SeenStream {
     pub run_id: String,
     pub events: Vec<(u64, Event)>,
-    /// Whether it came to its end.
-    pub has_ended: bool,
+    /// Whether it came to its end with the run's answer.
+    pub is_answered: bool,
+}
+
+/// What a reader was shown over HTTP.
+#[derive(Debug)]
+pub struct ShownStream {
+    pub run_id: String,
+    pub events: Vec<ShownEvent>,
+    /// How many events the run has, if the reader came to its end.
+    pub end: Option<usize>,
+}
+
+/// An event as the edge writes it.
+#[derive(Debug)]
+pub struct ShownEvent {
+    /// The number of what it stands for in the journal, and which of the events that this stands for.
+    pub number: usize,
+    pub part: usize,
+    pub name: String,
+    pub data: Value,
+}
+
+impl ShownEvent {
+    /// The event of that id, as it is written.
+    pub fn read(id: &str, name: &str, data: &str) -> Option<Self> {
+        let (number, part) = id.split_once('.').unwrap_or((id, "0"));
+        let (number, part) = (number.parse().ok()?, part.parse().ok()?);
+        Some(Self { number, part, name: name.to_owned(), data: serde_json::from_str(data).ok()? })
+    }
+
+    /// The name of the first event that one of the journal stands for.
+    pub fn name_of(event: &Event) -> Option<&'static str> {
+        Some(match event {
+            Event::Started { .. } => "run.started",
+            Event::ModelReplied { .. } => "model.replied",
+            Event::ToolReturned { .. } => "tool.returned",
+            Event::Waiting { waits, .. } if !waits.is_empty() => "run.waiting",
+            Event::Decided { .. } => "run.decided",
+            _ => return None,
+        })
+    }
+
+    /// Whether it shows that event of the journal.
+    pub fn is_of(&self, event: &Event) -> bool {
+        let name = if self.part == 0 { Self::name_of(event) } else { Some("tool.started") };
+        let says = match event {
+            Event::ModelReplied { reply, .. } if self.part == 0 => self.data["content"] == reply.content,
+            Event::ToolReturned { answer, .. } => self.data["content"] == answer.content,
+            _ => true,
+        };
+        name == Some(&*self.name) && says
+    }
+}
+
+impl PromisedJob {
+    /// A job of that user, of which nothing else was asked.
+    pub fn of(user: String, plan: Option<Plan>) -> Self {
+        let (has_webhook, is_unwanted, is_cancelled) = (false, false, false);
+        Self { user, plan, has_webhook, conversation: None, is_unwanted, is_cancelled }
+    }
+
+    /// With what its result begins if nothing stops its run.
+    pub fn answer(&self) -> String {
+        self.plan.as_ref().map(Plan::answer).unwrap_or_default()
+    }
 }
 
 impl SeenEnd {

@@ -16,8 +16,20 @@ use crate::process::{Machine, Process};
 use crate::service::Service;
 use crate::world::{Passage, World};
 
+/// What is asked that begins a run, or writes something.
+const BEGIN_WORK: [&str; 8] = [
+    "client invoke",
+    "client stream",
+    "client call",
+    "client submit",
+    "client post",
+    "client decide",
+    "client post decision",
+    "client cancel",
+];
+
 /// Longest time until a replica that died is started again.
-const LONGEST_RESTART: u64 = 1_500;
+const LONGEST_RESTART: u64 = 500;
 
 /// Every replica of the deployment. Clones are the same ones.
 #[derive(Clone)]
@@ -70,7 +82,8 @@ impl Replicas {
     pub async fn keep_alive(self, world: Arc<World>, number: usize) {
         let Some(replica) = self.0.get(number) else { return };
         for incarnation in 1_u64.. {
-            let process = Process::new(format!("{}#{incarnation}", replica.address), &replica.machine);
+            let name = format!("{}#{incarnation}", replica.address);
+            let process = Process::new(name, &replica.machine, world.deployment.release(number));
             let gate = Gate { world: world.clone(), process: process.clone() };
             let (service, tasks) = Service::begin(&gate);
             tasks.into_iter().for_each(|task| process.begin(task));
@@ -95,7 +108,7 @@ impl Replicas {
         name: &'static str,
         work: impl FnOnce(Arc<Service>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> Option<T> {
-        let Passage { takes, fault, .. } = world.passage(name, CallKind::Client);
+        let Passage { takes, fault, .. } = world.passage(name, CallKind::Client, |_fault| true);
         sleep(takes).await;
         match fault {
             Some(Fault::Refused) => return None,
@@ -104,7 +117,7 @@ impl Replicas {
         }
         let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
         let (answers, answer) = oneshot::channel();
-        let request = process.request();
+        let request = BEGIN_WORK.contains(&name).then(|| process.request());
         process.begin(
             async move {
                 let _request = request;

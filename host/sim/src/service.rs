@@ -11,6 +11,7 @@ use agent_core::words::{Job, RunLimits};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use run_service::conversations::Conversations;
+use run_service::direct_calls::{DirectCalls, WaitingCalls};
 use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
 use run_service::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
@@ -39,8 +40,9 @@ const PERMITS: usize = 4;
 
 const WORKERS: usize = 2;
 
-/// How often a restarted process looks for what its predecessor held.
-const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
+/// How often a restarted process looks for what its predecessor held: less often than in life, as most lives
+/// end before it finds anything.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(400);
 
 pub struct Service {
     pub jobs: Jobs,
@@ -51,6 +53,7 @@ pub struct Service {
     pub outbox: Arc<dyn WebhookOutbox>,
     pub shutdown: Shutdown,
     pub edge: Edge,
+    pub calls: DirectCalls,
     admission: Admission,
     runs: Runs,
     live: LiveRuns,
@@ -100,7 +103,7 @@ impl Service {
         let agent = Arc::new(Recorded::new(parts.agent_alone(context.journal.clone()), behind.clone()));
         let ended = CancelledRuns { agent, journal: context.journal.clone() };
         let jobs = jobs.watched_in(parts.live.clone()).ending(ended);
-        let waits = Waits::new(queue.clone(), store, parts.toolbox.clone());
+        let waits = Waits::new(queue.clone(), store.clone(), parts.toolbox.clone());
         let dispatcher = Dispatcher::new(DispatcherContext {
             outbox: outbox.clone(),
             jobs: jobs.clone(),
@@ -123,7 +126,15 @@ impl Service {
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
+        let calls = DirectCalls::new(parts.toolbox.clone(), TIMEOUT).until(parts.shutdown.stopping().clone());
+        let calls = if gate.process.release.has_waiting_calls() {
+            let (jobs, waits, store) = (jobs.clone(), waits.clone(), parts.store.clone());
+            calls.kept_in(WaitingCalls { runs: parts.direct_calls(), jobs, waits, store })
+        } else {
+            calls
+        };
         let served = Served {
+            calls: calls.clone(),
             jobs: jobs.clone(),
             waits: waits.clone(),
             streams: streams.clone(),
@@ -131,8 +142,20 @@ impl Service {
         };
         let edge = Edge::of(served, parts.dependencies(gate));
         let Parts { admission, live, shutdown, .. } = parts;
-        let service =
-            Self { jobs, waits, streams, invoke, outbox, shutdown, edge, admission, runs, live, behind };
+        let service = Self {
+            jobs,
+            waits,
+            streams,
+            invoke,
+            outbox,
+            shutdown,
+            edge,
+            calls,
+            admission,
+            runs,
+            live,
+            behind,
+        };
         (Arc::new(service), tasks)
     }
 
@@ -200,6 +223,12 @@ impl Parts {
         let run = RateChecked::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))));
         let stack = self.conversed(Arc::new(run));
         RunStreams::new(stack, kept, self.spawn.clone()).until(self.shutdown.clone())
+    }
+
+    fn direct_calls(&self) -> Arc<dyn Invoke> {
+        let journal: Arc<dyn Journal> = Arc::new(self.behind.clone());
+        let run = self.parkable(Arc::new(self.agent(journal.clone())), journal);
+        Arc::new(Recorded::new(run, self.behind.clone()))
     }
 
     fn parkable(&self, run: Arc<dyn Invoke>, journal: Arc<dyn Journal>) -> Arc<dyn Invoke> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::conversations;
 use agent_core::testing::clock::SimulatedClock;
+use agent_core::words::Job;
 use run_service::invariants::Broken;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -17,14 +17,12 @@ use crate::mutation::Mutation;
 use crate::replica::Replicas;
 use crate::world::{Counts, Line, World};
 
-/// How many clients there are, and how much each does.
-const CLIENTS: u64 = 8;
-const ACTIONS: u32 = 7;
+const CLIENTS: u64 = 10;
 
 const DECIDERS: u64 = 2;
 
 /// How long things fail: a little longer or shorter by the seed.
-const NOISE: u64 = 15_000;
+const NOISE: u64 = 30_000;
 
 /// How long everything may take to come to its end when nothing fails any more. A wait expires within a
 /// minute, a webhook is tried again within minutes.
@@ -33,8 +31,9 @@ const QUIET: Duration = Duration::from_secs(900);
 /// How often it is looked whether everything has.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a service may take to let go of what it held.
-const LET_GO: Duration = Duration::from_secs(40);
+/// How long a service may take to let go of what it held, and the claim of one that died to end with its
+/// lease.
+const LET_GO: Duration = Duration::from_secs(60);
 
 /// How long after a decision a job may stay parked: longer than a circuit stays open, and shorter than most
 /// of its wait.
@@ -95,17 +94,20 @@ impl Simulation {
     }
 
     async fn play(&self, world: &Arc<World>) {
-        let replicas = Replicas::new(if self.seed.is_multiple_of(2) { 2 } else { 3 });
+        let replicas = Replicas::new(world.deployment.replicas);
         let mut others = JoinSet::new();
         for number in 0..replicas.count() {
             others.spawn(replicas.clone().keep_alive(world.clone(), number));
         }
         for number in 0..DECIDERS {
-            others.spawn(Client::new(world, &replicas, 100 + number).decide_for_ever());
+            others.spawn(
+                Client::new(world, &replicas, 100 + number)
+                    .decide_for_ever(number > 0 && world.deployment.is_over_http),
+            );
         }
         let mut clients = JoinSet::new();
         for number in 0..CLIENTS {
-            clients.spawn(Client::new(world, &replicas, number).use_the_service(ACTIONS));
+            clients.spawn(Client::new(world, &replicas, number).use_the_service());
         }
         let noise_ends = Instant::now() + Duration::from_millis(NOISE + mixed(self.seed, 3) % NOISE);
         while Instant::now() < noise_ends && world.broken().is_none() {
@@ -131,10 +133,8 @@ impl Simulation {
             sleep(LOOK).await;
         }
         if world.broken().is_none() {
-            // The claims of those that died end with their leases.
-            sleep(conversations::LEASE).await;
             let until = Instant::now() + LET_GO;
-            while !judge::is_free(&replicas) && Instant::now() < until {
+            while !judge::is_free(world, &replicas).await && Instant::now() < until {
                 sleep(LOOK).await;
             }
             judge::judge(world, &replicas).await;
@@ -144,8 +144,9 @@ impl Simulation {
 
 /// What has not come to its end.
 fn open(world: &World, clients: usize) -> String {
-    let jobs: Vec<_> = world.queue.jobs().into_iter().filter(|job| !job.status.has_ended()).collect();
-    let jobs: Vec<_> =
-        jobs.iter().map(|job| format!("{} ({}) is {}", job.id, job.run_id, job.status.as_str())).collect();
+    let jobs = world.queue.look(|job, _| {
+        let Job { id, run_id, status, .. } = job;
+        (!status.has_ended()).then(|| format!("{id} ({run_id}) is {}", status.as_str()))
+    });
     format!("{clients} clients wait; jobs: {}", jobs.join(", "))
 }

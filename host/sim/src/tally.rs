@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 17] = [
+pub const TO_BE_REACHED: [&str; 27] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -26,6 +26,16 @@ pub const TO_BE_REACHED: [&str; 17] = [
     "a job was submitted over HTTP",
     "a key was claimed again",
     "a key was in flight",
+    "a turn was not the owner's to write any more",
+    "a server forgot what it had acknowledged",
+    "an acknowledged job was forgotten",
+    "the first event of an append was stored without the others",
+    "a run was left to a newer release",
+    "a direct call waits",
+    "a wait was decided over HTTP",
+    "a stream was resumed over HTTP",
+    "a stream broke off within an event",
+    "a run of another replica was cancelled in its journal",
 ];
 
 /// Calls at which a replica has to have died.

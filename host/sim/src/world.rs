@@ -5,30 +5,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::ports::queue::LEASE;
 use agent_core::ports::{Epoch, KeyBounds};
-use agent_core::testing::{TestConversations, TestRuns};
-use agent_core::words::Event;
+use agent_core::testing::{TestConversations, TestQueue, TestRuns};
+use agent_core::words::{Event, Job};
 use backends::memory::MemoryIdempotency;
 use parking_lot::Mutex;
 use run_service::invariants::{self, Broken};
 use tokio::time::Instant;
 
-use crate::faults::{CallKind, Fault, Faults, Schedule, latency};
+use crate::deployment::Deployment;
+use crate::faults::{CallKind, Fault, Faults, KINDS, Schedule, Server, latency};
 use crate::mutation::Mutation;
 use crate::process::Process;
 use crate::promises::Promises;
-use crate::stores::{ReferenceOutbox, ReferenceQueue};
+use crate::stores::{Redis, ReferenceKeys, ReferenceOutbox};
 
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
 pub struct World {
     pub seed: u64,
     pub mutation: Option<Mutation>,
-    pub queue: Arc<ReferenceQueue>,
+    pub deployment: Deployment,
+    pub queue: Arc<TestQueue>,
     pub runs: Arc<TestRuns>,
     pub conversations: Arc<TestConversations>,
     pub outbox: Arc<ReferenceOutbox>,
-    pub keys: Arc<MemoryIdempotency>,
+    pub keys: Arc<ReferenceKeys>,
+    /// Where queue and keys are, if it forgets.
+    pub redis: Option<Arc<Redis>>,
     /// What clients were promised and what they have seen.
     pub promises: Mutex<Promises>,
     /// Versions of the tools' component and of the policy.
@@ -51,7 +56,7 @@ struct State {
     calls: u64,
     is_quiet: bool,
     fired: Schedule,
-    kinds: [u64; 8],
+    kinds: [u64; KINDS],
     crashes: Crashes,
     reached: BTreeMap<&'static str, u64>,
     /// Where replicas died: the call, and whether it was carried out.
@@ -59,13 +64,27 @@ struct State {
     broken: Option<Broken>,
     trace_hash: u64,
     trace: Vec<Line>,
-    /// Appends whose answer is not there yet: how many events the journal had before.
-    appending: BTreeMap<String, usize>,
+    /// Runs to which something is appended whose answer is not there yet.
+    appending: BTreeMap<String, Appending>,
     dead: BTreeSet<String>,
+    /// What calls were about that took longer than they should.
+    slowed: BTreeSet<String>,
+    /// Servers whose disk is full, and until when.
+    full: Vec<(Server, Instant)>,
+    /// Jobs of which a server forgot something, and their runs.
+    undone: BTreeMap<String, String>,
+    forgot_at: Option<Instant>,
     /// The epoch of the last claim of each job.
     claimed: BTreeMap<String, Epoch>,
     /// The epochs of what was appended.
     epochs: BTreeMap<String, Vec<Epoch>>,
+}
+
+/// An append that is under way.
+struct Appending {
+    by: String,
+    /// How many events others can be sure to read meanwhile.
+    visible: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,21 +118,28 @@ pub struct Counts {
     pub simulated: Duration,
     pub calls: u64,
     pub crashes: Crashes,
-    pub kinds: [u64; 8],
+    pub kinds: [u64; KINDS],
     pub reached: BTreeMap<&'static str, u64>,
     pub died_at: BTreeMap<&'static str, u64>,
 }
 
 impl World {
     pub fn new(seed: u64, faults: Faults, mutation: Option<Mutation>, keeps_trace: bool) -> Arc<Self> {
+        let deployment = Deployment::of(seed);
+        let queue = TestQueue::able(LEASE);
+        let is_by_time = deployment.is_on_redis && mutation != Some(Mutation::NumbersGivenTwice);
+        let queue = Arc::new(if is_by_time { queue.numbered_by_time() } else { queue });
+        let keys = ReferenceKeys::new(MemoryIdempotency::new(KeyBounds::default()));
         Arc::new(Self {
             seed,
             mutation,
-            queue: Arc::default(),
+            deployment,
+            redis: deployment.is_on_redis.then(|| Redis::of(&queue, &keys)),
+            queue,
+            keys,
             runs: Arc::default(),
             conversations: Arc::default(),
             outbox: Arc::default(),
-            keys: Arc::new(MemoryIdempotency::new(KeyBounds::default())),
             promises: Mutex::default(),
             tools: Mutex::default(),
             faults,
@@ -128,12 +154,13 @@ impl World {
         self.mutation == Some(mutation)
     }
 
-    /// The next call, how long it takes and what hits it.
-    pub fn passage(&self, name: &'static str, kind: CallKind) -> Passage {
+    /// The next call, how long it takes and what hits it, if that may be.
+    pub fn passage(&self, name: &'static str, kind: CallKind, may_be: impl Fn(Fault) -> bool) -> Passage {
         let mut state = self.state.lock();
         state.calls += 1;
         let call = state.calls;
         let fault = if state.is_quiet { None } else { self.faults.fault(call, kind) };
+        let fault = fault.filter(|fault| may_be(*fault));
         if let Some(fault) = fault {
             state.fired.insert(call, fault);
             state.kinds[fault.kind()] += 1;
@@ -146,7 +173,52 @@ impl World {
 
     /// From now on nothing fails any more.
     pub fn become_quiet(&self) {
-        self.state.lock().is_quiet = true;
+        let mut state = self.state.lock();
+        state.is_quiet = true;
+        state.full.clear();
+    }
+
+    /// The disk of that server is full for a while.
+    pub fn fill_disk(&self, server: Server, within: Duration) {
+        self.state.lock().full.push((server, Instant::now() + within));
+    }
+
+    pub fn has_full_disk(&self, server: Server) -> bool {
+        let mut state = self.state.lock();
+        if state.full.is_empty() {
+            return false;
+        }
+        state.full.retain(|(_, until)| *until > Instant::now());
+        state.full.iter().any(|(of, _)| *of == server)
+    }
+
+    /// Redis is restarted, and forgets its last second.
+    pub fn restart_redis(&self) {
+        let undone = self.redis.as_ref().map(|redis| redis.restart()).unwrap_or_default();
+        if !undone.is_empty() {
+            self.reached("a server forgot what it had acknowledged");
+        }
+        let mut state = self.state.lock();
+        state.forgot_at = Some(Instant::now());
+        state.undone.extend(undone);
+    }
+
+    /// Whether a server has forgotten something: keys that were claimed within that second are new again.
+    pub fn has_forgotten(&self) -> bool {
+        self.state.lock().forgot_at.is_some()
+    }
+
+    /// Whether a server has forgotten something of the job.
+    pub fn is_undone(&self, job_id: &str) -> bool {
+        self.state.lock().undone.contains_key(job_id)
+    }
+
+    /// Whether a server has forgotten something of the job of that run just now, perhaps that somebody has
+    /// claimed it: its worker goes on until it renews the claim the next time, or its lease ends.
+    pub fn is_run_undone(&self, run_id: &str) -> bool {
+        let state = self.state.lock();
+        state.forgot_at.is_some_and(|forgot| forgot.elapsed() < LEASE)
+            && state.undone.values().any(|undone| undone == run_id)
     }
 
     pub fn is_quiet(&self) -> bool {
@@ -177,12 +249,19 @@ impl World {
         *self.state.lock().reached.entry(what).or_default() += 1;
     }
 
-    pub fn died(&self, process: &Process) {
+    /// A process is about to die, with what it has under way.
+    pub fn dies(&self, process: &Process) {
         let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
         let mut state = self.state.lock();
-        state.dead.insert(process.name.clone());
         state.crashes.all += 1;
         state.crashes.with_work += u64::from(has_work);
+    }
+
+    pub fn died(&self, process: &Process) {
+        let mut state = self.state.lock();
+        // What it had begun to write is there by now, or not at all.
+        state.appending.retain(|_, append| append.by != process.name);
+        state.dead.insert(process.name.clone());
     }
 
     /// Whether the process of that name died.
@@ -190,11 +269,21 @@ impl World {
         self.state.lock().dead.contains(process)
     }
 
-    /// Whether anything took longer than it should.
-    pub fn was_slow(&self) -> bool {
-        let is_slow =
-            |fault: &Fault| matches!(fault, Fault::Late(_) | Fault::SlowAnswer(_) | Fault::Partition(_));
-        self.state.lock().fired.values().any(is_slow)
+    /// A call about this took longer than it should, or did not get through.
+    pub fn slowed(&self, subject: &str) {
+        if !subject.is_empty() {
+            self.state.lock().slowed.insert(subject.to_owned());
+        }
+    }
+
+    /// Whether anything of a job took longer than it should: of its run, whose calls are named after it, of
+    /// the job itself, or of its conversation.
+    pub fn was_slow(&self, job: &Job, conversation: Option<&str>) -> bool {
+        let state = self.state.lock();
+        let mut of_run = state.slowed.range(job.run_id.clone()..);
+        of_run.next().is_some_and(|subject| subject.starts_with(&job.run_id))
+            || state.slowed.contains(&job.id)
+            || conversation.is_some_and(|conversation| state.slowed.contains(conversation))
     }
 
     /// A job was claimed under that epoch.
@@ -247,15 +336,24 @@ impl World {
         }
     }
 
-    /// An append begins; until [`Self::appended`] others may read a part of it.
-    pub fn appending(&self, run_id: &str) {
+    /// An append begins; until [`Self::appended`] others may read it without all but its first event.
+    pub fn appending(&self, run_id: &str, process: &Process) {
+        if !self.deployment.is_on_mongo {
+            return;
+        }
         let length = self.runs.look(run_id, <[_]>::len);
-        self.state.lock().appending.entry(run_id.to_owned()).or_insert(length);
+        let mut state = self.state.lock();
+        let visible = length + usize::from(state.calls.is_multiple_of(2));
+        // What somebody else has just written is read by whoever writes behind it.
+        state.appending.insert(run_id.to_owned(), Appending { by: process.name.clone(), visible });
     }
 
-    /// An append has ended; its events are in the journal if `is_stored`. Judges the journal.
-    pub fn appended(&self, run_id: &str) {
-        self.state.lock().appending.remove(run_id);
+    /// An append of that process has ended.
+    pub fn appended(&self, run_id: &str, process: &Process) {
+        let mut state = self.state.lock();
+        if state.appending.get(run_id).is_some_and(|append| append.by == process.name) {
+            state.appending.remove(run_id);
+        }
     }
 
     /// Judges a journal that has grown under that epoch.
@@ -271,9 +369,9 @@ impl World {
         self.check(checked.map_err(run));
     }
 
-    /// How many events of a run a reader may miss who reads beside an append of several.
-    pub fn known_before_append(&self, run_id: &str) -> Option<usize> {
-        self.state.lock().appending.get(run_id).copied()
+    /// How many events of a run somebody reads who reads beside an append of several.
+    pub fn visible(&self, run_id: &str) -> Option<usize> {
+        self.state.lock().appending.get(run_id).map(|append| append.visible)
     }
 
     /// The events of a run, as the store has them.

@@ -9,7 +9,7 @@ pub(crate) mod linting_compiler;
 use std::path::Path;
 
 use crate::run::{cargo, run};
-use crate::test;
+use crate::{sim, test};
 use linting_compiler::LintingCompiler;
 
 /// Runs every check, and stops at the first that fails.
@@ -17,6 +17,8 @@ pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
     for workspace in [repository, &repository.join("guest-tools")] {
         run(&mut cargo(workspace, ["fmt", "--all", "--check"]))?;
     }
-    // Tests come last, so that what it says of them is the last word.
-    test::run_all(repository, &test::Arguments::default(), Some(&LintingCompiler::install(repository)?))
+    let linting = LintingCompiler::install(repository)?;
+    test::run_all(repository, &test::Arguments::default(), Some(&linting))?;
+    // Behind the tests, which wait for each other's processor, and in one thread.
+    sim::check(repository)
 }

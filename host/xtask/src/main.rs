@@ -68,7 +68,7 @@ enum Command {
     Docs(docs::Arguments),
     /// Count the lines of Rust, by crate, source and tests apart.
     Lines,
-    /// What every change has to pass: formatting, lints, documentation, guests and tests.
+    /// What every change has to pass: formatting, lints, documentation, guests, tests and simulations.
     Ci,
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Command;
 
 use crate::run::{cargo, run};
 
@@ -11,6 +12,15 @@ pub(crate) struct Arguments {
     /// What the program is told: `--help` says what it knows.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     told: Vec<OsString>,
+}
+
+/// How many minutes of simulations every change has to pass.
+const MINUTES: &str = "2";
+
+/// Simulates as long as every change has to pass, with the program that was built beside the tests: without
+/// optimizations, and with the checks that only then are made.
+pub(crate) fn check(repository: &Path) -> anyhow::Result<()> {
+    run(Command::new(repository.join("target/debug/sim")).args(["--strict", "--minutes", MINUTES]))
 }
 
 /// Builds the program for release and runs it.

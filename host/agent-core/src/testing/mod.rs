@@ -4,12 +4,15 @@ pub mod clock;
 mod conversations;
 mod key_value;
 mod queue;
+mod queue_beside;
+mod queue_state;
 mod stores;
 mod tool_versions;
 
 pub use conversations::TestConversations;
 pub use key_value::TestKeyValues;
 pub use queue::TestQueue;
+pub use queue_beside::HeldJobs;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 

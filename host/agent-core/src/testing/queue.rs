@@ -1,28 +1,32 @@
-//! A queue of jobs in memory: leases run out by tokio's clock.
+//! A queue of jobs in memory, with all that the port promises: it passes the contract suite of the real ones
+//! (`backends/tests/it/memory.rs`), and simulations stand on it (`host/sim`). Leases run out by the clock of
+//! tokio.
 
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::clock;
-use super::stores::Switch;
-use crate::ports::lease::Lease;
-use crate::ports::queue::{ATTEMPTS, LEASE};
-use crate::ports::{
-    AttemptEnd, ChangedJobs, Claim, EarlierClaims, Epoch, JobChanges, JobQueue, QueueError, Renewal,
-};
-use crate::trace::{self, TraceContext};
-use crate::words::{
-    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, WaitDepth,
-};
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
-/// A queue that forgets nothing, without delays between attempts and without cursors.
-#[derive(Debug, Default)]
+use super::clock::store_clock;
+use super::queue_state::{Entry, Held, State};
+use super::stores::Switch;
+use crate::ports::queue::{LEASE, address_of, stalled_after};
+use crate::ports::{AttemptEnd, ChangedJobs, Claim, JobChanges, JobQueue, QueueError, Renewal};
+use crate::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome, WaitDepth,
+};
+
+/// How long whoever follows the queue waits for a change.
+const CHANGES_WITHIN: Duration = Duration::from_secs(5);
+
+/// Who looks at the queue before each change.
+type Look = Box<dyn Fn(&TestQueue) + Send + Sync>;
+
+/// Jobs by the order in which they were added.
 pub struct TestQueue {
     /// Breaks it.
     pub switch: Switch,
@@ -32,54 +36,37 @@ pub struct TestQueue {
     pub tells: AtomicBool,
     /// Whether it fails to say so.
     pub tells_nothing: AtomicBool,
-    ended: Mutex<Vec<String>>,
-    handed_over: Mutex<u64>,
-    jobs: Mutex<BTreeMap<u128, Entry>>,
-    changed: Notify,
-    taken: Mutex<u64>,
+    pub(super) lease: Duration,
+    pub(super) state: Mutex<State>,
+    pub(super) handed_over: Mutex<u64>,
     calls: Mutex<u64>,
+    changed: Notify,
+    pub(super) before_writes: OnceLock<Look>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    job: Job,
-    data: Result<JobData, String>,
-    lease: Lease,
-    cancel_asked: bool,
-    claims: u32,
-    lost: u32,
-    trace: Option<TraceContext>,
-    /// Nobody may take it before.
-    due: Option<Instant>,
-    /// For what its run waits, while it is parked.
-    open: OpenKinds,
+impl Default for TestQueue {
+    /// A queue without what a queue need not be able to do.
+    fn default() -> Self {
+        Self {
+            switch: Switch::default(),
+            hands_over: AtomicBool::new(false),
+            tells: AtomicBool::new(false),
+            tells_nothing: AtomicBool::new(false),
+            lease: LEASE,
+            state: Mutex::default(),
+            handed_over: Mutex::default(),
+            calls: Mutex::default(),
+            changed: Notify::new(),
+            before_writes: OnceLock::new(),
+        }
+    }
 }
 
 impl TestQueue {
-    /// Adds a job whose payload cannot be read.
-    pub fn add_broken(&self, problem: &str) -> String {
-        self.push("nobody", Err(problem.into()))
-    }
-
-    /// A job, read without the switch.
-    pub fn job(&self, job_id: &str) -> Job {
-        let jobs = self.jobs.lock();
-        jobs.get(&number(job_id)).map(|entry| entry.job.clone()).unwrap_or_else(|| panic_no_job(job_id))
-    }
-
-    /// Removes a job, as an operator does. Another one may get its id.
-    pub fn remove(&self, job_id: &str) {
-        self.jobs.lock().remove(&number(job_id));
-        self.ended.lock().push(job_id.to_owned());
-        self.changed.notify_waiters();
-    }
-
-    /// Gives the job's lease to somebody else.
-    pub fn steal(&self, job_id: &str) {
-        if let Some(entry) = self.jobs.lock().get_mut(&number(job_id)) {
-            entry.lease = Lease::default();
-            entry.lease.claim("a thief", LEASE, Instant::now());
-        }
+    /// A queue that can do all that a queue may, and whose leases last that long.
+    pub fn able(lease: Duration) -> Self {
+        let (hands_over, tells) = (AtomicBool::new(true), AtomicBool::new(true));
+        Self { hands_over, tells, lease, ..Self::default() }
     }
 
     /// Wakes whoever waits for the queue to change.
@@ -87,142 +74,66 @@ impl TestQueue {
         self.changed.notify_waiters();
     }
 
-    /// How many jobs were claimed with the end of another one.
-    pub fn handed_over(&self) -> u64 {
-        *self.handed_over.lock()
-    }
-
-    /// How many jobs were claimed.
-    pub fn claims(&self) -> u64 {
-        *self.taken.lock()
-    }
-
     /// How often the queue was asked anything.
     pub fn calls(&self) -> u64 {
         *self.calls.lock()
     }
 
-    fn push(&self, user_id: &str, data: Result<JobData, String>) -> String {
-        let mut jobs = self.jobs.lock();
-        let wanted = data.as_ref().ok();
-        let id = wanted.and_then(|data| data.id.clone());
-        let id = id.unwrap_or_else(|| (jobs.len() + 1).to_string());
-        if jobs.contains_key(&number(&id)) {
-            return id;
+    pub(super) fn write(&self) -> MutexGuard<'_, State> {
+        if let Some(look) = self.before_writes.get() {
+            look(self);
         }
-        let parked = wanted.and_then(|data| data.goes_on.clone());
-        let left = |until: SystemTime| until.duration_since(clock::store_clock()).unwrap_or_default();
-        let due = parked.as_ref().map(|parked| Instant::now() + left(parked.until));
-        let open = parked.as_ref().map(|parked| parked.open).unwrap_or_default();
-        let job = Job {
-            id: id.clone(),
-            user_id: user_id.into(),
-            parent: wanted.and_then(|data| data.parent.clone()),
-            status: if parked.is_some() { JobStatus::Parked } else { JobStatus::Waiting },
-            run_id: parked.map_or_else(|| run_id(number(&id)), |parked| parked.run_id),
-            result: None,
-            error: None,
-            attempts_made: 0,
-            created_at: clock::store_clock(),
-            started_at: None,
-            finished_at: None,
-        };
-        jobs.insert(
-            number(&id),
-            Entry {
-                job,
-                data,
-                lease: Lease::default(),
-                cancel_asked: false,
-                // The run of a parked job was begun before the job was added.
-                claims: u32::from(due.is_some()),
-                lost: 0,
-                trace: trace::current(),
-                due,
-                open,
-            },
-        );
-        self.changed.notify_waiters();
-        id
+        self.state.lock()
     }
 
     async fn check(&self) -> Result<(), QueueError> {
         *self.calls.lock() += 1;
         self.switch.check().await.map_err(|detail| QueueError::Store { detail })
     }
-
-    fn take_now(&self) -> Option<Claim> {
-        let mut jobs = self.jobs.lock();
-        let now = Instant::now();
-        let free = |entry: &&mut Entry| match entry.job.status {
-            JobStatus::Waiting => true,
-            JobStatus::Delayed | JobStatus::Parked => entry.due.is_none_or(|due| due <= now),
-            JobStatus::Active => !entry.lease.is_held(now),
-            _ => false,
-        };
-        let entry = jobs.values_mut().find(free)?;
-        let mut taken = self.taken.lock();
-        *taken += 1;
-        let token = taken.to_string();
-        entry.lost += u32::from(entry.job.status == JobStatus::Active);
-        entry.claims += 1;
-        entry.lease.claim(&token, LEASE, now);
-        entry.job.status = JobStatus::Active;
-        entry.job.started_at = Some(clock::store_clock());
-        Some(Claim {
-            job_id: entry.job.id.clone(),
-            token,
-            epoch: Epoch(*taken),
-            earlier: EarlierClaims { are_none: entry.claims == 1, lost: entry.lost },
-            run_id: entry.job.run_id.clone(),
-            data: entry.data.clone(),
-            attempts_made: entry.job.attempts_made,
-            created_at: entry.job.created_at,
-            trace: entry.trace,
-            leased_at: now.into_std(),
-            notes: Arc::default(),
-        })
-    }
 }
 
-#[expect(clippy::panic, reason = "a test that asks for a job which is not there is wrong")]
-fn panic_no_job(job_id: &str) -> Job {
-    panic!("there is no job {job_id}")
-}
-
-fn run_id(number: u128) -> String {
-    format!("run_job_{number}")
-}
-
-/// The key of a job. Ids that its submitter chose are of hexadecimal digits.
-fn number(job_id: &str) -> u128 {
-    let counted = job_id.parse::<u64>().ok().map(u128::from);
-    counted.or_else(|| u128::from_str_radix(job_id, 16).ok()).unwrap_or_default()
+/// The number in a cursor of that kind.
+fn number_in(cursor: Option<&str>, kind: char) -> Result<Option<u64>, QueueError> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let number = cursor.strip_prefix(kind).and_then(|number| number.parse().ok());
+    number.map(Some).ok_or(QueueError::BadCursor)
 }
 
 #[async_trait]
 impl JobQueue for TestQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         self.check().await?;
-        Ok(self.push(&job.user_id, Ok(job.clone())))
+        let id = self.write().add(&job.user_id, Ok(job.clone()));
+        self.wake();
+        Ok(id)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
         self.check().await?;
-        Ok(self.jobs.lock().get(&number(job_id)).map(|entry| entry.job.clone()))
+        Ok(self.find(job_id))
     }
 
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
         self.check().await?;
-        let jobs = self.jobs.lock();
-        let mine = jobs.values().rev().filter(|entry| entry.job.user_id == wanted.user_id);
-        Ok(JobPage { jobs: mine.map(|entry| entry.job.clone()).collect(), next_cursor: None })
+        let before = number_in(wanted.cursor, 'j')?.unwrap_or(u64::MAX);
+        let state = self.state.lock();
+        let is_wanted = |entry: &&Entry| {
+            entry.number < before
+                && entry.job.user_id == wanted.user_id
+                && wanted.status.is_none_or(|status| entry.job.status == status)
+        };
+        let mut found: Vec<&Entry> =
+            state.jobs.values().rev().filter(is_wanted).take(wanted.limit.saturating_add(1)).collect();
+        let has_more = found.len() > wanted.limit;
+        found.truncate(wanted.limit);
+        let next_cursor = found.last().filter(|_| has_more).map(|last| format!("j{}", last.number));
+        Ok(JobPage { jobs: found.into_iter().map(|entry| entry.job.clone()).collect(), next_cursor })
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         self.check().await?;
-        let mut jobs = self.jobs.lock();
-        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(CancelOutcome::Unknown) };
+        let mut state = self.write();
+        let Some(entry) = state.of_id(job_id) else { return Ok(CancelOutcome::Unknown) };
         if entry.job.status.has_ended() {
             return Ok(CancelOutcome::HadEnded);
         }
@@ -230,131 +141,155 @@ impl JobQueue for TestQueue {
             entry.cancel_asked = true;
             return Ok(CancelOutcome::Asked);
         }
-        entry.job.status = JobStatus::Cancelled;
+        entry.finish(JobStatus::Cancelled);
+        state.ended.push(job_id.to_owned());
+        drop(state);
+        self.wake();
         Ok(CancelOutcome::Done)
     }
 
-    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+    async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
         self.check().await?;
-        let mut jobs = self.jobs.lock();
-        let Some(entry) = jobs.get_mut(&number(job_id)) else { return Ok(RetryOutcome::Unknown) };
-        if entry.job.status != JobStatus::Failed {
-            return Ok(RetryOutcome::NotFailed);
-        }
-        entry.job.status = JobStatus::Waiting;
-        self.changed.notify_waiters();
-        Ok(RetryOutcome::Done)
-    }
-
-    async fn list_parked(&self, _limit: usize, _cursor: Option<&str>) -> Result<JobPage, QueueError> {
-        self.check().await?;
-        let jobs = self.jobs.lock();
-        let parked = jobs.values().filter(|entry| entry.job.status == JobStatus::Parked);
-        Ok(JobPage { jobs: parked.map(|entry| entry.job.clone()).collect(), next_cursor: None })
+        let skipped = usize::try_from(number_in(cursor, 'p')?.unwrap_or(0)).unwrap_or(usize::MAX);
+        let state = self.state.lock();
+        let mut parked: Vec<&Entry> =
+            state.jobs.values().filter(|entry| entry.job.status == JobStatus::Parked).collect();
+        parked.sort_by_key(|entry| (entry.due, entry.number));
+        let more = parked.len() > skipped.saturating_add(limit);
+        let jobs = parked.into_iter().skip(skipped).take(limit).map(|entry| entry.job.clone()).collect();
+        Ok(JobPage { jobs, next_cursor: more.then(|| format!("p{}", skipped + limit)) })
     }
 
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check().await?;
-        let mut jobs = self.jobs.lock();
-        let parked = jobs.get_mut(&number(job_id)).filter(|entry| entry.job.status == JobStatus::Parked);
+        let mut state = self.write();
+        state.promote(Instant::now());
+        let place = state.last_place + 1;
+        let parked = state.of_id(job_id).filter(|entry| entry.job.status == JobStatus::Parked);
         let Some(entry) = parked else { return Ok(false) };
-        let due = Instant::now() + within;
-        entry.due = entry.due.map(|expiry| expiry.min(due));
         if within.is_zero() {
-            entry.job.status = JobStatus::Waiting;
+            entry.wait_at(place);
+        } else {
+            let due = Instant::now() + within;
+            entry.due = Some(entry.due.map_or(due, |expiry| expiry.min(due)));
         }
-        self.changed.notify_waiters();
+        state.last_place = place;
+        drop(state);
+        self.wake();
         Ok(true)
+    }
+
+    async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
+        self.check().await?;
+        let mut state = self.write();
+        let (place, run_id) = (state.last_place + 1, state.new_run());
+        let Some(entry) = state.of_id(job_id) else { return Ok(RetryOutcome::Unknown) };
+        if entry.job.status != JobStatus::Failed {
+            return Ok(RetryOutcome::NotFailed);
+        }
+        entry.wait_at(place);
+        (entry.job.run_id, entry.job.finished_at, entry.claims, entry.lost) = (run_id, None, 0, 0);
+        let number = entry.number;
+        state.open.insert(number);
+        state.last_place = place;
+        drop(state);
+        self.wake();
+        Ok(RetryOutcome::Done)
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.check().await?;
-        let count = |status| self.jobs.lock().values().filter(|entry| entry.job.status == status).count();
+        let state = self.state.lock();
+        let of = |status| state.jobs.values().filter(move |entry| entry.job.status == status);
+        let oldest = |status| {
+            let age = |entry: &Entry| store_clock().duration_since(entry.job.created_at).unwrap_or_default();
+            of(status).map(age).max()
+        };
         let mut depth = Depth {
-            waiting: count(JobStatus::Waiting) as u64,
-            active: count(JobStatus::Active) as u64,
-            parked: count(JobStatus::Parked) as u64,
+            waiting: of(JobStatus::Waiting).count() as u64,
+            active: of(JobStatus::Active).count() as u64,
+            delayed: of(JobStatus::Delayed).count() as u64,
+            parked: of(JobStatus::Parked).count() as u64,
+            oldest_parked: oldest(JobStatus::Parked),
+            oldest_waiting: oldest(JobStatus::Waiting),
             ..Depth::default()
         };
-        for entry in self.jobs.lock().values().filter(|entry| entry.job.status == JobStatus::Parked) {
-            let since = SystemTime::UNIX_EPOCH + Duration::from_millis(entry.open.since);
-            let oldest = clock::store_clock().duration_since(since).ok();
+        for entry in of(JobStatus::Parked) {
+            let since = UNIX_EPOCH + Duration::from_millis(entry.open.since);
+            let oldest = store_clock().duration_since(since).ok();
             depth.add_waits(entry.open, WaitDepth { runs: 1, oldest });
         }
         Ok(depth)
     }
 
-    async fn claim(&self, _worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
-        let until = Instant::now() + patience;
+    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+        let (until, mut is_first) = (Instant::now() + patience, true);
         loop {
             self.check().await?;
-            let changed = self.changed.notified();
-            if let Some(claim) = self.take_now() {
-                return Ok(Some(claim));
+            // At the end of its patience a caller goes away, whatever is due in that moment.
+            if !std::mem::take(&mut is_first) && Instant::now() >= until {
+                return Ok(None);
+            }
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let next_due = {
+                let mut state = self.write();
+                if let Some(claim) = state.claim(worker, self.lease) {
+                    return Ok(Some(claim));
+                }
+                state.next_due()
+            };
+            if Instant::now() >= until {
+                return Ok(None);
             }
             tokio::select! {
+                biased;
                 () = changed => {}
-                () = sleep(Duration::from_millis(200)) => {}
-                () = sleep_until(until) => return Ok(None),
+                () = sleep_until(next_due.map_or(until, |due| due.min(until))) => {}
             }
         }
     }
 
-    async fn reclaim(&self, _worker: &str) -> Result<u64, QueueError> {
-        self.check().await.map(|()| 0)
+    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
+        self.check().await?;
+        let mut state = self.write();
+        let (stalled, mut place, mut reclaimed) = (stalled_after(self.lease), state.first_place, 0);
+        for entry in state.jobs.values_mut() {
+            let is_predecessors = |held: &Held| {
+                held.worker != worker
+                    && address_of(&held.worker) == address_of(worker)
+                    && held.renewed.elapsed() >= stalled
+            };
+            if entry.held.as_ref().is_some_and(is_predecessors) {
+                (place, reclaimed) = (place - 1, reclaimed + 1);
+                entry.lost += 1;
+                entry.wait_at(place);
+            }
+        }
+        state.first_place = place;
+        drop(state);
+        if reclaimed > 0 {
+            self.wake();
+        }
+        Ok(reclaimed)
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
         self.check().await?;
-        let mut jobs = self.jobs.lock();
-        let Some(entry) = jobs.get_mut(&number(&claim.job_id)) else { return Ok(Renewal::Lost) };
-        Ok(match entry.lease.renew(&claim.token, LEASE, Instant::now()) {
-            Renewal::Held if entry.cancel_asked => Renewal::Cancelled,
-            renewal => renewal,
+        let mut state = self.write();
+        let Some(entry) = state.of_id(&claim.job_id) else { return Ok(Renewal::Lost) };
+        let cancel_asked = entry.cancel_asked;
+        Ok(match state.is_held(claim, self.lease) {
+            false => Renewal::Lost,
+            true if cancel_asked => Renewal::Cancelled,
+            true => Renewal::Held,
         })
     }
 
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         self.check().await?;
-        let mut jobs = self.jobs.lock();
-        let lost = || QueueError::LeaseLost { job_id: claim.job_id.clone() };
-        let entry = jobs.get_mut(&number(&claim.job_id)).ok_or_else(lost)?;
-        if !entry.lease.end(&claim.token) {
-            return Err(lost());
-        }
-        let counts = !matches!(end, AttemptEnd::HandedBack { .. } | AttemptEnd::Parked { .. });
-        entry.job.attempts_made += u32::from(counts);
-        entry.job.status = match end {
-            AttemptEnd::Completed(result) => {
-                entry.job.result = Some(result.clone());
-                JobStatus::Completed
-            }
-            AttemptEnd::Failed { error, retry } => {
-                entry.job.error = Some(error.clone());
-                let again = *retry && entry.job.attempts_made < ATTEMPTS;
-                if again { JobStatus::Waiting } else { JobStatus::Failed }
-            }
-            AttemptEnd::Cancelled => JobStatus::Cancelled,
-            // A job that nobody wants any more does not go back.
-            AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. } if entry.cancel_asked => {
-                JobStatus::Cancelled
-            }
-            AttemptEnd::Parked { until, open } => {
-                entry.open = *open;
-                let left = until.duration_since(clock::store_clock()).unwrap_or_default();
-                entry.due = Some(Instant::now() + left);
-                JobStatus::Parked
-            }
-            AttemptEnd::HandedBack { delay } if delay.is_zero() => JobStatus::Waiting,
-            AttemptEnd::HandedBack { delay } => {
-                entry.due = Some(Instant::now() + *delay);
-                JobStatus::Delayed
-            }
-        };
-        if entry.job.status.has_ended() {
-            self.ended.lock().push(claim.job_id.clone());
-        }
-        self.changed.notify_waiters();
+        self.write().settle(claim, end)?;
+        self.wake();
         Ok(())
     }
 
@@ -362,11 +297,26 @@ impl JobQueue for TestQueue {
         &self,
         claim: &Claim,
         end: &AttemptEnd,
-        _worker: &str,
+        worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        self.settle(claim, end).await?;
-        let next = if self.hands_over.load(Ordering::Relaxed) { self.take_now() } else { None };
-        *self.handed_over.lock() += u64::from(next.is_some());
+        self.check().await?;
+        let next = {
+            let mut state = self.write();
+            match state.settle(claim, end)? {
+                Some(told_before) => told_before.next.filter(|next| state.is_held(next, self.lease)),
+                None if self.hands_over.load(Ordering::Relaxed) => {
+                    let next = state.claim(worker, self.lease);
+                    let ended = state.of_id(&claim.job_id).and_then(|entry| entry.last_end.as_mut());
+                    if let Some(ended) = ended {
+                        ended.next.clone_from(&next);
+                    }
+                    *self.handed_over.lock() += u64::from(next.is_some());
+                    next
+                }
+                None => None,
+            }
+        };
+        self.wake();
         Ok(next)
     }
 
@@ -374,30 +324,40 @@ impl JobQueue for TestQueue {
         if !self.tells.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if self.tells_nothing.load(Ordering::Relaxed) {
-            return Err(QueueError::Store { detail: "it says nothing".into() });
-        }
-        let Some(after) = after else {
-            self.check().await?;
-            let cursor = self.ended.lock().len().to_string();
-            return Ok(Some(JobChanges { cursor, jobs: ChangedJobs::Any }));
-        };
+        let until = Instant::now() + CHANGES_WITHIN;
+        let any = |ended: usize| Ok(Some(JobChanges { cursor: ended.to_string(), jobs: ChangedJobs::Any }));
         loop {
             self.check().await?;
-            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
             if self.tells_nothing.load(Ordering::Relaxed) {
                 return Err(QueueError::Store { detail: "it says nothing".into() });
             }
-            let ended = self.ended.lock().clone();
-            let new: Vec<_> =
-                ended.iter().skip(usize::try_from(number(after)).unwrap_or(usize::MAX)).cloned().collect();
-            if !new.is_empty() {
-                let jobs = ChangedJobs::These(new);
-                return Ok(Some(JobChanges { cursor: ended.len().to_string(), jobs }));
+            {
+                let state = self.state.lock();
+                let last = state.ended.len();
+                // Behind the last one is what was forgotten.
+                let after = after.and_then(|after| after.parse().ok()).filter(|after| *after <= last);
+                let Some(after) = after else { return any(last) };
+                let new = state.ended.get(after..).unwrap_or_default();
+                if !new.is_empty() || Instant::now() >= until {
+                    let jobs = ChangedJobs::These(new.to_vec());
+                    return Ok(Some(JobChanges { cursor: last.to_string(), jobs }));
+                }
             }
-            changed.await;
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = sleep_until(until) => {}
+            }
         }
     }
 
     async fn close(&self) {}
+}
+
+impl std::fmt::Debug for TestQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestQueue").field("calls", &self.calls()).finish_non_exhaustive()
+    }
 }

@@ -92,6 +92,12 @@ impl TestRuns {
         self.records.lock().values().cloned().collect()
     }
 
+    /// The run of that request, which no other one has.
+    pub fn run_of(&self, request_id: &str) -> Option<String> {
+        let records = self.records.lock();
+        records.values().find(|record| record.request_id == request_id).map(|record| record.id.clone())
+    }
+
     /// How many runs have a journal.
     pub fn journals(&self) -> usize {
         self.journals.lock().len()
@@ -128,7 +134,8 @@ impl Journal for TestRuns {
 
     async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
         self.check().await?;
-        Ok(self.events(run_id).into_iter().skip(index(from)).collect())
+        let kept = |(_, event): &(Epoch, Event)| event.clone();
+        Ok(self.look(run_id, |events| events.iter().skip(index(from)).map(kept).collect()))
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::cancel_request;
-use super::job_hash::{LISTED, OPTIONS, read_claim, text};
+use super::job_hash::{CLAIMS, LISTED, OPTIONS, read_claim, text};
 use super::official_scripts::NextClaim;
 use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
@@ -313,7 +313,8 @@ impl Store {
         let Leased { job_id, hash, epoch, cancel_request, is_more } = leased;
         let mut claim = read_claim(self.shard.public_id(&job_id), token, &hash, leased_at);
         claim.epoch = Epoch(epoch);
-        claim.earlier.are_none = epoch == 1
+        // The job as it was before this claim was numbered.
+        claim.earlier.are_none = !hash.contains_key(CLAIMS)
             && self.has_known_since(to_millis(claim.created_at))
             && submitter::run_of(hash.get(OPTIONS).map(String::as_str)).is_none();
         if let Some(reason) = self.schedule_next(&job_id, &hash).await? {

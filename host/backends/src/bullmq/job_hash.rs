@@ -33,7 +33,7 @@ pub(super) const FIELDS: [&str; 10] = [
 /// How many runs of a job have ended for good, in its hash. Written together with each such end.
 pub(super) const RUNS: &str = "agentHostRuns";
 
-/// How often a job was claimed, in its hash: the epoch of its claim.
+/// The number of a job's last claim, in its hash: the epoch of that claim. Absent before the first one.
 pub(super) const CLAIMS: &str = "agentHostClaims";
 
 /// How many claims for a run of the job were lost, in its hash, before the number of its runs that had ended

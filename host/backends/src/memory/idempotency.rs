@@ -26,7 +26,7 @@ pub struct MemoryIdempotency {
 /// Caller and key.
 type Name = (String, String);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Keys {
     entries: HashMap<Name, Entry>,
     /// Names of the entries by age, the oldest first.
@@ -36,7 +36,7 @@ struct Keys {
     next: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     age: u64,
     request: String,
@@ -44,6 +44,13 @@ struct Entry {
     lease: Lease,
     expires_at: Instant,
     answer: Option<Vec<u8>>,
+}
+
+/// A clone has the keys of that moment, and changes apart from then on.
+impl Clone for MemoryIdempotency {
+    fn clone(&self) -> Self {
+        Self { bounds: self.bounds, total: self.total, kept: Mutex::new(self.kept.lock().clone()) }
+    }
 }
 
 impl MemoryIdempotency {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use agent_core::ports::JobQueue as _;
+use agent_core::ports::queue::QUEUE;
+use agent_core::ports::{AttemptEnd, JobQueue as _};
 use backends::bullmq::BullQueue;
 use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
 use test_servers::Redis;
 
-use crate::bullmq::{connect, data, start};
+use crate::bullmq::{claim_next, connect, data, start};
 
 const ACTIVE: &str = "bull:agent-tasks:active";
 const ELECTION: &str = "agent-host:agent-tasks:checked";
@@ -114,4 +115,23 @@ async fn a_worker_finds_what_its_predecessor_held_among_many() {
     assert_eq!(queue.reclaim("here#2").await.unwrap(), 2);
     let commands = monitor.commands().await;
     assert_eq!(commands.of_clients, ["EVALSHA"; 2], "a part of the list each");
+}
+
+/// Whoever holds that claim goes on until it is renewed, and has to be told apart in the journal.
+#[tokio::test]
+async fn the_number_of_a_claim_that_the_server_has_forgotten_is_not_given_again() {
+    let (server, queue) = start().await;
+    let mut redis = connect(&server).await;
+    let id = queue.add(&data("q")).await.unwrap();
+    let mut last = 0;
+    for _ in 0..3 {
+        let claim = claim_next(&queue).await;
+        assert!(claim.epoch.0 > last, "{} behind {last}", claim.epoch.0);
+        last = claim.epoch.0;
+        queue.settle(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let mut forget = redis::cmd("HDEL");
+        forget.arg(format!("bull:{QUEUE}:{id}")).arg("agentHostClaims");
+        let _: i64 = forget.query_async(&mut redis).await.unwrap();
+    }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyKey, IdempotencyStore as _, KeyBounds, KeyClaim, KeyTerms, ToolVersions as _,
 };
-use agent_core::testing::{TestConversations, TestKeyValues, TestRuns, TestToolVersions};
+use agent_core::testing::{TestConversations, TestKeyValues, TestQueue, TestRuns, TestToolVersions};
 use async_trait::async_trait;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
-use sim::stores::{ReferenceOutbox, ReferenceQueue};
+use sim::stores::ReferenceOutbox;
 
 use crate::contract::cache::result;
 use crate::contract::idempotency;
@@ -101,7 +101,7 @@ mod reference_outbox {
 
 async fn open_queue() -> crate::contract::queue::Bench {
     let lease = Duration::from_millis(1_500);
-    let queue = Arc::new(ReferenceQueue::with_lease(lease));
+    let queue = Arc::new(TestQueue::able(lease));
     crate::contract::queue::Bench { peer: queue.clone(), queue, lease, _guard: Box::new(()) }
 }
 

@@ -62,3 +62,18 @@ async fn a_store_that_is_away_is_unavailable_and_a_request_without_a_key_does_no
     assert_eq!(service.invoke(r#"{"input":"hi"}"#).await.status, StatusCode::OK);
     assert_eq!(keys.calls(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_kept_at_once_is_kept_as_soon_as_the_store_works_again() {
+    let keys = Arc::<Keys>::default();
+    keys.fail_to_keep(5);
+    let service = service(&keys);
+    let first = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!(first.status, StatusCode::OK, "its client does not wait for that");
+    let meanwhile = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!(meanwhile.status, StatusCode::CONFLICT, "nobody has it carried out once more");
+    keys.answered().await;
+    let again = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+}

@@ -6,14 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
 use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::clock;
+use crate::journal::persist;
 use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
+use crate::outage::Outage;
 
 /// Hands the run of a request over to a job when it has to wait for somebody. Its journal goes to the store
 /// first, and the job is added behind that: whoever is killed in between loses a run that nobody was told of.
@@ -34,6 +36,8 @@ struct Desk {
     /// Where the runs' events are until now.
     journal: Arc<dyn Journal>,
     store: Arc<dyn RunStore>,
+    /// Whether queue and store fail at this moment.
+    outage: Outage,
 }
 
 impl<I> Parkable<I> {
@@ -47,7 +51,8 @@ impl<I> Parkable<I> {
         spawn: Arc<dyn Spawn>,
     ) -> Self {
         let observer = WaitObserver::default();
-        Self { inner, desk: Arc::new(Desk { queue, journal, store }), spawn, observer }
+        let desk = Arc::new(Desk { queue, journal, store, outage: Outage::default() });
+        Self { inner, desk, spawn, observer }
     }
 
     /// Tells `observer` that runs begin to wait.
@@ -87,21 +92,24 @@ struct HandedOver {
 }
 
 impl Desk {
+    /// Tries again while a store fails: the run is paid for, and each step may be made twice.
     async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
         let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
-        let events = self.journal.read(&record.id, 0).await?;
+        let outage = &self.outage;
+        let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
         if events.len() as u64 != count {
             // The backlog had no room for them.
             let detail = "the events of a run that has to wait were not kept".to_owned();
             return Err(JournalError::Store { detail });
         }
-        let kept = self.store.read(&record.id, 0).await?.len();
+        let kept = persist(outage, || self.store.read(&record.id, 0)).await?.len();
         if let Some(missing) = events.get(kept..).filter(|missing| !missing.is_empty()) {
-            self.store.append(&record.id, Epoch::UNCLAIMED, kept as u64, missing).await?;
+            let first = kept as u64;
+            persist(outage, || self.store.append(&record.id, Epoch::UNCLAIMED, first, missing)).await?;
         }
         // As long as it waits, it is not taken for one that has ended: neither by who reads of it nor by who
         // removes what is old.
-        self.store.save(&record).await?;
+        persist(outage, || self.store.save(&record)).await?;
         let Some(Event::Started { task, .. }) = events.into_iter().next() else {
             let detail = "the journal of a run that has to wait does not begin with it".to_owned();
             return Err(JournalError::Store { detail });
@@ -118,12 +126,12 @@ impl Desk {
             ..JobData::with_options(task.principal, task.input, options)
         };
         let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
-        self.queue.add(&job).await.map_err(failed)?;
+        persist(outage, || self.queue.add(&job).map_err(failed)).await?;
         // Another replica may have cancelled the run in its journal before it could know of the job.
         // silent-ok: then the job finds that out when its wait expires.
-        let later = self.store.read(&record.id, count).await.unwrap_or_default();
+        let later = persist(outage, || self.store.read(&record.id, count)).await.unwrap_or_default();
         if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
-            self.queue.cancel(&job_id).await.map_err(failed)?;
+            persist(outage, || self.queue.cancel(&job_id).map_err(failed)).await?;
         }
         Ok(())
     }

@@ -1,16 +1,21 @@
 //! People who decide what waits. Two of them look at one list.
 
-use agent_core::words::{Principal, Verdict};
+use agent_core::words::{Principal, Verdict, Wait};
 use futures::FutureExt as _;
+use http::StatusCode;
 use run_service::invariants::ONE_DECISION;
 use run_service::waits::{JobWait, NotDecided, ProposedDecision};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Client;
+use super::http::Asked;
 
 impl Client {
-    /// Decides whatever waits. Never ends.
-    pub async fn decide_for_ever(mut self) {
+    /// Decides whatever waits, perhaps over HTTP. Never ends.
+    pub async fn decide_for_ever(mut self, is_over_http: bool) {
+        if is_over_http {
+            return self.decide_over_http().await;
+        }
         let name = self.name.clone();
         let admin = Principal { role: Some("admin".into()), ..Principal::user(name) };
         loop {
@@ -28,12 +33,62 @@ impl Client {
         }
     }
 
-    async fn decide(&mut self, admin: &Principal, wait: JobWait) {
-        let verdict = match self.random.u32(0..6) {
+    fn verdict(&mut self) -> Verdict {
+        match self.random.u32(0..6) {
             0 => Verdict::Reject { reason: None },
             1 => Verdict::Edit { arguments: json!({ "plan": 0, "by": self.name }) },
             _ => Verdict::Approve,
+        }
+    }
+
+    async fn decide_over_http(mut self) {
+        let name = self.name.clone();
+        loop {
+            self.pause(2_000).await;
+            let (replica, path) = (self.replica(), "/api/agent/waits?of=decidable&limit=20".to_owned());
+            let asked = Asked { role: Some("admin"), ..Asked::get(path, &name) };
+            let Some(answer) = self.send(replica, "client get waits", asked).await else { continue };
+            // silent-ok: an error has no waits.
+            let page: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            for wait in page["data"].as_array().into_iter().flatten() {
+                let (Some(id), Some(digest)) = (wait["waitId"].as_str(), wait["digest"].as_str()) else {
+                    continue;
+                };
+                if self.random.u32(0..4) > 0 {
+                    self.post_decision(&name, id, digest).await;
+                }
+            }
+        }
+    }
+
+    async fn post_decision(&mut self, name: &str, id: &str, digest: &str) {
+        let (verdict, tag) = (self.verdict(), format!("\"{digest}\""));
+        let body = match &verdict {
+            Verdict::Edit { arguments } => json!({ "decision": "edit", "arguments": arguments }),
+            Verdict::Reject { .. } => json!({ "decision": "reject" }),
+            _ => json!({ "decision": "approve" }),
         };
+        let headers = [("if-match", &*tag)];
+        let path = format!("/api/agent/waits/{id}/decision");
+        let asked = Asked { role: Some("admin"), headers: &headers, ..Asked::post(path, name, body) };
+        let replica = self.replica();
+        let decided = self.send(replica, "client post decision", asked).await;
+        if decided.is_some_and(|answer| answer.status == StatusCode::OK) {
+            self.world.reached("a wait was decided over HTTP");
+            self.decided(id, verdict);
+        }
+    }
+
+    /// A decision was acknowledged.
+    fn decided(&mut self, wait: &str, verdict: Verdict) {
+        let before = self.world.promises.lock().decisions.insert(wait.to_owned(), verdict);
+        // A job that was forgotten is begun again under its id, and its waits are decided anew.
+        let is_undone = self.world.is_undone(Wait::job_of(wait).unwrap_or_default());
+        self.world.holds(before.is_none() || is_undone, ONE_DECISION, || format!("{wait} twice"));
+    }
+
+    async fn decide(&mut self, admin: &Principal, wait: JobWait) {
+        let verdict = self.verdict();
         let shown = wait.open.wait.shown.digest();
         let proposed = ProposedDecision { by: admin.clone(), shown, verdict: verdict.clone() };
         let id = wait.id.clone();
@@ -41,10 +96,7 @@ impl Client {
             .ask("client decide", |service| async move { service.waits.decide(&id, &proposed).await }.boxed())
             .await;
         match decided {
-            Some(Ok(_)) => {
-                let before = self.world.promises.lock().decisions.insert(wait.id.clone(), verdict);
-                self.world.holds(before.is_none(), ONE_DECISION, || format!("{} twice", wait.id));
-            }
+            Some(Ok(_)) => self.decided(&wait.id, verdict),
             Some(Err(NotDecided::Already(_))) => self.world.reached("a decision came second"),
             Some(Err(NotDecided::Void(_))) => self.world.reached("a call was shown anew"),
             _ => {}

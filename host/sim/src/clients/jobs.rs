@@ -11,6 +11,7 @@ use super::{Client, TRIES};
 use crate::plan::Plan;
 use crate::promises::{PromisedJob, SeenEnd};
 
+pub(super) const NOT_LOST: &str = "no acknowledged job is lost";
 const ONE_END_SEEN: &str = "whoever reads a job that has ended reads one end";
 
 /// How long a read of a job is held back.
@@ -31,14 +32,8 @@ impl Client {
             return;
         }
         let Some(job_id) = self.submit(data).await else { return };
-        let promised = PromisedJob {
-            user: user.user_id.clone().unwrap_or_default(),
-            plan: number,
-            has_webhook,
-            conversation,
-            is_unwanted: false,
-            is_cancelled: false,
-        };
+        let (owner, does) = (user.user_id.clone().unwrap_or_default(), Some(plan.clone()));
+        let promised = PromisedJob { has_webhook, conversation, ..PromisedJob::of(owner, does) };
         self.world.promises.lock().jobs.entry(job_id.clone()).or_insert(promised);
         self.world.note(&self.name, "acknowledged", &job_id, &plan.input());
         match self.random.u32(0..8) {
@@ -109,7 +104,8 @@ impl Client {
                 Some(Ok(Some(job))) if job.status.has_ended() => return self.saw_end(&job),
                 Some(Ok(Some(job))) if job.status == JobStatus::Parked => sleep(WAIT).await,
                 Some(Ok(None)) => {
-                    return self.world.holds(false, "no acknowledged job is lost", || job_id.to_owned());
+                    let is_forgotten = self.world.is_undone(job_id);
+                    return self.world.holds(is_forgotten, NOT_LOST, || job_id.to_owned());
                 }
                 _ => self.pause(1_000).await,
             }
@@ -121,6 +117,7 @@ impl Client {
         let mut promises = self.world.promises.lock();
         let first = promises.ends.entry(job.id.clone()).or_insert_with(|| end.clone()).clone();
         drop(promises);
-        self.world.holds(first == end, ONE_END_SEEN, || format!("job {}: {first:?}, then {end:?}", job.id));
+        let is_same = first == end || self.world.is_undone(&job.id);
+        self.world.holds(is_same, ONE_END_SEEN, || format!("job {}: {first:?}, then {end:?}", job.id));
     }
 }

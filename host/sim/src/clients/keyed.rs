@@ -1,12 +1,13 @@
 //! Jobs that are submitted over HTTP under an idempotency key, sometimes on two replicas at once.
 
 use agent_core::words::Principal;
-use futures::FutureExt as _;
-use http::{Method, Request, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::http::Asked;
+use super::jobs::NOT_LOST;
 use super::{Client, TRIES};
-use crate::edge::{Answer, token};
+use crate::edge::Answer;
 use crate::plan::Plan;
 use crate::promises::PromisedJob;
 
@@ -32,7 +33,8 @@ impl Client {
             for answer in answers.into_iter().flatten().filter(|answer| answer.status == StatusCode::ACCEPTED)
             {
                 let before = first.get_or_insert_with(|| answer.clone());
-                let is_same = *before == answer;
+                // The key of that moment may be forgotten with its job.
+                let is_same = *before == answer || self.world.has_forgotten();
                 self.world.holds(is_same, ONE_ANSWER, || format!("{key}: {before:?}, then {answer:?}"));
             }
             // Once more, although it was answered: the client has lost it.
@@ -43,38 +45,38 @@ impl Client {
         }
         let body = first.and_then(|answer| serde_json::from_str::<Value>(&answer.body).ok());
         let Some(job_id) = body.and_then(|body| body["jobId"].as_str().map(str::to_owned)) else { return };
-        let promised = PromisedJob {
-            user: user.clone(),
-            plan: number,
-            has_webhook: false,
-            conversation: None,
-            is_unwanted: false,
-            is_cancelled: false,
-        };
+        let promised = PromisedJob::of(user.clone(), Some(plan));
         self.world.promises.lock().jobs.entry(job_id.clone()).or_insert(promised);
         self.world.reached("a job was submitted over HTTP");
+        self.read_over_http(&user, &job_id).await;
         self.read_to_its_end(&Principal::user(user), &job_id).await;
     }
 
-    fn replica(&mut self) -> usize {
-        self.random.usize(0..self.replicas.count())
+    /// Reads the job until it has ended.
+    async fn read_over_http(&mut self, user: &str, job_id: &str) {
+        loop {
+            let (replica, path) = (self.replica(), format!("/api/agent/jobs/{job_id}?wait=5"));
+            let read = self.send(replica, "client get", Asked::get(path, user)).await;
+            let status = read.as_ref().map(|answer| answer.status);
+            let is_lost = status == Some(StatusCode::NOT_FOUND);
+            self.world.holds(!is_lost || self.world.is_undone(job_id), NOT_LOST, || job_id.to_owned());
+            let job = read.and_then(|answer| serde_json::from_str::<Value>(&answer.body).ok());
+            let has_ended = job.is_some_and(|job| {
+                ["completed", "failed", "cancelled"].iter().any(|ended| job["status"] == *ended)
+            });
+            if has_ended || is_lost {
+                return;
+            }
+            self.pause(3_000).await;
+        }
     }
 
     /// Submits the job on that replica.
     async fn post(&self, replica: usize, user: &str, plan: &Plan, key: &str) -> Option<Answer> {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri("/api/agent/async")
-            .header("authorization", format!("Bearer {}", token(user)))
-            .header("content-type", "application/json")
-            .header("idempotency-key", key)
-            .header("x-request-id", key)
-            .body(json!({ "query": plan.input() }).to_string());
-        let request = request.ok()?;
-        let posted = self.replicas.ask(&self.world, replica, "client post", |service| {
-            async move { service.edge.serve(request).await }.boxed()
-        });
-        let answer = posted.await.flatten();
+        let headers = [("idempotency-key", key), ("x-request-id", key)];
+        let body = json!({ "query": plan.input() });
+        let asked = Asked { headers: &headers, ..Asked::post("/api/agent/async".to_owned(), user, body) };
+        let answer = self.send(replica, "client post", asked).await;
         let status = answer.as_ref().map_or("no answer", |answer| match answer.status {
             StatusCode::ACCEPTED => "accepted",
             StatusCode::CONFLICT => "in flight",

@@ -2,6 +2,8 @@
 //! what waits.
 
 mod decider;
+mod http;
+mod http_streams;
 mod jobs;
 mod keyed;
 mod requests;
@@ -14,6 +16,7 @@ use agent_core::words::Principal;
 use futures::future::BoxFuture;
 use tokio::time::sleep;
 
+use crate::deployment::Deployment;
 use crate::faults::mixed;
 use crate::replica::Replicas;
 use crate::service::Service;
@@ -43,16 +46,20 @@ impl Client {
         }
     }
 
-    /// Does so many things, one after the other.
-    pub async fn use_the_service(mut self, actions: u32) {
-        for _ in 0..actions {
+    /// Does one thing after the other until all is quiet.
+    pub async fn use_the_service(mut self) {
+        while !self.world.is_quiet() {
             self.pause(1_500).await;
-            match self.random.u32(0..10) {
-                0..=3 => self.submit_a_job().await,
-                4 => self.submit_over_http().await,
-                5 | 6 => self.stream_a_run().await,
-                7 => self.ask_and_wait().await,
-                8 => self.deploy(),
+            let Deployment { is_over_http, is_talkative, .. } = self.world.deployment;
+            match self.random.u32(0..14) {
+                0 | 1 if is_over_http => self.submit_over_http().await,
+                2..=4 if is_over_http => self.stream_over_http().await,
+                6..9 if is_talkative => self.ask_and_wait().await,
+                0..6 => self.submit_a_job().await,
+                6..9 => self.stream_a_run().await,
+                9 | 10 => self.ask_and_wait().await,
+                11 => self.deploy(),
+                12 => self.call_directly().await,
                 _ => self.pause(3_000).await,
             }
         }
@@ -84,12 +91,14 @@ impl Client {
     }
 
     fn user(&mut self) -> Principal {
-        Principal::user(format!("user{}", self.random.u64(0..USERS)))
+        let users = if self.world.deployment.is_talkative { 1 } else { USERS };
+        Principal::user(format!("user{}", self.random.u64(0..users)))
     }
 
     fn conversation(&mut self) -> Option<String> {
-        let is_in_one = self.random.u32(0..3) == 0;
-        is_in_one.then(|| format!("talk{}", self.random.u64(0..CONVERSATIONS)))
+        let is_in_one = self.world.deployment.is_talkative || self.random.u32(0..3) == 0;
+        let conversations = if self.world.deployment.is_talkative { 1 } else { CONVERSATIONS };
+        is_in_one.then(|| format!("talk{}", self.random.u64(0..conversations)))
     }
 }
 

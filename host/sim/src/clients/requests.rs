@@ -1,9 +1,11 @@
 //! Requests that are answered when their run has ended, some of them as part of a conversation.
 
-use agent_core::words::{CancelOutcome, StopReason};
+use agent_core::words::{CancelOutcome, Principal, StopReason};
 use futures::FutureExt as _;
 use run_service::conversations::{InConversation, is_kept};
+use run_service::direct_calls::{Called, DirectCall};
 use run_service::layers::{Ask, InvokeError};
+use serde_json::{Map, json};
 
 use super::Client;
 use crate::plan::Plan;
@@ -40,23 +42,35 @@ impl Client {
                 }
             }
             // The run goes on as a job, which is promised with that.
-            Some(Err(InvokeError::Waits { job_id })) => self.goes_on(user, number, job_id).await,
+            Some(Err(InvokeError::Waits { job_id })) => self.goes_on(user, Some(plan), job_id).await,
             _ => {}
         }
     }
 
-    pub(super) async fn goes_on(&mut self, user: String, plan: u64, job_id: String) {
+    pub(super) async fn goes_on(&mut self, user: String, plan: Option<Plan>, job_id: String) {
         self.world.reached("a request goes on as a job");
-        let promised = PromisedJob {
-            user: user.clone(),
-            plan,
-            has_webhook: false,
-            conversation: None,
-            is_unwanted: false,
-            is_cancelled: false,
-        };
+        let promised = PromisedJob::of(user.clone(), plan);
         self.world.promises.lock().jobs.entry(job_id.clone()).or_insert(promised);
-        self.read_to_its_end(&agent_core::words::Principal::user(user), &job_id).await;
+        self.read_to_its_end(&Principal::user(user), &job_id).await;
+    }
+
+    /// Calls a tool directly that somebody has to approve.
+    pub(super) async fn call_directly(&mut self) {
+        let user = self.user();
+        let number = self.world.promises.lock().next_plan();
+        let (caller, arguments) = (user.clone(), Map::from_iter([("direct".to_owned(), json!(number))]));
+        let called = self.ask("client call", |service| {
+            async move {
+                let (request_id, name, progress) = ("direct", "pay", None);
+                let call = DirectCall { request_id, caller: &caller, name, arguments: &arguments, progress };
+                service.calls.call(call).await
+            }
+            .boxed()
+        });
+        if let Some(Called::Waits { job_id }) = called.await {
+            self.world.reached("a direct call waits");
+            self.goes_on(user.user_id.unwrap_or_default(), None, job_id).await;
+        }
     }
 
     /// Has a run cancelled that is no job's.

@@ -54,13 +54,14 @@ impl Client {
         if wants_no_end {
             self.cancel_run(run_id.clone()).await;
         }
-        let (mut has_ended, mut unknown) = (false, 0);
+        let (mut is_answered, mut unknown) = (false, 0);
         loop {
             match connection {
                 Connection::Ended(RunEnd::Failed(InvokeError::Waits { job_id })) => {
-                    self.goes_on(user.user_id.clone().unwrap_or_default(), number, job_id).await;
+                    let owner = user.user_id.clone().unwrap_or_default();
+                    self.goes_on(owner, Some(plan.clone()), job_id).await;
                 }
-                Connection::Ended(_) => {}
+                Connection::Ended(end) => is_answered = matches!(end, RunEnd::Answer(_)),
                 // Whoever decides is waited for by others.
                 Connection::Interrupted(Interruption::Waiting) => break,
                 Connection::Interrupted(_) | Connection::Lost => {
@@ -87,10 +88,9 @@ impl Client {
                     continue;
                 }
             }
-            has_ended = true;
             break;
         }
-        self.world.promises.lock().streams.push(SeenStream { run_id, events, has_ended });
+        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered });
     }
 
     /// Reads the events of a job's run.
@@ -104,10 +104,13 @@ impl Client {
                 Connection::Interrupted(Interruption::Waiting) => sleep(Duration::from_secs(2)).await,
                 Connection::Interrupted(_) | Connection::Lost => self.pause(1_000).await,
             }
+            if self.world.is_undone(job_id) && self.world.queue.find(job_id).is_none() {
+                return;
+            }
             self.world.reached("a stream of a job was resumed");
         }
-        let run_id = self.world.queue.job(job_id).map(|job| job.run_id).unwrap_or_default();
-        self.world.promises.lock().streams.push(SeenStream { run_id, events, has_ended: true });
+        let run_id = self.world.queue.find(job_id).map(|job| job.run_id).unwrap_or_default();
+        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered: false });
         self.read_to_its_end(user, job_id).await;
     }
 
@@ -123,8 +126,9 @@ impl Client {
         let (sender, mut received) = mpsc::unbounded_channel();
         let (world, number) = (self.world.clone(), self.random.usize(0..self.replicas.count()));
         let replicas = self.replicas.clone();
+        let name = if matches!(from, From::Run(_)) { "client stream" } else { "client follow" };
         let serve = async {
-            let serving = replicas.ask(&self.world, number, "client stream", move |service| {
+            let serving = replicas.ask(&self.world, number, name, move |service| {
                 async move {
                     let reader = FirstReader { on_disconnect: OnDisconnect::Continue, can_resume: true };
                     let following = match from {

@@ -8,10 +8,24 @@ use agent_core::ports::{
 use agent_core::testing::TestConversations;
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, Turn};
 use async_trait::async_trait;
+use tokio::time::sleep;
 
 use super::Ported;
+use crate::faults::mixed;
 use crate::gate::Call;
 use crate::mutation::Mutation;
+
+impl Ported<TestConversations> {
+    /// How much later a turn comes that is written again. Where several runs wait for one conversation, the
+    /// next one may have come and gone by then.
+    fn late(&self, owner: &str) -> Duration {
+        let world = &self.gate.world;
+        let mut promises = world.promises.lock();
+        let (is_first, salt) = (promises.writers.insert(owner.to_owned()), promises.writers.len() as u64);
+        let is_late = !is_first && world.deployment.is_talkative && !world.is_quiet();
+        Duration::from_millis(if is_late { mixed(world.seed, salt) % 4_000 } else { 0 })
+    }
+}
 
 #[async_trait]
 impl ConversationStore for Ported<TestConversations> {
@@ -53,7 +67,9 @@ impl ConversationStore for Ported<TestConversations> {
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
         let world = &self.gate.world;
+        let late = self.late(owner);
         let settle = async {
+            sleep(late).await;
             let is_bug = world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
             let settled = self.store.settle(key, owner, turns).await?;
             if !settled && is_bug {

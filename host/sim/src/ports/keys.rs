@@ -1,5 +1,6 @@
 //! Idempotency keys.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
@@ -9,9 +10,20 @@ use backends::memory::MemoryIdempotency;
 use super::Ported;
 use crate::gate::Call;
 use crate::mutation::Mutation;
+use crate::stores::ReferenceKeys;
+
+impl Ported<ReferenceKeys> {
+    /// The keys, of which something is about to be written.
+    fn keys(&self) -> Arc<MemoryIdempotency> {
+        if let Some(redis) = &self.gate.world.redis {
+            redis.before_write();
+        }
+        self.store.now()
+    }
+}
 
 #[async_trait]
-impl IdempotencyStore for Ported<MemoryIdempotency> {
+impl IdempotencyStore for Ported<ReferenceKeys> {
     async fn claim(
         &self,
         key: IdempotencyKey<'_>,
@@ -20,7 +32,7 @@ impl IdempotencyStore for Ported<MemoryIdempotency> {
     ) -> Result<KeyClaim, IdempotencyError> {
         let world = &self.gate.world;
         let claim = async {
-            let claim = self.store.claim(key, owner, terms).await?;
+            let claim = self.keys().claim(key, owner, terms).await?;
             Ok(match claim {
                 KeyClaim::Claimed { .. } if world.has(Mutation::KeyIdChanges) => {
                     KeyClaim::Claimed { id: owner.to_owned() }
@@ -43,7 +55,7 @@ impl IdempotencyStore for Ported<MemoryIdempotency> {
         owner: &str,
         lease: Duration,
     ) -> Result<Renewal, IdempotencyError> {
-        let renew = self.store.renew(key, owner, lease);
+        let renew = async { self.keys().renew(key, owner, lease).await };
         self.gate.pass(Call::poll("key.renew"), IdempotencyError, renew).await
     }
 
@@ -53,12 +65,12 @@ impl IdempotencyStore for Ported<MemoryIdempotency> {
         owner: &str,
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
-        let settle = self.store.settle(key, owner, answer);
+        let settle = async { self.keys().settle(key, owner, answer).await };
         self.gate.pass(Call::rare("key.settle", key.caller), IdempotencyError, settle).await
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
-        let release = self.store.release(key, owner);
+        let release = async { self.keys().release(key, owner).await };
         self.gate.pass(Call::rare("key.release", key.caller), IdempotencyError, release).await
     }
 }

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
+use agent_core::testing::TestQueue;
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
 use async_trait::async_trait;
 
 use super::Ported;
 use crate::gate::Call;
 use crate::mutation::Mutation;
-use crate::stores::ReferenceQueue;
 
 fn fails(detail: String) -> QueueError {
     QueueError::Store { detail }
 }
 
-impl Ported<ReferenceQueue> {
+impl Ported<TestQueue> {
     /// A claim as the store gave it, or as the seeded bug has it.
     fn given(&self, claim: Option<Claim>) -> Option<Claim> {
         let world = &self.gate.world;
@@ -30,6 +30,7 @@ impl Ported<ReferenceQueue> {
             claim.earlier.are_none = true;
         }
         world.claimed(&claim.job_id, claim.epoch);
+        claim.data = claim.data.map(|data| self.gate.process.release.job(data));
         Some(claim)
     }
 
@@ -65,7 +66,7 @@ impl Ported<ReferenceQueue> {
 }
 
 #[async_trait]
-impl JobQueue for Ported<ReferenceQueue> {
+impl JobQueue for Ported<TestQueue> {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let add = async {
             let world = &self.gate.world;
@@ -78,7 +79,9 @@ impl JobQueue for Ported<ReferenceQueue> {
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
-        self.gate.pass(Call::step("queue.read", job_id), fails, self.store.read(job_id)).await
+        self.gate
+            .pass(Call { subject: job_id, ..Call::poll("queue.read") }, fails, self.store.read(job_id))
+            .await
     }
 
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError> {
@@ -90,9 +93,7 @@ impl JobQueue for Ported<ReferenceQueue> {
     }
 
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
-        self.gate
-            .pass(Call::step("queue.list_parked", ""), fails, self.store.list_parked(limit, cursor))
-            .await
+        self.gate.pass(Call::poll("queue.list_parked"), fails, self.store.list_parked(limit, cursor)).await
     }
 
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {

@@ -6,7 +6,6 @@ use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 
 use super::Ported;
-use crate::faults::mixed;
 use crate::gate::Call;
 use crate::mutation::Mutation;
 
@@ -60,13 +59,22 @@ impl Journal for Ported<TestRuns> {
         events: &[Event],
     ) -> Result<(), JournalError> {
         let world = &self.gate.world;
-        world.appending(run_id);
         let call = match events.last() {
             Some(Event::Decided { .. } | Event::Waiting { .. }) => Call::rare(append_of(events), run_id),
             _ => Call::step(append_of(events), run_id),
         };
-        let appended = self.gate.pass(call, fails, self.store_events(run_id, epoch, first, events)).await;
-        world.appended(run_id);
+        let whole = async {
+            world.appending(run_id, &self.gate.process);
+            self.store_events(run_id, epoch, first, events).await
+        };
+        let is_halved = world.deployment.is_on_mongo && events.len() > 1;
+        let half = is_halved.then(|| async {
+            // What is wrong with the first one would be said of all of them.
+            let _told = self.store_events(run_id, epoch, first, events.get(..1).unwrap_or_default()).await;
+            world.reached("the first event of an append was stored without the others");
+        });
+        let appended = self.gate.pass_batch(call, fails, whole, half).await;
+        world.appended(run_id, &self.gate.process);
         appended
     }
 
@@ -74,21 +82,23 @@ impl Journal for Ported<TestRuns> {
         let read = async {
             let mut events = self.store.read(run_id, from).await?;
             let world = &self.gate.world;
-            if let Some(known) = world.known_before_append(run_id) {
-                let known = known.saturating_sub(usize::try_from(from).unwrap_or(usize::MAX));
-                let new = events.len().saturating_sub(known) as u64;
-                if new > 1 {
-                    let shown = mixed(world.seed, events.len() as u64) % (new + 1);
-                    events.truncate(known + usize::try_from(shown).unwrap_or(0));
+            if let Some(visible) = world.visible(run_id) {
+                let visible = visible.saturating_sub(usize::try_from(from).unwrap_or(usize::MAX));
+                if events.len() > visible {
+                    events.truncate(visible);
                     world.reached("a part of an append was read");
                 }
             }
             if world.has(Mutation::ReadBehind) && events.len() > 1 {
                 events.pop();
             }
-            Ok(events)
+            let read = self.gate.process.release.read(run_id, from, events);
+            if matches!(read, Err(JournalError::Newer { .. })) {
+                world.reached("a run was left to a newer release");
+            }
+            read
         };
-        self.gate.pass(Call::step("journal.read", run_id), fails, read).await
+        self.gate.pass(Call { subject: run_id, ..Call::poll("journal.read") }, fails, read).await
     }
 }
 
@@ -130,11 +140,18 @@ impl RunStore for Ported<TestRuns> {
             }
             self.store.save(record).await
         };
-        self.gate.pass(Call::step("runs.append_and_save", &record.id), fails, both).await
+        let is_halved = world.deployment.is_on_mongo && !events.is_empty();
+        let half = is_halved.then(|| async {
+            let _told = self.store_events(&record.id, epoch, first, events).await;
+        });
+        let call = Call::step("runs.append_and_save", &record.id);
+        self.gate.pass_batch(call, fails, both, half).await
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
-        self.gate.pass(Call::step("runs.find", run_id), fails, self.store.find(run_id)).await
+        self.gate
+            .pass(Call { subject: run_id, ..Call::poll("runs.find") }, fails, self.store.find(run_id))
+            .await
     }
 
     async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {

@@ -1,11 +1,10 @@
 //! Reference stores: what a port promises, in memory and without any fault. Each passes the contract suite
 //! that the real stores pass (`backends/tests/it/memory.rs`), so that what is found here would be found
-//! there. Journals, records and conversations are those of `agent_core::testing`, idempotency keys those
-//! of `backends::memory`.
+//! there. The queue, journals, records and conversations are those of `agent_core::testing`, idempotency
+//! keys those of `backends::memory`. What a server forgets that keeps them is in `redis.rs`.
 
-mod queue;
-mod queue_state;
+mod redis;
 mod webhooks;
 
-pub use queue::ReferenceQueue;
+pub use redis::{Redis, ReferenceKeys};
 pub use webhooks::ReferenceOutbox;

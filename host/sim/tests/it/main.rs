@@ -1,24 +1,21 @@
-//! The simulator about itself: what it repeats, what it reaches, and what it would find.
+//! The simulator about itself: what it repeats, and what it would find. That no promise is broken and
+//! everything is reached is for `cargo xtask sim --strict`, which CI runs for minutes.
 
-use std::time::Instant;
-
+use sim::deployment::Deployment;
 use sim::faults::Schedule;
 use sim::mutation::Mutation;
 use sim::shrink::shortest;
 use sim::simulation::Simulation;
-use sim::tally::Tally;
 
-/// How many seeds are simulated in a run of the tests; `cargo xtask sim` goes on.
-const SEEDS: u64 = 100;
-
-/// How many seeds may pass until a bug is found that was put in: about half a minute.
+/// How many seeds may pass until a bug is found that was put in.
 const MOST_SEEDS: u64 = 250;
 
 #[test]
 fn the_same_seed_gives_the_same_trace_twice_and_another_one_another() {
     let mut hashes = Vec::new();
-    for seed in 1..=8 {
+    for seed in 1..=6 {
         let (first, again) = (Simulation::of(seed).run(), Simulation::of(seed).run());
+        assert_eq!(first.broken, None, "cargo xtask sim --seed {seed} --trace shows it");
         assert_eq!((first.trace_hash, first.counts.calls), (again.trace_hash, again.counts.calls), "{seed}");
         // What hit it, given as a list, hits it again.
         let given = Simulation { schedule: Some(first.fired.clone()), ..Simulation::of(seed) }.run();
@@ -26,26 +23,14 @@ fn the_same_seed_gives_the_same_trace_twice_and_another_one_another() {
         hashes.push(first.trace_hash);
     }
     hashes.dedup();
-    assert_eq!(hashes.len(), 8);
-}
-
-#[test]
-fn no_promise_is_broken_and_every_fault_death_and_recovery_is_reached() {
-    let (mut tally, began) = (Tally::default(), Instant::now());
-    for seed in 1..=SEEDS {
-        let outcome = Simulation::of(seed).run();
-        let broken = outcome.broken.map(|broken| broken.to_string());
-        assert_eq!(broken, None, "cargo xtask sim --seed {seed} --trace shows it");
-        tally.add(&outcome.counts);
-    }
-    tally.took = began.elapsed();
-    assert_eq!(tally.missing(), [] as [&str; 0], "{}", tally.report());
+    assert_eq!(hashes.len(), 6);
 }
 
 /// How many seeds it took.
 fn found_after(mutation: Mutation) -> Option<u64> {
     let simulation = |seed| Simulation { mutation: Some(mutation), ..Simulation::of(seed) };
-    (1..=MOST_SEEDS).find(|seed| simulation(*seed).run().broken.is_some())
+    let mut seeds = (1..=MOST_SEEDS).filter(|seed| mutation.is_about(&Deployment::of(*seed)));
+    seeds.find(|seed| simulation(*seed).run().broken.is_some())
 }
 
 macro_rules! each_is_found {
@@ -77,11 +62,13 @@ each_is_found! {
     a_read_that_is_behind_is_found: ReadBehind,
     a_settle_that_is_not_fenced_is_found: SettleNotFenced,
     a_resume_that_is_lost_is_found: ResumeLost,
+    a_turn_that_is_not_fenced_is_found: TurnNotFenced,
     a_conversation_that_is_given_twice_is_found: ConversationGivenTwice,
     last_events_that_are_dropped_are_found: LastEventsDropped,
     a_webhook_that_is_dropped_is_found: WebhookDropped,
     a_job_that_is_dropped_is_found: JobDropped,
     a_key_whose_id_changes_is_found: KeyIdChanges,
+    a_number_that_is_given_twice_is_found: NumbersGivenTwice,
 }
 
 #[test]

@@ -10,7 +10,9 @@
 -- Returns  {how many jobs were put back, {the job, its id, the number of the claim, the request to cancel it or false,
 --          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer, and how many are active
 --
--- The number is not BullMQ's: those of attempts begin anew when somebody retries the job.
+-- The number is not BullMQ's: those of attempts begin anew when somebody retries the job. It is the server's time where that is
+-- higher than the last number and one: a server that was restarted may have forgotten a claim, whose worker goes on for a moment,
+-- and the next one has to have another number.
 local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
 local delayed, meta, marker, election = KEYS[7], KEYS[9], KEYS[11], KEYS[12]
 local prefix, token, lease, own, claims, parked, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
@@ -57,4 +59,7 @@ for i = 1, #answer[1], 2 do
     for kind in string.gmatch(answer[1][i + 1], '%a+') do redis.call('ZREM', own .. 'parked:' .. kind, id) end
   end
 end
-return claimed(id, answer[1], redis.call('HINCRBY', prefix .. id, claims, 1))
+local job, time = prefix .. id, redis.call('TIME')
+local number = math.max(tonumber(redis.call('HGET', job, claims) or 0) + 1, time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', job, claims, number)
+return claimed(id, answer[1], number)

@@ -27,8 +27,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agent_core::backoff::Backoff;
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
-use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
+use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms, Renewal, Spawn};
 use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
@@ -42,6 +43,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
 use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 use tower::Service;
 use tracing::{Instrument as _, Span};
 
@@ -182,7 +184,7 @@ where
     let (request, body) = read_body(request, &settings).await?;
     let digests = Digests::of(&caller, &key, &request, &body);
     let claim = Claim { store: keys.store, digests, owner: new_owner() };
-    let held = Held(HeldLease::new(claim, TERMS, keys.spawn.clone()));
+    let held = Held { lease: HeldLease::new(claim, TERMS, keys.spawn.clone()), spawn: keys.spawn.clone() };
     let (answered, answer) = oneshot::channel();
     let request = request.map(|()| Body::from(body));
     let work = held.work(inner, request, manner, answered);
@@ -234,8 +236,22 @@ impl LeaseClaim for Claim {
     }
 }
 
+/// How long it is tried to keep an answer while the store fails. Its client has it already, and is told that
+/// the request is carried out if it asks again meanwhile.
+const KEEPING_FOR: Duration = Duration::from_secs(60);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long one try may take.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
 /// A key that this request claims, and then holds.
-struct Held(HeldLease<Claim>);
+struct Held {
+    lease: HeldLease<Claim>,
+    /// Keeps the answer when that could not be done at once.
+    spawn: Arc<dyn Spawn>,
+}
 
 impl Held {
     /// Claims the key, and carries the request out if that is to be done. Runs in a task of its own from the
@@ -250,14 +266,14 @@ impl Held {
     ) where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
-        let Claim { store, digests, owner } = self.0.claim();
+        let Claim { store, digests, owner } = self.lease.claim();
         let claimed = store.claim(digests.key(), owner, KeyTerms::default()).await;
         if !matches!(claimed, Ok(KeyClaim::Claimed { .. })) {
-            self.0.ended();
+            self.lease.ended();
         }
         let answer = match claimed {
             // The client has left, or the rate limit has turned the request away: nothing is begun.
-            Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.0.release().await,
+            Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.lease.release().await,
             Ok(KeyClaim::Claimed { id }) => {
                 request.extensions_mut().insert(OnceId(id.into()));
                 Ok(self.carry_out(inner, request, manner).await)
@@ -278,7 +294,7 @@ impl Held {
     {
         // A panic is answered, and its answer is not kept.
         let answering = AssertUnwindSafe(async { inner.call(request).await }).catch_unwind();
-        let answer = match self.0.while_running(answering).await {
+        let answer = match self.lease.while_running(answering).await {
             Ok(Ok(answer)) => answer,
             Err(panic) => panic_guard::answer_panic(panic),
         };
@@ -299,7 +315,7 @@ impl Held {
             );
         }
         if whole.is_none() || is_stream || !is_kept(&parts) {
-            self.0.release().await;
+            self.lease.release().await;
             return Response::from_parts(parts, body);
         }
         // A body of a known size is in memory.
@@ -307,19 +323,49 @@ impl Held {
             Ok(body) => body.to_bytes(),
             Err(error) => {
                 tracing::warn!(%error, "an answer broke off before it was kept");
-                self.0.release().await;
+                self.lease.release().await;
                 return Response::from_parts(parts, Body::empty());
             }
         };
         let kept = kept_answer::write(&parts, &bytes);
-        let Claim { store, digests, owner } = self.0.claim();
-        match store.settle(digests.key(), owner, &kept).await {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!("the claim of an idempotency key was lost: its answer is not kept"),
-            Err(error) => tracing::warn!(%error, "an answer could not be kept under its idempotency key"),
+        match self.settle(&kept).await {
+            Ok(true) => self.lease.ended(),
+            Ok(false) => {
+                tracing::warn!("the claim of an idempotency key was lost: its answer is not kept");
+                self.lease.ended();
+            }
+            Err(error) => {
+                tracing::debug!(%error, "an answer is kept under its idempotency key later");
+                let spawn = self.spawn.clone();
+                spawn.spawn("idempotent-answer", Box::pin(self.keep_later(kept).in_current_span()));
+            }
         }
-        self.0.ended();
         Response::from_parts(parts, Body::from(bytes))
+    }
+
+    async fn settle(&self, kept: &[u8]) -> Result<bool, IdempotencyError> {
+        let Claim { store, digests, owner } = self.lease.claim();
+        let settled = timeout(CALL_LIMIT, store.settle(digests.key(), owner, kept)).await;
+        settled.unwrap_or_else(|_elapsed| Err(IdempotencyError("no answer in time".to_owned())))
+    }
+
+    /// Keeps an answer as soon as the store works again, and the key claimed until then: whoever asks again
+    /// is not to have the request carried out once more.
+    async fn keep_later(mut self, kept: Vec<u8>) {
+        let keeping = async {
+            let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
+            loop {
+                sleep(pause.next()).await;
+                // A claim that is not held any more was settled by a try whose answer was lost, or has ended.
+                if self.settle(&kept).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        if timeout(KEEPING_FOR, self.lease.while_running(keeping)).await.is_err() {
+            tracing::warn!("an answer could not be kept under its idempotency key");
+        }
+        self.lease.ended();
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Keys {
     calls: AtomicUsize,
     is_broken: AtomicBool,
     loses_answers: AtomicBool,
+    /// How many answers it fails to keep from now on.
+    failures: AtomicUsize,
     answered: Notify,
     /// Held while claims that were carried out are not answered.
     late: RwLock<()>,
@@ -53,6 +55,11 @@ impl Keys {
     /// The next answer is not kept, as if its process had died before it could.
     pub(crate) fn lose_answer(&self) {
         self.loses_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers are not kept the next few times, and whoever wants that is told so.
+    pub(crate) fn fail_to_keep(&self, times: usize) {
+        self.failures.store(times, Ordering::Relaxed);
     }
 
     /// Waits until an answer was kept.
@@ -137,6 +144,10 @@ impl IdempotencyStore for Keys {
     ) -> Result<bool, IdempotencyError> {
         if self.loses_answers.swap(false, Ordering::Relaxed) {
             return Ok(true);
+        }
+        if self.failures.load(Ordering::Relaxed) > 0 {
+            self.failures.fetch_sub(1, Ordering::Relaxed);
+            return Err(IdempotencyError("the store is gone".into()));
         }
         let kept = self.change(key, owner, |kept| (kept.owner, kept.answer) = (None, Some(answer.to_vec())));
         self.answered.notify_one();

@@ -189,6 +189,22 @@ async fn what_need_not_wait_is_made_at_once_and_what_cannot_wait_is_refused_by_n
     assert_eq!(bench.queue.depth().await.unwrap().parked, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_is_handed_over_when_its_queue_is_away_for_a_while() {
+    let bench = Bench::new(tools());
+    bench.queue.switch.fail(true);
+    let back = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        bench.queue.switch.fail(false);
+    };
+    let (job_id, ()) = tokio::join!(bench.waits(), back);
+    assert_eq!(bench.queue.job(&job_id).status, JobStatus::Parked);
+    bench.decide(&job_id, Verdict::Approve).await;
+    bench.work_for(1).await;
+    let run = bench.read(&job_id, Duration::ZERO).await;
+    assert!(matches!(run.state, CallState::Answered(_)), "{:?}", run.state);
+}
+
 /// The journal has no store when the call is asked for: nobody is told that it waits.
 #[tokio::test]
 async fn a_call_that_cannot_be_kept_is_refused() {

@@ -46,7 +46,7 @@ async fn a_hundred_callers_that_wait_poll_nothing() {
     assert!(jobs.into_iter().all(|job| job.unwrap().unwrap().status == JobStatus::Waiting));
     let calls = bench.queue.calls() - before;
     // Each reads the job when it begins to wait, and once more when the queue is followed.
-    assert!(calls <= 2 * 100 + 5, "{calls} calls in 19 s");
+    assert!(calls <= 2 * 100 + 10, "{calls} calls in 19 s");
 }
 
 #[tokio::test(start_paused = true)]

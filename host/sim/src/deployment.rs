@@ -1,0 +1,87 @@
+//! What a seed runs: how many replicas, of which release, over which stores.
+
+use agent_core::journal_format;
+use agent_core::ports::JournalError;
+use agent_core::words::{Event, JobData};
+
+/// A release, as another one meets it in the stores.
+#[derive(Debug)]
+pub struct Release {
+    /// The highest version of an event that it reads.
+    journal: u32,
+    /// Whether it knows jobs that make one given call, and those that another job's run began.
+    knows_calls_and_children: bool,
+}
+
+/// The release that this program is of.
+static THIS: Release = Release { journal: journal_format::VERSION, knows_calls_and_children: true };
+
+/// The release before, as its sources of dd993a42 have it: `journal_format::VERSION` is 6 there, and
+/// `JobData` and `Options` have neither a parent nor a call, which its reader passes over. What it does with
+/// an event that it does not know is what this one does: its worker hands the job back for 5 s, and its lists
+/// leave the run out.
+static BEFORE: Release = Release { journal: 6, knows_calls_and_children: false };
+
+/// What is deployed.
+#[derive(Debug, Clone, Copy)]
+pub struct Deployment {
+    pub replicas: usize,
+    /// Whether queue and keys are in a Redis that keeps them every second; else they are in the database.
+    pub is_on_redis: bool,
+    /// Whether journals are in a store that writes the first event of an append before the others.
+    pub is_on_mongo: bool,
+    /// Whether one of the replicas is of the release before.
+    has_older: bool,
+    /// Whether some clients speak HTTP. Not everywhere: the router of a process takes longer to make than
+    /// most of its lives.
+    pub is_over_http: bool,
+    /// Whether few users have long conversations, and several are part of one at once.
+    pub is_talkative: bool,
+}
+
+impl Deployment {
+    pub fn of(seed: u64) -> Self {
+        Self {
+            replicas: if seed.is_multiple_of(2) { 2 } else { 3 },
+            is_on_redis: seed % 3 == 1,
+            is_on_mongo: matches!(seed % 5, 2 | 3),
+            has_older: seed % 4 == 2 || seed % 4 == 3,
+            is_over_http: matches!(seed % 8, 1 | 6),
+            is_talkative: seed % 7 == 5,
+        }
+    }
+
+    /// The release of the replica of that number. One is left that knows everything.
+    pub fn release(&self, number: usize) -> &'static Release {
+        if self.has_older && number == 0 { &BEFORE } else { &THIS }
+    }
+}
+
+impl Release {
+    /// Whether a direct call can wait in it.
+    pub fn has_waiting_calls(&self) -> bool {
+        self.knows_calls_and_children
+    }
+
+    /// The events from number `first` on, or that one of them is newer than it.
+    pub fn read(&self, run_id: &str, first: u64, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
+        let versions = events.iter().map(journal_format::version_of);
+        let newer = (first..).zip(versions).find(|(_, version)| *version > self.journal);
+        match newer {
+            Some((sequence, version)) => {
+                let (run_id, known) = (run_id.to_owned(), self.journal);
+                Err(JournalError::Newer { run_id, sequence, version, known })
+            }
+            None => Ok(events),
+        }
+    }
+
+    /// A job as it reads it.
+    pub fn job(&self, mut data: JobData) -> JobData {
+        if !self.knows_calls_and_children {
+            data.parent = None;
+            data.options.options.call = None;
+        }
+        data
+    }
+}

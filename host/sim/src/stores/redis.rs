@@ -1,0 +1,82 @@
+//! A Redis with `appendfsync everysec`, in which the queue and the idempotency keys are: what it acknowledged
+//! within its last second is forgotten when it is restarted, of both to the same moment.
+//!
+//! | store | behind it | what it promises |
+//! |---|---|---|
+//! | queue, idempotency keys | Redis, or the database | Redis: all but the last second. Database: everything |
+//! | journals, records, conversations, webhooks | the database, or MongoDB for the first three | everything |
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use agent_core::testing::{HeldJobs, TestQueue};
+use backends::memory::MemoryIdempotency;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How often what was written is flushed to the disk.
+const FLUSHED_EVERY: Duration = Duration::from_secs(1);
+
+/// The keys of a deployment.
+#[derive(Debug)]
+pub struct ReferenceKeys(Mutex<Arc<MemoryIdempotency>>);
+
+/// A server that keeps its jobs and keys every second.
+#[derive(Debug)]
+pub struct Redis {
+    queue: Arc<TestQueue>,
+    keys: Arc<ReferenceKeys>,
+    flushed: Mutex<Option<Flushed>>,
+}
+
+/// What the disk has.
+#[derive(Debug)]
+struct Flushed {
+    at: Instant,
+    jobs: HeldJobs,
+    keys: MemoryIdempotency,
+}
+
+impl ReferenceKeys {
+    pub fn new(keys: MemoryIdempotency) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Arc::new(keys))))
+    }
+
+    /// As they are now.
+    pub fn now(&self) -> Arc<MemoryIdempotency> {
+        self.0.lock().clone()
+    }
+}
+
+impl Redis {
+    /// The server of that queue and of those keys, of which nothing is written yet.
+    pub fn of(queue: &Arc<TestQueue>, keys: &Arc<ReferenceKeys>) -> Arc<Self> {
+        let redis = Arc::new(Self { queue: queue.clone(), keys: keys.clone(), flushed: Mutex::default() });
+        let server: Weak<Self> = Arc::downgrade(&redis);
+        queue.before_writes(move |_queue| {
+            if let Some(server) = server.upgrade() {
+                server.before_write();
+            }
+        });
+        redis
+    }
+
+    /// Flushes what was written before, if that was not done within the last second.
+    pub fn before_write(&self) {
+        let mut flushed = self.flushed.lock();
+        if flushed.as_ref().is_none_or(|flushed| flushed.at.elapsed() >= FLUSHED_EVERY) {
+            let (jobs, keys) = (self.queue.held_now(), (*self.keys.now()).clone());
+            *flushed = Some(Flushed { at: Instant::now(), jobs, keys });
+        }
+    }
+
+    /// The server is restarted over its disk. Says of which jobs something was forgotten, and of which runs
+    /// these are.
+    pub fn restart(&self) -> BTreeMap<String, String> {
+        let flushed = self.flushed.lock().take().filter(|flushed| flushed.at.elapsed() < FLUSHED_EVERY);
+        let Some(Flushed { jobs, keys, .. }) = flushed else { return BTreeMap::new() };
+        *self.keys.0.lock() = Arc::new(keys);
+        self.queue.go_back(jobs)
+    }
+}
