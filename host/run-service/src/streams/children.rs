@@ -32,9 +32,9 @@ pub(super) fn through_children(ends: Ends, family: Family) -> Ends {
         let mut ending = ends.await;
         let mut looks = Backoff::new(FIRST_LOOK, LAST_LOOK);
         loop {
-            let job_id = match &ending {
-                Ending::Parked { job_id } | Ending::Outcome(Err(InvokeError::Waits { job_id })) => job_id,
-                _ => return ending,
+            let (Ending::Parked { job_id } | Ending::Outcome(Err(InvokeError::Waits { job_id }))) = &ending
+            else {
+                return ending;
             };
             match family.look(job_id).await {
                 Look::Waits => return ending,
