@@ -298,3 +298,44 @@ async fn a_call_that_ends_badly_says_what_its_author_can_do() {
         assert!(line.contains(mend), "{tool}: {line}");
     }
 }
+
+const ORDERS: &str = r#"
+[[case]]
+name = "orders what somebody wants"
+tool = "order"
+arguments = { thing = "shoes" }
+expect = { contains = ["blue", "3"] }
+[[case.answer]]
+question = "Which colour of shoes?"
+value = "blue"
+[[case.answer]]
+value = 3
+
+[[case]]
+name = "orders nothing that somebody does not want"
+tool = "order"
+arguments = { thing = "shoes" }
+expect = { error = "rejected" }
+[[case.answer]]
+rejected = true
+"#;
+
+#[tokio::test]
+async fn the_questions_of_a_component_are_answered_by_its_cases() {
+    let project = Project::new(&Component::misbehaving("asks"), ORDERS);
+    let (code, report) = project.json(&["test", "--no-abuse"]).await;
+    assert_eq!((code, &report["ok"]), (Some(0), &json!(true)), "{report:#}");
+    // Whoever does not say what is answered is told what to add.
+    let without = ORDERS.split("[[case.answer]]").next().unwrap();
+    let project = Project::new(&Component::misbehaving("asks"), without);
+    let ended = project.run(&["test", "--no-abuse"]).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let asks = r#"it asked "Which colour of shoes?", which no answer is for: add [[case.answer]] with question = "Which colour of shoes?""#;
+    assert!(ended.stdout.contains(asks), "{ended:?}");
+    let ended = project.run(&["test", "--no-abuse", "--answer", "\"blue\"", "--answer", "3"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = project.run(&["test", "--no-abuse", "--answer", "\"blue\"", "--answer", "true"]).await;
+    assert!(ended.stdout.contains("the answer true is none that the question allows"), "{ended:?}");
+    let ended = project.run(&["test", "--answer", "blue"]).await;
+    assert!(ended.code == Some(2) && ended.stderr.contains("a text stands in quotes"), "{ended:?}");
+}

@@ -32,6 +32,9 @@ pub mod mongo;
 pub mod redis;
 pub mod sql;
 
+#[cfg(feature = "testing")]
+pub use bullmq::testing;
+
 /// What writes for a store. Nothing is written unless it runs. It can be run again after it broke off, and
 /// goes on with what waits; two of them at once take turns.
 pub struct Writer(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>);

@@ -4,7 +4,7 @@
 //! (host/docs/interface/decisions-http.md#order-of-checks): someone without a token gets 401 for a large
 //! body, not 413. What becomes of a body that is not read is the connection's concern.
 
-mod coding;
+pub(crate) mod coding;
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -59,6 +59,8 @@ mod router;
 mod server_sent_events;
 mod stack;
 mod static_text;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tokens;
 mod variant_a;
 mod variant_b;

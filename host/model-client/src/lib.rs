@@ -37,6 +37,8 @@ mod resilience;
 #[cfg(test)]
 mod scripted;
 mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use cluster::{CLUSTER_TIMEOUT, HttpCluster};
 pub use connect_error::ConnectError;

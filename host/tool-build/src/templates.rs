@@ -80,7 +80,7 @@ pub(crate) fn files(language: Language, example: Example) -> Vec<File> {
     if language == Language::Rust {
         files.extend(SDK);
     } else {
-        files.push(("wit/deps/tool.wit", CONTRACT));
+        files.extend([("wit/deps/tool.wit", CONTRACT), ("wit/deps/ask.wit", ASK)]);
     }
     files.extend(match (language, example) {
         (Language::Rust, Example::Greeting) => vec![("src/lib.rs", template!("rust/lib.rs"))],
@@ -126,6 +126,7 @@ const PYTHON: &[File] = &[
     ("app.py", template!("python/app.py")),
     ("agent_tool/__init__.py", template!("python/agent_tool/__init__.py")),
     ("agent_tool/__main__.py", template!("python/agent_tool/__main__.py")),
+    ("agent_tool/ask.py", template!("python/agent_tool/ask.py")),
     ("agent_tool/clock.py", template!("python/agent_tool/clock.py")),
     ("agent_tool/component.py", template!("python/agent_tool/component.py")),
     ("agent_tool/config.py", template!("python/agent_tool/config.py")),
@@ -148,6 +149,7 @@ const JAVASCRIPT: &[File] = &[
     ("README.md", template!("shared/README.js.md")),
     ("package.json", template!("js/package.json")),
     ("build.mjs", template!("js/build.mjs")),
+    ("agent-tool/ask.js", template!("js/agent-tool/ask.js")),
     ("agent-tool/check.mjs", template!("js/agent-tool/check.mjs")),
     ("agent-tool/failure.js", template!("js/agent-tool/failure.js")),
     ("agent-tool/http.js", template!("js/agent-tool/http.js")),

@@ -34,6 +34,8 @@ mod rollout;
 mod runtime;
 mod serving;
 mod temp_file;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod threads;
 mod typed;
 

@@ -4,6 +4,7 @@
 //!
 //! - `cases`: the case file, read with all its problems at once. `expectation`: an answer held against a
 //!   case.
+//! - `people`: answers to the questions of a case.
 //! - `upstream`: mocked answers to the requests of a case. `case_policy`: the policy that a case needs.
 //! - `generate`: arguments made from a JSON Schema, valid and invalid, and how they are made smaller.
 //! - `lint`: what is wrong with a description before anything is called. `promises`: hints against what was
@@ -21,5 +22,6 @@ pub mod expectation;
 pub mod finding;
 pub mod generate;
 pub mod lint;
+pub mod people;
 pub mod promises;
 pub mod upstream;

@@ -36,6 +36,8 @@ mod pull;
 mod push;
 mod reference;
 mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use client::{Client, Limits, Options};
 pub use credentials::Credentials;

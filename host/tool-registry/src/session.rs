@@ -327,12 +327,7 @@ impl<'a> Session<'a> {
         }
         let bounds = self.bounds("the token", MOST_TOKEN_BYTES, ": its operator has to look into it");
         let body = body::read(answer, bounds, |_| {}).await?;
-        let token = serde_json::from_slice::<Token>(&body).ok();
-        let token =
-            token.and_then(|token| token.token.or(token.access_token)).filter(|token| !token.is_empty());
-        token
-            .and_then(|token| sensitive(&format!("Bearer {token}")))
-            .ok_or_else(|| login(format!("its token service {} gave no token", host_of(&url))))
+        bearer_of(&body).ok_or_else(|| login(format!("its token service {} gave no token", host_of(&url))))
     }
 
     /// We logged in as well as we can, and that is not enough.
@@ -350,9 +345,7 @@ impl<'a> Session<'a> {
     async fn detail(&self, response: Response<Body>) -> String {
         let bounds = self.bounds("an error", MOST_ERROR_BYTES, "");
         let Ok(body) = body::read(response, bounds, |_| {}).await else { return String::new() };
-        let Ok(errors) = serde_json::from_slice::<Errors>(&body) else { return String::new() };
-        let Some(first) = errors.errors.first() else { return String::new() };
-        let text = format!("{} {}", first.code, first.message);
+        let Some(text) = first_error(&body) else { return String::new() };
         // The registry knows what we logged in with, and may say it.
         let credentials = self.client.options.credentials.as_ref();
         let header = credentials.and_then(|ours| ours.header());
@@ -380,6 +373,19 @@ impl Access {
             Self::Push => "pull,push",
         }
     }
+}
+
+/// `Authorization` with the token that a token service gave.
+pub(crate) fn bearer_of(answer: &[u8]) -> Option<HeaderValue> {
+    let Token { token, access_token } = serde_json::from_slice(answer).ok()?;
+    let token = token.or(access_token).filter(|token| !token.is_empty())?;
+    sensitive(&format!("Bearer {token}"))
+}
+
+/// The first error of a registry's answer, as it says it.
+pub(crate) fn first_error(answer: &[u8]) -> Option<String> {
+    let Errors { errors } = serde_json::from_slice(answer).ok()?;
+    errors.first().map(|first| format!("{} {}", first.code, first.message))
 }
 
 fn is_redirect(status: StatusCode) -> bool {

@@ -26,8 +26,10 @@ pub(crate) struct Arguments {
     /// Only the kill with this number in the plan, to look at it again.
     #[arg(long, value_name = "NUMBER")]
     only: Option<u32>,
-    /// Every call of a tool has to be approved: workers are killed around parking and deciding as well.
-    #[arg(long, conflicts_with_all = ["beside", "beside_binary"])]
+    /// Every call of a tool has to be approved, and scripts, tools that ask and child runs are among them:
+    /// workers are killed around parking and deciding as well. Beside another version, that has to know
+    /// waits.
+    #[arg(long)]
     waits: bool,
     /// Have an older version beside this one on the same queue, that of this revision: when one is killed the
     /// other ends the job.

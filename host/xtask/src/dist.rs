@@ -90,7 +90,7 @@ pub(crate) fn pack(repository: &Path, arguments: &packages::Arguments) -> anyhow
         println!("packages: {:>7.1} MiB  {}", size_of(package)?, package.display());
     }
     if arguments.try_out {
-        trial::try_out(&packages, &std::path::absolute(&arguments.folder)?)
+        trial::try_out(&packages, &std::path::absolute(&arguments.folder)?, arguments.fast)
     } else {
         Ok(())
     }

@@ -7,10 +7,12 @@ mod ci;
 mod dev;
 mod dist;
 mod docs;
+mod fuzz;
 mod guests;
 mod lines;
 mod run;
 mod scale;
+mod schedules;
 mod sim;
 mod soak;
 mod test;
@@ -54,6 +56,11 @@ enum Command {
     Soak(soak::Arguments),
     /// Simulate replicas, stores, providers and clients with faults by a seed, and print what was reached.
     Sim(sim::Arguments),
+    /// Give every parser bytes of strangers for some minutes, guided by the code that they reach where there
+    /// is a C++ compiler, and add to the numbers that are kept.
+    Fuzz(fuzz::Arguments),
+    /// Run the code around locks under schedules that a seed draws, a number of them for each place.
+    Shuttle(schedules::Arguments),
     /// Say what breaks first with more replicas: simulate it from measured costs, and write the tables of
     /// host/docs/evidence/scale.md.
     Scale(scale::Arguments),
@@ -68,6 +75,9 @@ enum Command {
 fn main() -> anyhow::Result<ExitCode> {
     if ci::linting_compiler::is_wanted() {
         return ci::linting_compiler::compile();
+    }
+    if fuzz::covering_compiler::is_wanted() {
+        return fuzz::covering_compiler::compile();
     }
     carry_out()?;
     Ok(ExitCode::SUCCESS)
@@ -86,6 +96,8 @@ fn carry_out() -> anyhow::Result<()> {
         Command::Chaos(arguments) => chaos::print_table(&repository, &arguments),
         Command::Soak(arguments) => soak::endure(&repository, &arguments),
         Command::Sim(arguments) => sim::simulate(&repository, &arguments),
+        Command::Fuzz(arguments) => fuzz::run_targets(&repository, &arguments),
+        Command::Shuttle(arguments) => schedules::run_all(&repository, &arguments),
         Command::Scale(arguments) => scale::write(&repository, &arguments),
         Command::Docs(arguments) => docs::write(&repository, &arguments),
         Command::Lines => lines::print(&repository),

@@ -28,6 +28,9 @@ const TURN: Duration = Duration::from_millis(700);
 /// Turns of each contender.
 const TURNS: usize = 6;
 
+/// A crowd: how many connections have short requests, and how many beside them have long ones.
+const CROWD: [usize; 2] = [448, 64];
+
 /// Starts that are timed.
 const STARTS: usize = 15;
 
@@ -58,22 +61,22 @@ fn main() {
             ("baseline, one tool call", request(baseline.address, "/agent/invoke", TOOL_BODY)),
         ]);
     }
+    for (_, (address, request)) in &contenders {
+        // Whoever is asked first waits for the tools to be compiled.
+        while client::run(*address, 1, Duration::ZERO, asking(request)).failures > 0 {}
+    }
     for connections in [1, 32] {
         let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
         for _ in 0..TURNS {
             for ((_, (address, request)), load) in contenders.iter().zip(&mut loads) {
-                load.add(client::run(*address, connections, TURN, || {
-                    |connection: &mut client::Connection| {
-                        let response = connection.ask(request);
-                        response.status == 200 && !response.body.is_empty()
-                    }
-                }));
+                load.add(client::run(*address, connections, TURN, asking(request)));
             }
         }
         assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
         let names: Vec<_> = contenders.iter().map(|(name, _)| *name).collect();
         report(connections, &names, &mut loads);
     }
+    crowd(service.address, baseline.as_ref().map(|baseline| baseline.address));
     println!(
         "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load,\n  {compiled:.1} MiB after a start that had to compile all tools",
         service.peak_mib()
@@ -94,6 +97,54 @@ fn main() {
     );
 }
 
+/// Has every connection ask that; a 200 with a body is expected.
+fn asking<'a>(request: &'a [u8]) -> impl Fn() -> Box<Ask<'a>> {
+    move || {
+        Box::new(move |connection| {
+            let response = connection.ask(request);
+            response.status == 200 && !response.body.is_empty()
+        })
+    }
+}
+
+type Ask<'a> = dyn FnMut(&mut client::Connection) -> bool + Send + 'a;
+
+/// Short requests on hundreds of connections, while others wait for a provider that takes its time: whether
+/// a thread whose connections are all busy lets those starve that were given to it.
+fn crowd(ours: SocketAddr, baseline: Option<SocketAddr>) {
+    let [short, long] = CROWD;
+    println!(
+        "\n{short} connections with short requests, and {long} with requests of {} ms",
+        provider::LATE.as_millis()
+    );
+    let contenders = [("/agent/invoke", Some(ours)), ("baseline", baseline)];
+    let mut contenders: Vec<_> = contenders
+        .into_iter()
+        .filter_map(|(name, address)| Some((name, address?, Load::default())))
+        .collect();
+    for _ in 0..TURNS {
+        for (_, address, load) in &mut contenders {
+            let (_, brief) = request(*address, "/agent/invoke", INVOKE_BODY);
+            let (_, slow) = request(*address, "/agent/invoke", SLOW_BODY);
+            std::thread::scope(|scope| {
+                let others = scope.spawn(|| client::run(*address, long, 2 * TURN, asking(&slow)));
+                load.add(client::run(*address, short, 2 * TURN, asking(&brief)));
+                assert_eq!(others.join().unwrap().failures, 0, "not every answer was a 200");
+            });
+            assert_eq!(load.failures, 0, "not every answer was a 200");
+        }
+    }
+    for (name, _, load) in &mut contenders {
+        let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
+        println!("  {name:<30} {rate:>9.0} {p50:>10.0} {p99:>10.0}");
+    }
+    if let [(_, _, ours), (_, _, theirs)] = &mut contenders[..] {
+        let ratio = ours.percentile(99) / theirs.percentile(99);
+        println!("  p99 beside the baseline: {ratio:.2} times (aim: at most 1.5)");
+    }
+}
+
+const SLOW_BODY: &str = r#"{"input":"take your time"}"#;
 const INVOKE_BODY: &str = r#"{"input":"hello"}"#;
 const TOOL_BODY: &str = r#"{"input":"use the tool"}"#;
 const PROVIDER_BODY: &str =

@@ -1,7 +1,8 @@
-//! A provider that answers at once, on a thread of its own.
+//! A provider that answers at once, or late when it is told to, on a thread of its own.
 
 use std::net::SocketAddr;
 use std::thread;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -31,10 +32,16 @@ pub(crate) fn serve(router: Router) -> SocketAddr {
     address
 }
 
+/// How long an answer takes whose user has time.
+pub(crate) const LATE: Duration = Duration::from_millis(100);
+
 /// Asks for a tool when the user wants one and has none yet; else says the same thing always. What it sends
 /// is fixed bytes, and looking for a word is all it does to choose.
 async fn answer(body: Bytes) -> impl IntoResponse {
     let has = |needle: &[u8]| body.windows(needle.len()).any(|window| window == needle);
+    if has(b"take your time") {
+        tokio::time::sleep(LATE).await;
+    }
     let reply = if has(b"use the tool") && !has(b"\"role\":\"tool\"") { ASKS } else { SAYS };
     ([(CONTENT_TYPE, "application/json")], reply)
 }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 /// What differs between the copies of a row.
 const COLUMNS: &str = "query, status, place, attempts_made, losses, cancel_asked, worker, token, result, error, \
-     created_at, started_at, finished_at, traceparent, claims, user_tier, user_role, conversation_id";
+     created_at, started_at, finished_at, traceparent, claims, user_tier, user_role, conversation_id, waits, waits_since";
 
 /// Where jobs and runs are.
 pub(crate) enum Store {

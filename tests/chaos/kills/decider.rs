@@ -1,5 +1,5 @@
-//! Decides about the waits of a job: each is approved by its owner and by an administrator at the same time,
-//! and counted how often that was a decision.
+//! Decides about what a job and its child runs wait for: each wait is decided by its owner and by an
+//! administrator at the same time, in the same way, and counted how often that was a decision.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +10,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::plan::CallAt;
+use super::scene::colour_of;
+
+/// What the second question of the tool that asks is answered with.
+pub(super) const COUNT: u64 = 3;
+
 /// How often it is looked at what a job waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -17,7 +23,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct Decider<'a> {
     pub(super) service: &'a Service,
     pub(super) user: &'a str,
-    pub(super) job: &'a str,
+    /// The number of the kill, by which answers are known.
+    pub(super) number: usize,
 }
 
 /// How often somebody was told that a wait was decided by them, by the wait.
@@ -50,7 +57,7 @@ impl Decider<'_> {
         let owner = self.service.user(Token::of(self.user).premium());
         let boss = self.service.user(Token::of("boss").admin().premium());
         let decisions = waits.iter().map(|wait| async {
-            let (one, other) = join(self.approve(&owner, wait), self.approve(&boss, wait)).await;
+            let (one, other) = join(self.decide_as(&owner, wait), self.decide_as(&boss, wait)).await;
             (id_of(wait).to_owned(), usize::from(one) + usize::from(other))
         });
         for (id, times) in join_all(decisions).await {
@@ -58,25 +65,38 @@ impl Decider<'_> {
         }
     }
 
-    /// What is undecided. Nothing while there is no answer.
+    /// What is undecided of all that the owner's jobs wait for, child runs apart, whose ends nobody decides.
+    /// Nothing while there is no answer.
     async fn waits(&self) -> Vec<Value> {
         let owner = self.service.user(Token::of(self.user).premium());
-        let request = owner.request(Method::GET, &format!("/api/agent/jobs/{}", self.job));
+        let request = owner.request(Method::GET, "/api/agent/waits?limit=100");
         let Ok(answer) = self.service.caller().try_send(request).await else { return Vec::new() };
         if answer.status != 200 {
             return Vec::new();
         }
-        let job = answer.json();
-        let waits = job["waits"].as_array().into_iter().flatten();
-        waits.filter(|wait| wait["decisions"] == json!([])).cloned().collect()
+        let page = answer.json();
+        let waits = page["data"].as_array().into_iter().flatten();
+        waits.filter(|wait| wait["decisions"] == json!([]) && wait["kind"] != "child").cloned().collect()
     }
 
-    async fn approve(&self, by: &User, wait: &Value) -> bool {
+    /// Approves a call; a question is answered with what its step is known by, or with a number.
+    fn decision(&self, wait: &Value) -> Value {
+        if wait["kind"] != "question" {
+            return json!({ "decision": "approve" });
+        }
+        let answer = match wait["answerSchema"]["type"] == "string" {
+            true => json!(colour_of(self.number, step_of(wait).unwrap_or_default())),
+            false => json!(COUNT),
+        };
+        json!({ "decision": "answer", "answer": answer })
+    }
+
+    async fn decide_as(&self, by: &User, wait: &Value) -> bool {
         let path = format!("/api/agent/waits/{}/decision", id_of(wait));
         let request = by.request(Method::POST, &path).header("content-type", "application/json");
         let request =
             request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap_or_default()));
-        let request = request.body(json!({ "decision": "approve" }).to_string());
+        let request = request.body(self.decision(wait).to_string());
         self.service.caller().try_send(request).await.is_ok_and(|answer| answer.status == 200)
     }
 }
@@ -85,14 +105,17 @@ fn id_of(wait: &Value) -> &str {
     wait["waitId"].as_str().unwrap_or_default()
 }
 
-/// The step whose call waits: `<job>:<model call>.<index>`.
+/// The step whose call waits, or has begun the child run whose call does.
 fn step_of(wait: &Value) -> Option<usize> {
-    step_and_index(id_of(wait)).map(|(step, _)| step)
+    let id = wait["parent"]["waitId"].as_str().unwrap_or_else(|| id_of(wait));
+    call_of(id).map(|call| call.step)
 }
 
-/// Step and index of the call that a wait of that id is about.
-pub(super) fn step_and_index(id: &str) -> Option<(usize, usize)> {
+/// The call that a wait of that id is about: `<job>:<model call>.<index>`, behind another `.` the number of a
+/// nested one.
+pub(super) fn call_of(id: &str) -> Option<CallAt> {
     let (_, call) = id.rsplit_once(':')?;
-    let (iteration, index) = call.split('~').next()?.split_once('.')?;
-    Some((iteration.parse::<usize>().ok()?.checked_sub(1)?, index.parse().ok()?))
+    let mut parts = call.split('~').next()?.split('.').map(|part| part.parse::<usize>().ok());
+    let (iteration, index) = (parts.next()??, parts.next()??);
+    Some(CallAt { step: iteration.checked_sub(1)?, index, nested: parts.next().flatten() })
 }

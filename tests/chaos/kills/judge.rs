@@ -1,12 +1,15 @@
 //! What came of a kill: what was asked again, what of that is promised never to be, and whether the answer is
 //! right.
 
+use std::collections::BTreeMap;
+
 use run_service::invariants::may_be_done_again;
 use serde_json::Value;
 
+use super::decider::COUNT;
 use super::place::{JobState, Recorded};
-use super::plan::PlannedKill;
-use super::scene::{Seen, returned_by};
+use super::plan::{CallAt, PlannedKill, StepKind};
+use super::scene::{Seen, colour_of, returned_by};
 
 /// Counts of one kill, or of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,6 +57,14 @@ impl Tally {
         self.unknown += other.unknown;
     }
 
+    /// Counts a model call that was made so often, and of which the reply was recorded or not.
+    fn replied(&mut self, times: usize, is_recorded: bool) {
+        let again = times.saturating_sub(1);
+        let allowed = usize::from(may_be_done_again(is_recorded, false));
+        self.asked_again += again.min(allowed);
+        self.paid_twice += again.saturating_sub(allowed);
+    }
+
     /// How often a promise was broken.
     pub(crate) fn broken(&self) -> usize {
         let ends = self.lost + self.ended_twice + self.wrong + self.other_runs;
@@ -69,21 +80,31 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
         return Tally { lost: 1, ..tally };
     };
     let had_ended = recorded.job == JobState::Ended;
-    for step in 0..kill.steps.len() {
-        let again = seen.replies_asked(step).saturating_sub(1);
-        let allowed = usize::from(may_be_done_again(step < recorded.replies || had_ended, false));
-        tally.asked_again += again.min(allowed);
-        tally.paid_twice += again.saturating_sub(allowed);
+    for (step, kind) in kill.steps.iter().enumerate() {
+        let own = CallAt { step, index: 0, nested: None };
+        tally.replied(seen.replies_asked(step, None), step < recorded.replies || had_ended);
+        let of_child = recorded.children.get(&step).map_or(0, |child| child.replies);
+        let is_over = had_ended || recorded.returned.contains(&own);
+        for reply in (0..REPLIES_OF_CHILD).filter(|_| *kind == StepKind::Child) {
+            tally.replied(seen.replies_asked(step, Some(reply)), reply < of_child || is_over);
+        }
     }
     let output = end["result"]["output"].as_str().and_then(|output| serde_json::from_str(output).ok());
     let returned: Vec<String> = output.unwrap_or_default();
-    let calls: Vec<_> = calls_of(kill).collect();
-    tally.wrong += usize::from(returned.len() != calls.len());
-    for ((step, index), returned) in calls.into_iter().zip(&returned) {
-        let call = (step, index);
-        let times = seen.calls_made(step, index);
-        let was_recorded = recorded.returned.contains(&call) || had_ended;
-        let acts = kill.acts(step, index);
+    let outer: Vec<_> = kill
+        .steps
+        .iter()
+        .enumerate()
+        .flat_map(|(step, kind)| (0..kind.tools().len()).map(move |index| (step, index)))
+        .collect();
+    tally.wrong += usize::from(returned.len() != outer.len());
+    let returned: BTreeMap<_, _> = outer.into_iter().zip(&returned).collect();
+    for call in kill.calls() {
+        let told = returned.get(&(call.step, call.index)).map_or("", |told| told.as_str());
+        let kind = kill.steps[call.step];
+        let times = seen.calls_made(call);
+        let was_recorded = recorded.has_answer(kind, call) || had_ended;
+        let acts = kill.acts(call);
         let allowed = usize::from(may_be_done_again(was_recorded, acts));
         if acts {
             tally.acted_twice += times.saturating_sub(1 + allowed);
@@ -91,20 +112,23 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
             tally.called_again += times.saturating_sub(1).min(allowed);
             tally.repeated += times.saturating_sub(1 + allowed);
         }
-        let says_so = returned.contains(&returned_by(kill.number, step, index)) && times > 0;
-        let may_be_unknown = acts && recorded.started.contains(&call) && !was_recorded;
-        let is_unknown = may_be_unknown && returned.contains("it is not known whether it had an effect");
+        let says_so = told.contains(&returned_by(kill.number, call)) && times > 0;
+        let may_be_unknown = acts && recorded.has_started(kind, call) && !was_recorded;
+        let is_unknown = may_be_unknown && told.contains("it is not known whether it had an effect");
         tally.unknown += usize::from(is_unknown);
         tally.wrong += usize::from(!says_so && !is_unknown);
+    }
+    for (step, _) in kill.steps.iter().enumerate().filter(|(_, kind)| **kind == StepKind::Ask) {
+        let told = returned.get(&(step, 0)).map_or("", |told| told.as_str());
+        let told: Value = serde_json::from_str(told).unwrap_or_default();
+        let is_right = told["colour"] == colour_of(kill.number, step) && told["count"] == COUNT;
+        tally.wrong += usize::from(!is_right);
     }
     tally
 }
 
-/// Every call of a job: step and index, in the order of the conversation.
-fn calls_of(kill: &PlannedKill) -> impl Iterator<Item = (usize, usize)> {
-    let steps = kill.steps.iter().enumerate();
-    steps.flat_map(|(step, kind)| (0..kind.tools().len()).map(move |index| (step, index)))
-}
+/// How often the model is asked for a child run: for its calls, and for its answer.
+const REPLIES_OF_CHILD: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -113,7 +137,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
-    use super::super::plan::{Heir, Moment, StepKind, StoreKind, Versions};
+    use super::super::plan::{Heir, Moment, StoreKind, Versions};
     use super::super::scene::Asked;
     use super::*;
 
@@ -134,7 +158,13 @@ mod tests {
     }
 
     fn seen(model: &[usize], tools: &[usize]) -> Seen {
-        let asked = |step: &usize| Asked { step: *step, index: 0, came: Instant::now(), answered: None };
+        let asked = |step: &usize| Asked {
+            step: *step,
+            index: 0,
+            nested: None,
+            came: Instant::now(),
+            answered: None,
+        };
         Seen { model: model.iter().map(asked).collect(), tools: tools.iter().map(asked).collect() }
     }
 
@@ -183,5 +213,52 @@ mod tests {
         let end = ended(["done 7/0/0.", "done 7/1/0."]);
         let tally = judge(&kill(), &recorded, &seen(&[0, 1, 2, 2], &[0, 1]), Some(&end));
         assert_eq!((tally.paid_twice, tally.broken()), (1, 1));
+    }
+
+    #[test]
+    fn calls_of_scripts_and_children_are_counted_by_their_number() {
+        for kind in [StepKind::Script, StepKind::Child] {
+            let kill = PlannedKill { steps: vec![kind, StepKind::Answer], waits: true, ..kill() };
+            let call = |number: usize| CallAt { step: 0, index: 0, nested: Some(number) };
+            let asked = |number: usize| Asked {
+                step: 0,
+                index: 0,
+                nested: Some(number),
+                came: Instant::now(),
+                answered: None,
+            };
+            let told = [call(0), call(1)].map(|call| returned_by(7, call)).join(" ");
+            let end = json!({ "status": "completed", "result": { "output": json!([told]).to_string() } });
+            let judged = |events: &[Value], called: &[usize]| {
+                let (own, of_child) = match kind {
+                    StepKind::Child => (&events[..0], BTreeMap::from([(0, events.to_vec())])),
+                    _ => (events, BTreeMap::new()),
+                };
+                let recorded = Recorded::read(JobState::Active, own).with_children(&of_child);
+                let seen =
+                    Seen { model: vec![], tools: called.iter().map(|number| asked(*number)).collect() };
+                judge(&kill, &recorded, &seen, Some(&end))
+            };
+            let replied = json!({ "event": "model_replied" });
+            let returned = match kind {
+                StepKind::Child => json!({ "event": "tool_returned", "index": 0 }),
+                _ => json!({ "event": "nested_returned", "index": 0, "number": 0 }),
+            };
+            assert_eq!(judged(&[replied.clone()], &[0, 1]), Tally::default(), "{kind:?}");
+            assert_eq!(judged(&[replied.clone()], &[0, 0, 1]).called_again, 1);
+            assert_eq!(judged(&[replied.clone(), returned], &[0, 0, 1]).repeated, 1);
+            assert_eq!(judged(&[replied], &[0, 1, 1]).acted_twice, 1);
+        }
+    }
+
+    #[test]
+    fn a_tool_that_asks_returns_what_its_own_job_was_answered() {
+        let kill = PlannedKill { steps: vec![StepKind::Ask, StepKind::Answer], waits: true, ..kill() };
+        let recorded = Recorded::read(JobState::Active, &[]);
+        for (colour, count, wrong) in [("blue 7/0", 3, 0), ("blue 8/0", 3, 1), ("blue 7/0", 4, 1)] {
+            let told = json!({ "colour": colour, "count": count }).to_string();
+            let end = json!({ "status": "completed", "result": { "output": json!([told]).to_string() } });
+            assert_eq!(judge(&kill, &recorded, &seen(&[0, 1], &[]), Some(&end)).wrong, wrong, "{colour}");
+        }
     }
 }

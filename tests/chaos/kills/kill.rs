@@ -65,7 +65,7 @@ pub(super) async fn strike(
     let job = of_user(&service, &user).job_for(&kill.query()).await;
     let mut taken = Taken::new();
     let killed = {
-        let decider = Decider { service: &service, user: &user, job: &job };
+        let decider = Decider { service: &service, user: &user, number: kill.number };
         reach(&kill, scene, &decider, &mut taken).await
     };
     service.ended().await;
@@ -74,7 +74,8 @@ pub(super) async fn strike(
     let opened = if kill.versions == Versions::NewThenOld { Opened::ByAnother } else { Opened::ByNobody };
     let journals = stores.journals(&kill.query(), opened).await;
     let events = journals.values().next().map_or(&[][..], Vec::as_slice);
-    let recorded = Recorded::read(stores.job(&job, opened).await, events);
+    let children = stores.children(&kill.query(), opened).await;
+    let recorded = Recorded::read(stores.job(&job, opened).await, events).with_children(&children);
     let place = Place::find(&kill, &recorded, &seen);
     let runs = journals.keys().cloned().collect();
     Orphan { kill, user, job, killed, recorded, place, runs, taken }
@@ -114,7 +115,8 @@ async fn reach(kill: &PlannedKill, scene: &Scene, decider: &Decider<'_>, taken: 
 pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, begun: Instant) -> Submitted {
     let Orphan { kill, user, job, killed, recorded, place, mut runs, mut taken } = orphan;
     let end = {
-        let (decider, owner) = (Decider { service, user: &user, job: &job }, of_user(service, &user));
+        let decider = Decider { service, user: &user, number: kill.number };
+        let owner = of_user(service, &user);
         tokio::select! {
             end = end_of(&owner, &job) => end,
             () = decider.decide_all(&mut taken), if kill.waits => unreachable!("it decides on and on"),

@@ -1,12 +1,12 @@
 //! Where a kill has hit: what the queue and the journal held when the worker was dead, and what the outside
 //! had seen by then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::decider::step_and_index;
-use super::plan::{PlannedKill, StepKind};
+use super::decider::call_of;
+use super::plan::{CallAt, PlannedKill, StepKind};
 use super::scene::{Asked, Seen};
 
 /// What the queue says of a job.
@@ -25,13 +25,15 @@ pub(super) struct Recorded {
     pub(super) job: JobState,
     /// How many replies of the model the journal had.
     pub(super) replies: usize,
-    /// Calls of which the journal had that they were about to be made: step and index.
-    pub(super) started: BTreeSet<(usize, usize)>,
+    /// Calls of which the journal had that they were about to be made.
+    pub(super) started: BTreeSet<CallAt>,
     /// Calls whose answers the journal had.
-    pub(super) returned: BTreeSet<(usize, usize)>,
-    /// Calls that wait, and those of them that were approved.
-    pub(super) waiting: BTreeSet<(usize, usize)>,
-    pub(super) approved: BTreeSet<(usize, usize)>,
+    pub(super) returned: BTreeSet<CallAt>,
+    /// Calls that wait, and those of them that were decided.
+    pub(super) waiting: BTreeSet<CallAt>,
+    pub(super) approved: BTreeSet<CallAt>,
+    /// What was recorded of child runs, by the step that began each.
+    pub(super) children: BTreeMap<usize, Self>,
     /// Whether the journal had anything.
     pub(super) begun: bool,
 }
@@ -80,35 +82,65 @@ pub(crate) struct Place {
 impl Recorded {
     /// As the journal's events say, in their order.
     pub(super) fn read(job: JobState, events: &[Value]) -> Self {
-        let none = BTreeSet::new();
         let begun = !events.is_empty();
-        let [started, returned, waiting, approved] = [none.clone(), none.clone(), none.clone(), none];
-        let mut this = Self { job, replies: 0, started, returned, waiting, approved, begun };
+        let [started, returned, waiting, approved] = [const { BTreeSet::new() }; 4];
+        let children = BTreeMap::new();
+        let mut this = Self { job, replies: 0, started, returned, waiting, approved, children, begun };
         for event in events {
             let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
             // The calls of a reply come behind it.
             let step = this.replies.wrapping_sub(1);
+            let call = |index: &Value| Some(CallAt { step, index: number(index)?, nested: None });
+            let nested = || Some(CallAt { nested: number(&event["number"]), ..call(&event["index"])? });
             match event["event"].as_str() {
                 Some("model_replied") => this.replies += 1,
                 Some("tools_started") => {
-                    let indexes = event["indexes"].as_array().into_iter().flatten().filter_map(number);
-                    this.started.extend(indexes.map(|index| (step, index)));
+                    let indexes = event["indexes"].as_array().into_iter().flatten();
+                    this.started.extend(indexes.filter_map(call));
                 }
                 Some("waiting") => {
                     let waits = event["waits"].as_array().into_iter().flatten();
-                    this.waiting
-                        .extend(waits.filter_map(|wait| number(&wait["index"])).map(|index| (step, index)));
+                    this.waiting.extend(waits.filter_map(|wait| {
+                        Some(CallAt { nested: number(&wait["within"]["number"]), ..call(&wait["index"])? })
+                    }));
                 }
-                Some("decided") => {
-                    this.approved.extend(event["wait"].as_str().and_then(step_and_index));
-                }
-                Some("tool_returned") => {
-                    this.returned.extend(number(&event["index"]).map(|index| (step, index)))
-                }
+                Some("decided") => this.approved.extend(event["wait"].as_str().and_then(call_of)),
+                Some("tool_returned") => this.returned.extend(call(&event["index"])),
+                Some("nested_started") => this.started.extend(nested()),
+                Some("nested_returned") => this.returned.extend(nested()),
                 _ => {}
             }
         }
         this
+    }
+
+    /// Adds the journals of its child runs, by the step that began each.
+    pub(super) fn with_children(self, journals: &BTreeMap<usize, Vec<Value>>) -> Self {
+        let read = |(step, events): (&usize, &Vec<Value>)| (*step, Self::read(self.job, events));
+        Self { children: journals.iter().map(read).collect(), ..self }
+    }
+
+    /// Whether the answer of a call was recorded: its own, or that of the call that has come to it.
+    pub(super) fn has_answer(&self, kind: StepKind, call: CallAt) -> bool {
+        self.returned.contains(&CallAt { nested: None, ..call })
+            || Self::has(self.of(kind, call), |of| &of.returned)
+    }
+
+    /// Whether it was recorded that a call was about to be made.
+    pub(super) fn has_started(&self, kind: StepKind, call: CallAt) -> bool {
+        Self::has(self.of(kind, call), |of| &of.started)
+    }
+
+    /// Where a call stands: in the journal of the job's run, or of the child run that makes it.
+    fn of(&self, kind: StepKind, call: CallAt) -> Option<(&Self, CallAt)> {
+        match call.nested.filter(|_| kind == StepKind::Child) {
+            None => Some((self, call)),
+            Some(index) => Some((self.children.get(&call.step)?, CallAt { step: 0, index, nested: None })),
+        }
+    }
+
+    fn has(found: Option<(&Self, CallAt)>, set: impl FnOnce(&Self) -> &BTreeSet<CallAt>) -> bool {
+        found.is_some_and(|(of, call)| set(of).contains(&call))
     }
 }
 
@@ -121,7 +153,9 @@ impl Place {
             _ if replies == kill.steps.len() => (Work::End, Boundary::EndRecorded),
             JobState::Waiting | JobState::Missing if !recorded.begun => (Work::Job, Boundary::NotClaimed),
             _ => match open_calls(kill, recorded) {
-                Some((step, open)) => (Work::Tools(kill.steps[step]), of_tools(&open, step, recorded, seen)),
+                Some((step, open)) => {
+                    (Work::Tools(kill.steps[step]), of_tools(kill.steps[step], &open, recorded, seen))
+                }
                 None => of_model(recorded, seen),
             },
         };
@@ -130,15 +164,16 @@ impl Place {
 }
 
 /// The calls of the last reply that have no answer in the journal; none when it is the model's turn.
-fn open_calls(kill: &PlannedKill, recorded: &Recorded) -> Option<(usize, Vec<usize>)> {
+fn open_calls(kill: &PlannedKill, recorded: &Recorded) -> Option<(usize, Vec<CallAt>)> {
     let step = recorded.replies.checked_sub(1)?;
-    let calls = 0..kill.steps[step].tools().len();
-    let open: Vec<_> = calls.filter(|index| !recorded.returned.contains(&(step, *index))).collect();
+    let calls = (0..kill.steps[step].tools().len()).map(|index| CallAt { step, index, nested: None });
+    let open: Vec<_> = calls.filter(|call| !recorded.returned.contains(call)).collect();
     (!open.is_empty()).then_some((step, open))
 }
 
 fn of_model(recorded: &Recorded, seen: &Seen) -> (Work, Boundary) {
-    let asked: Vec<&Asked> = seen.model.iter().filter(|asked| asked.step == recorded.replies).collect();
+    let is_next = |asked: &&Asked| (asked.step, asked.nested) == (recorded.replies, None);
+    let asked: Vec<&Asked> = seen.model.iter().filter(is_next).collect();
     let boundary = match recorded.replies {
         _ if asked.iter().any(|asked| asked.answered.is_some()) => Boundary::ReplyNotRecorded,
         _ if !asked.is_empty() => Boundary::ModelAsked,
@@ -149,18 +184,28 @@ fn of_model(recorded: &Recorded, seen: &Seen) -> (Work, Boundary) {
     (Work::Model, boundary)
 }
 
-fn of_tools(open: &[usize], step: usize, recorded: &Recorded, seen: &Seen) -> Boundary {
-    let is_open = |asked: &&Asked| asked.step == step && open.contains(&asked.index);
-    let called: Vec<&Asked> = seen.tools.iter().filter(is_open).collect();
+/// Of a call that comes to others, what of these is open.
+fn of_tools(kind: StepKind, open: &[CallAt], recorded: &Recorded, seen: &Seen) -> Boundary {
+    let is_open = |call: CallAt| {
+        open.contains(&CallAt { nested: None, ..call })
+            && (call.nested.is_none() || !recorded.has_answer(kind, call))
+    };
+    let called: Vec<&Asked> = seen.tools.iter().filter(|asked| is_open(asked.call())).collect();
+    let child = open.first().and_then(|call| recorded.children.get(&call.step));
+    let has = |set: fn(&Recorded) -> &BTreeSet<CallAt>| {
+        let of_child =
+            child.is_some_and(|child| set(child).iter().any(|call| !child.returned.contains(call)));
+        of_child || set(recorded).iter().any(|call| is_open(*call))
+    };
     if called.iter().any(|asked| asked.answered.is_none()) {
         Boundary::ToolCalled
     } else if !called.is_empty() {
         Boundary::AnswerNotRecorded
-    } else if open.iter().any(|index| recorded.started.contains(&(step, *index))) {
+    } else if has(|of| &of.started) {
         Boundary::CallRecorded
-    } else if open.iter().any(|index| recorded.approved.contains(&(step, *index))) {
+    } else if has(|of| &of.approved) {
         Boundary::Approved
-    } else if open.iter().any(|index| recorded.waiting.contains(&(step, *index))) {
+    } else if has(|of| &of.waiting) {
         Boundary::Waits
     } else {
         Boundary::ReplyRecorded
@@ -178,6 +223,9 @@ impl Work {
             Self::Tools(StepKind::Several | StepKind::Answer) => {
                 "three calls at once, one of them must not be repeated"
             }
+            Self::Tools(StepKind::Script) => "script with two calls",
+            Self::Tools(StepKind::Ask) => "call that asks twice",
+            Self::Tools(StepKind::Child) => "child run with two calls",
             Self::End => "end of the run",
             Self::Nothing => "nothing was hit",
         }
@@ -230,7 +278,7 @@ mod tests {
 
     fn asked(step: usize, index: usize, answered: bool) -> Asked {
         let came = Instant::now();
-        Asked { step, index, came, answered: answered.then_some(came) }
+        Asked { step, index, nested: None, came, answered: answered.then_some(came) }
     }
 
     #[test]
@@ -290,7 +338,49 @@ mod tests {
         ];
         let recorded = Recorded::read(JobState::Active, &events);
         assert_eq!(recorded.replies, 2);
-        assert_eq!(recorded.returned, BTreeSet::from([(0, 0)]));
-        assert_eq!(recorded.started, BTreeSet::from([(1, 0)]));
+        let call = |step: usize| CallAt { step, index: 0, nested: None };
+        assert_eq!(recorded.returned, BTreeSet::from([call(0)]));
+        assert_eq!(recorded.started, BTreeSet::from([call(1)]));
+    }
+
+    #[test]
+    fn what_a_script_or_a_child_has_come_to_is_known_by_its_number() {
+        let events = [
+            json!({ "event": "started" }),
+            json!({ "event": "model_replied" }),
+            json!({ "event": "waiting", "waits": [{ "index": 0, "within": { "number": 0 } }] }),
+            json!({ "event": "decided", "wait": "7:1.0.0" }),
+            json!({ "event": "nested_returned", "index": 0, "number": 0 }),
+            json!({ "event": "waiting", "waits": [{ "index": 0, "within": { "number": 1 } }] }),
+            json!({ "event": "decided", "wait": "7:1.0.1~1" }),
+            json!({ "event": "nested_started", "index": 0, "number": 1 }),
+        ];
+        let job = kill(&[StepKind::Script, StepKind::Answer]);
+        let nested = |number: usize| CallAt { step: 0, index: 0, nested: Some(number) };
+        let place = |count: usize, called: Vec<Asked>| {
+            let recorded = Recorded::read(JobState::Waiting, &events[..count]);
+            Place::find(&job, &recorded, &Seen { model: vec![], tools: called }).boundary
+        };
+        let looked = Asked { nested: Some(0), ..asked(0, 0, true) };
+        assert_eq!(place(3, vec![]), Boundary::Waits);
+        assert_eq!(place(4, vec![]), Boundary::Approved);
+        assert_eq!(place(4, vec![looked]), Boundary::AnswerNotRecorded);
+        assert_eq!(place(6, vec![looked]), Boundary::Waits, "the first is answered");
+        assert_eq!(place(7, vec![looked]), Boundary::Approved);
+        assert_eq!(place(8, vec![looked]), Boundary::CallRecorded);
+        let recorded = Recorded::read(JobState::Waiting, &events);
+        assert!(
+            recorded.has_answer(StepKind::Script, nested(0))
+                && !recorded.has_answer(StepKind::Script, nested(1))
+        );
+        assert!(recorded.has_started(StepKind::Script, nested(1)));
+        // The calls of a child stand in its own journal.
+        let of_child =
+            BTreeMap::from([(0, vec![events[1].clone(), json!({ "event": "tool_returned", "index": 1 })])]);
+        let recorded = Recorded::read(JobState::Waiting, &events[..2]).with_children(&of_child);
+        assert!(
+            recorded.has_answer(StepKind::Child, nested(1))
+                && !recorded.has_answer(StepKind::Child, nested(0))
+        );
     }
 }

@@ -42,8 +42,22 @@ pub(crate) enum StepKind {
     Act,
     /// Three calls at once, of which the second acts.
     Several,
+    /// A script that looks and then acts (`run_code`).
+    Script,
+    /// A tool that asks somebody twice in the middle of its call.
+    Ask,
+    /// A child run that looks and acts in one reply.
+    Child,
     /// Nothing: it is the answer of the run.
     Answer,
+}
+
+/// A call of a job: of which reply, which of its calls, and which of those that this one comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CallAt {
+    pub(crate) step: usize,
+    pub(crate) index: usize,
+    pub(crate) nested: Option<usize>,
 }
 
 /// What is seen from outside before the worker is killed.
@@ -141,11 +155,14 @@ pub(crate) fn plan(order: &Order) -> Vec<PlannedKill> {
 /// A deck: every aim once.
 fn every_aim(heirs: &[Heir], waits: bool) -> Vec<Aim> {
     use Moment::{Accepted, Asked, Called, Decided, Parked, Replied, Returned};
-    use StepKind::{Act, Answer, Look, Several};
-    let of_model = [Look, Act, Several, Answer].into_iter().flat_map(|kind| [(kind, Asked), (kind, Replied)]);
-    let of_tools = [Look, Act, Several].into_iter().flat_map(|kind| [(kind, Called), (kind, Returned)]);
-    let of_waits = [Look, Act, Several].into_iter().flat_map(|kind| [(kind, Parked), (kind, Decided)]);
-    let of_waits = of_waits.filter(|_| waits);
+    use StepKind::{Act, Answer, Ask, Child, Look, Script, Several};
+    // What waits in its middle is part of runs that can wait.
+    let within: &[StepKind] = if waits { &[Script, Ask, Child] } else { &[] };
+    let calling = || [Look, Act, Several].iter().chain(within).copied();
+    let of_model = calling().chain([Answer]).flat_map(|kind| [(kind, Asked), (kind, Replied)]);
+    let of_tools = calling().filter(|kind| *kind != Ask);
+    let of_tools = of_tools.flat_map(|kind| [(kind, Called), (kind, Returned)]);
+    let of_waits = calling().flat_map(|kind| [(kind, Parked), (kind, Decided)]).filter(|_| waits);
     let aims: Vec<_> = of_model.chain(of_tools).chain([(Answer, Accepted)]).chain(of_waits).collect();
     heirs.iter().flat_map(|heir| aims.iter().map(|(kind, moment)| (*kind, *moment, *heir))).collect()
 }
@@ -238,7 +255,18 @@ impl StepKind {
             Self::Look => &["look"],
             Self::Act => &["act"],
             Self::Several => &["look", "act", "look"],
+            Self::Script => &["run_code"],
+            Self::Ask => &["order"],
+            Self::Child => &["run_agent"],
             Self::Answer => &[],
+        }
+    }
+
+    /// The tools that such a call comes to: called by its script one after the other, or by its child run.
+    pub(crate) fn nested(self) -> &'static [&'static str] {
+        match self {
+            Self::Script | Self::Child => &["look", "act"],
+            Self::Look | Self::Act | Self::Several | Self::Ask | Self::Answer => &[],
         }
     }
 }
@@ -249,14 +277,33 @@ impl PlannedKill {
         format!("chaos-{:07}", self.number)
     }
 
-    /// The number in such a query.
-    pub(crate) fn number_in(query: &str) -> Option<usize> {
-        query.strip_prefix("chaos-")?.parse().ok()
+    /// The number in such a query, or in a child's task.
+    pub(crate) fn number_in(text: &str) -> Option<usize> {
+        text.strip_prefix("chaos-")?.split('/').next()?.parse().ok()
+    }
+
+    /// The step whose child run has that task, `<query>/<step>`; nothing for the query of a job.
+    pub(crate) fn step_in(text: &str) -> Option<usize> {
+        text.split_once('/')?.1.parse().ok()
+    }
+
+    /// Every call of the job that reaches the outside, in the order of the conversation.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = CallAt> {
+        let outer = self.steps.iter().enumerate().flat_map(|(step, kind)| {
+            (0..kind.tools().len()).map(move |index| (*kind, CallAt { step, index, nested: None }))
+        });
+        outer.flat_map(|(kind, call)| {
+            let nested = (0..kind.nested().len()).map(move |number| CallAt { nested: Some(number), ..call });
+            let is_outside = !matches!(kind, StepKind::Script | StepKind::Ask | StepKind::Child);
+            nested.chain(is_outside.then_some(call))
+        })
     }
 
     /// Whether that call must not be made twice.
-    pub(crate) fn acts(&self, step: usize, index: usize) -> bool {
-        self.steps[step].tools()[index] == "act"
+    pub(crate) fn acts(&self, call: CallAt) -> bool {
+        let kind = self.steps[call.step];
+        let tool = call.nested.map_or_else(|| kind.tools()[call.index], |number| kind.nested()[number]);
+        tool == "act"
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::plan::{CALL_TIME, Moment, PlannedKill, REPLY_TIME, StepKind};
+use super::plan::{CALL_TIME, CallAt, Moment, PlannedKill, REPLY_TIME, StepKind};
 
 /// Something that was asked of the outside: a model call, or a tool's call.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,8 @@ pub(super) struct Asked {
     pub(super) step: usize,
     /// Which call of the step's reply; 0 for the model.
     pub(super) index: usize,
+    /// Which of the calls that this one comes to; for the model, which reply of the step's child run.
+    pub(super) nested: Option<usize>,
     pub(super) came: Instant,
     /// When the answer was sent.
     pub(super) answered: Option<Instant>,
@@ -39,8 +41,8 @@ type SeenOfAll = BTreeMap<usize, Seen>;
 /// The model and the server, for all jobs of a plan.
 pub(super) struct Scene {
     model: Model,
-    component: Component,
-    grants: String,
+    /// The components with the tools, each with its lines of the policy.
+    components: Vec<(Component, String)>,
     seen: Arc<watch::Sender<SeenOfAll>>,
     _running: [Task<()>; 2],
 }
@@ -52,6 +54,12 @@ struct Due {
     /// Which of the job's model calls.
     call: usize,
     opens: watch::Sender<bool>,
+}
+
+impl Asked {
+    pub(super) fn call(&self) -> CallAt {
+        CallAt { step: self.step, index: self.index, nested: self.nested }
+    }
 }
 
 impl Seen {
@@ -69,14 +77,14 @@ impl Seen {
         times.filter(|came| *came > moment).min()
     }
 
-    /// How often the model was asked for a step.
-    pub(super) fn replies_asked(&self, step: usize) -> usize {
-        self.model.iter().filter(|asked| asked.step == step).count()
+    /// How often the model was asked for a step, or for a reply of its child run.
+    pub(super) fn replies_asked(&self, step: usize, of_child: Option<usize>) -> usize {
+        self.model.iter().filter(|asked| (asked.step, asked.nested) == (step, of_child)).count()
     }
 
     /// How often a call was made.
-    pub(super) fn calls_made(&self, step: usize, index: usize) -> usize {
-        self.tools.iter().filter(|asked| (asked.step, asked.index) == (step, index)).count()
+    pub(super) fn calls_made(&self, call: CallAt) -> usize {
+        self.tools.iter().filter(|asked| asked.call() == call).count()
     }
 
     fn has_reached(&self, kill: &PlannedKill) -> bool {
@@ -106,9 +114,12 @@ impl Scene {
         let model = Model::openai().await;
         let noted = Arc::clone(&seen);
         model.always(move |request| {
-            let job = PlannedKill::number_in(&request.user_text()).expect("a query of the plan");
-            let step = replies_in(request);
-            let asked = Asked { step, index: 0, came: request.came, answered: None };
+            let text = request.user_text();
+            let job = PlannedKill::number_in(&text).expect("a query of the plan");
+            let of_child = PlannedKill::step_in(&text).map(|step| (step, replies_in(request)));
+            let (step, nested) =
+                of_child.map_or((replies_in(request), None), |(step, reply)| (step, Some(reply)));
+            let asked = Asked { step, index: 0, nested, came: request.came, answered: None };
             let mut call = 0;
             noted.send_modify(|seen| {
                 let calls = &mut seen.entry(job).or_default().model;
@@ -118,7 +129,11 @@ impl Scene {
             let (opens, opened) = watch::channel(false);
             let due = Due { at: request.came + REPLY_TIME, job, call, opens };
             assert!(dues.send(due).is_ok(), "the task that replies lives as long as the scene");
-            let play = reply(steps[&job][step], request, &format!("http://{address}/{job}/{step}"));
+            let url = format!("http://{address}/{job}/{step}");
+            let play = match nested {
+                None => reply(steps[&job][step], request, &url),
+                Some(reply) => reply_of_child(reply, request, &url),
+            };
             Play::Held(opened, Box::new(play))
         });
         let approve = if plan.iter().any(|kill| kill.waits) { "approve = \"always\"\n" } else { "" };
@@ -127,8 +142,13 @@ impl Scene {
              private = true\n",
             address.port()
         );
-        let component = Component::misbehaving("acts-outside");
-        Self { model, component, grants, seen, _running: [serving, replying] }
+        let mut components = vec![(Component::misbehaving("acts-outside"), grants)];
+        if plan.iter().any(|kill| kill.waits) {
+            let scripts = "toolbox = true\nlimits = { timeout-ms = 20000 }".to_owned();
+            components.push((Component::granted("code-eval"), scripts));
+            components.push((Component::misbehaving("asks"), "ask = true".to_owned()));
+        }
+        Self { model, components, seen, _running: [serving, replying] }
     }
 
     /// A service that asks this model and has the tools that act on this server, and no window that would
@@ -138,7 +158,22 @@ impl Scene {
             .into_iter()
             .fold(service, |service, window| service.env(window, "1000000"));
         let nothing: [Component; 0] = [];
-        service.model(&self.model).tools(nothing).granting([(&self.component, &self.grants)])
+        let service = match self.components.len() {
+            1 => service,
+            // Runs may begin runs, and nobody works on the queue who would know nothing of that.
+            _ => service
+                .env("WAIT_TOOLS", "on")
+                .env("NODE_WORKERS", "off")
+                .env("TOKEN_BUDGET_PER_REQUEST", "1000000"),
+        };
+        let service = service.model(&self.model).tools(nothing);
+        match &self.components[..] {
+            [(acts, grants)] => service.granting([(acts, grants)]),
+            [(acts, grants), (scripts, of_scripts), (asks, of_asks)] => {
+                service.granting([(acts, grants), (scripts, of_scripts), (asks, of_asks)])
+            }
+            _ => unreachable!("there is one component, or there are three"),
+        }
     }
 
     /// What was asked on behalf of a job so far.
@@ -171,13 +206,47 @@ fn reply(kind: StepKind, request: &Request, url: &str) -> Play {
         let returned = Value::from(request.tool_results());
         return says(&returned.to_string());
     }
+    let text = request.user_text();
+    let step = url.rsplit('/').next().unwrap_or_default();
     let tools = kind.tools().iter().enumerate();
-    asks_for_all(tools.map(|(index, tool)| (*tool, json!({ "url": format!("{url}/{index}") }))))
+    asks_for_all(tools.map(|(index, tool)| {
+        let arguments = match kind {
+            StepKind::Script => json!({ "code": script(&format!("{url}/{index}")) }),
+            StepKind::Ask => json!({ "thing": format!("{text}/{step}") }),
+            StepKind::Child => json!({ "task": format!("{text}/{step}"), "tools": ["look", "act"] }),
+            _ => json!({ "url": format!("{url}/{index}") }),
+        };
+        (*tool, arguments)
+    }))
+}
+
+/// A script that looks and then acts, and says what came of each.
+fn script(url: &str) -> String {
+    format!(
+        "const made = (name, number) => {{ try {{ return tools[name]({{url: `{url}/${{number}}`}}); }} \
+         catch (error) {{ return String(error); }} }}; JSON.stringify([made('look', 0), made('act', 1)])"
+    )
+}
+
+/// A child run calls what its parent's script would, and repeats what was returned.
+fn reply_of_child(reply: usize, request: &Request, url: &str) -> Play {
+    if reply > 0 {
+        return says(&Value::from(request.tool_results()).to_string());
+    }
+    let tools = StepKind::Child.nested().iter().enumerate();
+    asks_for_all(tools.map(|(number, tool)| (*tool, json!({ "url": format!("{url}/0/{number}") }))))
 }
 
 /// What a call returns, as the answer of the run repeats it.
-pub(super) fn returned_by(job: usize, step: usize, index: usize) -> String {
-    format!("done {job}/{step}/{index}.")
+pub(super) fn returned_by(job: usize, call: CallAt) -> String {
+    let CallAt { step, index, nested } = call;
+    let nested = nested.map(|number| format!("/{number}")).unwrap_or_default();
+    format!("done {job}/{step}/{index}{nested}.")
+}
+
+/// The colour that somebody answers to the tool that asks.
+pub(super) fn colour_of(job: usize, step: usize) -> String {
+    format!("blue {job}/{step}")
 }
 
 /// All take the same time, so those that came first are due first.
@@ -195,8 +264,13 @@ async fn reply_in_time(mut dues: mpsc::UnboundedReceiver<Due>, seen: Arc<watch::
 
 async fn answer_tool(State(seen): State<Arc<watch::Sender<SeenOfAll>>>, uri: Uri) -> String {
     let parts: Vec<usize> = uri.path().split('/').filter_map(|part| part.parse().ok()).collect();
-    let [job, step, index] = parts[..] else { return "nothing is here".to_owned() };
-    let asked = Asked { step, index, came: Instant::now(), answered: None };
+    let (job, made) = match parts[..] {
+        [job, step, index] => (job, CallAt { step, index, nested: None }),
+        [job, step, index, number] => (job, CallAt { step, index, nested: Some(number) }),
+        _ => return "nothing is here".to_owned(),
+    };
+    let CallAt { step, index, nested } = made;
+    let asked = Asked { step, index, nested, came: Instant::now(), answered: None };
     let mut call = 0;
     seen.send_modify(|seen| {
         let calls = &mut seen.entry(job).or_default().tools;
@@ -208,5 +282,5 @@ async fn answer_tool(State(seen): State<Arc<watch::Sender<SeenOfAll>>>, uri: Uri
         let call = seen.get_mut(&job).and_then(|seen| seen.tools.get_mut(call));
         call.expect("a call that was noted").answered = Some(Instant::now());
     });
-    returned_by(job, step, index)
+    returned_by(job, made)
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use test_servers::Mongo;
 
 use super::place::JobState;
-use super::plan::StoreKind;
+use super::plan::{PlannedKill, StoreKind};
 
 /// BullMQ's keys of the queue.
 const QUEUE: &str = "bull:agent-tasks:";
@@ -95,6 +95,19 @@ impl Stores {
     /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at
     /// most.
     pub(super) async fn journals(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
+        let mut journals = self.journals_with(query, opened).await;
+        journals.retain(|_, events| input_of(events) == Some(query));
+        journals
+    }
+
+    /// The journals of the child runs of such a run, by the step that began each.
+    pub(super) async fn children(&self, query: &str, opened: Opened) -> BTreeMap<usize, Vec<Value>> {
+        let journals = self.journals_with(query, opened).await.into_values();
+        journals.filter_map(|events| Some((PlannedKill::step_in(input_of(&events)?)?, events))).collect()
+    }
+
+    /// The journals of all runs whose beginning has this text.
+    async fn journals_with(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
         let texts = match &self.mongo {
             Some(mongo) => journals_on_mongo(mongo, query).await,
             None => self.database(opened).await.journals(query).await,
@@ -182,6 +195,11 @@ impl Database {
         }
         journals
     }
+}
+
+/// What a run is asked, as its journal begins.
+fn input_of(events: &[Value]) -> Option<&str> {
+    events.first()?.pointer("/task/input")?.as_str()
 }
 
 async fn connect_to(postgres: &Postgres) -> PgConnection {

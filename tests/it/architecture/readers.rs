@@ -19,7 +19,7 @@ const UNMETERED: [&str; 8] = [
 ];
 
 /// Where that is done, in how many lines, and why it may be.
-const LISTED: [(&str, usize, &str); 45] = [
+const LISTED: [(&str, usize, &str); 46] = [
     ("json-schema/src/memory_budget.rs", 2, "the metered reader"),
     // What this service wrote itself.
     ("agent-core/src/journal_format.rs", 2, "events that this service wrote"),
@@ -62,6 +62,7 @@ const LISTED: [(&str, usize, &str); 45] = [
     ("tool-host/src/folder/memory.rs", 1, "its own file beside the compiled components"),
     // Programs of the operator, with the rights of one.
     ("agent-host/src/cli/chat/events.rs", 1, "a command: what the operator's own service sends"),
+    ("agent-tool/src/test/mod.rs", 1, "a command: an answer of its own command line"),
     ("agent-tool/src/replay/comparison.rs", 1, "a command: recorded answers of one run"),
     ("agent-host/src/cli/tools/call.rs", 1, "a command: arguments that the operator wrote"),
     (
@@ -210,6 +211,48 @@ fn every_spelling_is_seen() {
     {
         assert!(!reads_unmetered(line), "{line}");
     }
+}
+
+/// How the metered reader is begun.
+const METERED: [&str; 2] = ["MemoryBudget::default()", "MemoryBudget::new("];
+
+/// What the tables above say of a reader that no stranger's bytes reach.
+const NOT_OF_STRANGERS: [&str; 8] = [
+    "that this service wrote",
+    "what this service wrote",
+    "that this service kept",
+    "a command",
+    "a test",
+    "that was rendered here",
+    "that the metered reader made",
+    "its own file",
+];
+
+/// The files and folders that the targets of `host/fuzz` reach, or whose pieces these parse.
+fn fuzzed() -> Vec<String> {
+    let table = std::fs::read_to_string(repository().join("host/fuzz/src/table.rs")).unwrap();
+    let texts = table.split('"').skip(1).step_by(2);
+    let is_path = |text: &&str| text.contains("/src/") && (text.ends_with(".rs") || text.ends_with('/'));
+    texts.filter(is_path).map(|path| format!("host/{path}")).collect()
+}
+
+#[test]
+fn every_reader_of_strangers_bytes_is_fuzzed() {
+    let fuzzed = fuzzed();
+    assert!(fuzzed.len() > 30, "{fuzzed:?}");
+    let gone: Vec<_> = fuzzed.iter().filter(|path| !repository().join(path).exists()).collect();
+    assert!(gone.is_empty(), "the table of `host/fuzz` names what is not there any more: {gone:#?}");
+    let reads = |line: &str| METERED.iter().any(|way| line.contains(way));
+    let metered = sources().into_iter().filter(|file| code_of(file).iter().any(|(_, line)| reads(line)));
+    let of_strangers =
+        |(_, _, reason): &&(&str, usize, &str)| !NOT_OF_STRANGERS.iter().any(|ours| reason.contains(ours));
+    let listed = LISTED.iter().chain(&LISTED_OF_OTHER_TEXTS).filter(of_strangers);
+    let readers: Vec<_> =
+        metered.map(|file| shown(&file)).chain(listed.map(|(file, ..)| format!("host/{file}"))).collect();
+    assert!(readers.len() > 25, "{readers:?}");
+    let missing: Vec<_> =
+        readers.iter().filter(|file| !fuzzed.iter().any(|path| file.starts_with(path.as_str()))).collect();
+    assert!(missing.is_empty(), "add a target to the table of `host/fuzz`, with a corpus: {missing:#?}");
 }
 
 /// A name that was imported would not be seen above.

@@ -16,7 +16,7 @@ const SOMETIMES: [(&str, &str); 12] = [
     ("agent_model_circuit_state", "with ALT_LLM_MODEL"),
     ("agent_queue_active_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_delayed_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
-    ("agent_queue_oldest_parked_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
+    ("agent_queue_oldest_wait_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_oldest_waiting_seconds", "with a queue: in DATABASE_URL or on REDIS_URL"),
     ("agent_queue_waiting_jobs", "with a queue: in DATABASE_URL or on REDIS_URL"),
     (

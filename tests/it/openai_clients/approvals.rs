@@ -131,3 +131,36 @@ async fn the_official_sdk_asks_its_user_and_goes_on() {
     assert!(calls[3].tool_results()[0].contains("too dear"), "{:?}", calls[3].tool_results());
     service.stop().await;
 }
+
+/// A service whose scripts come to a calculation that asks first.
+pub(super) async fn with_scripts(model: &Model) -> Service {
+    let (calculator, scripts) = (Component::shipped("calculator"), Component::granted("code-eval"));
+    let builder = Service::variant_b().model(model).granting([
+        (&calculator, "approve = \"always\"\n"),
+        (&scripts, "toolbox = true\nlimits = { timeout-ms = 20000 }"),
+    ]);
+    builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await
+}
+
+/// A script that makes one such calculation.
+pub(super) const SCRIPT: &str = "tools.calculate({expression: '6 * 7'}).value";
+
+#[tokio::test]
+async fn a_client_of_openai_approves_what_a_script_has_come_to() {
+    let model = Model::openai().await;
+    let service = with_scripts(&model).await;
+    let user = service.user(Token::of("ada"));
+    model.asks_for("run_code", json!({ "code": SCRIPT })).says("It is 42.");
+    let first = ask(&user, json!({})).await.json();
+    assert_eq!(kinds(&first), ["mcp_call", "mcp_approval_request"], "{first:#}");
+    let (script, asked) = (&first["output"][0], &first["output"][1]);
+    assert_eq!((&script["name"], &script["status"]), (&json!("run_code"), &json!("incomplete")));
+    assert_eq!(asked["name"], "calculate");
+    let goes_on = json!({ "previous_response_id": first["id"], "input": [answer(asked, true)] });
+    let second = ask(&user, goes_on).await.json();
+    assert_eq!(kinds(&second), ["mcp_call", "message"], "{second:#}");
+    let script = &second["output"][0];
+    assert_eq!((&script["name"], &script["status"]), (&json!("run_code"), &json!("completed")));
+    assert_eq!(script["approval_request_id"], Value::Null, "the script was not asked for");
+    assert!(script["output"].as_str().unwrap().contains("42"), "{script:#}");
+}

@@ -15,6 +15,101 @@ async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     greets_without_a_grant(&desk, language, &test);
     looks_up_with_a_secret(&desk, language, &test).await;
     has_the_docs_of_its_wit(&desk, language);
+    asks_its_user(&desk, language, &test);
+}
+
+const ASKING_CASES: &str = "[[case]]
+name = \"seats somebody where they want\"
+arguments = { flight = \"HA 1\" }
+expect.json = { seat = \"7A\" }
+[[case.answer]]
+question = \"Which row\"
+value = 7
+[[case.answer]]
+value = true
+";
+
+const PYTHON_ASKS: &str = "from agent_tool import ask, tool
+
+
+@tool()
+def seat(flight: str) -> dict:
+    \"\"\"Chooses a seat. Use it for every flight.\"\"\"
+    row = ask.ask(f\"Which row on flight {flight}?\", int)
+    return {\"seat\": f\"{row}{'A' if ask.ask('By the window?', bool) else 'C'}\"}
+";
+
+const PYTHON_ASKS_TEST: &str = "import unittest
+
+import tools
+from agent_tool import Failure, ask
+
+
+class Seats(unittest.TestCase):
+    def test_somebody_chooses(self):
+        ask.answers[:], ask.asked[:] = [7, False], []
+        self.assertEqual(tools.seat(\"HA 1\"), {\"seat\": \"7C\"})
+        self.assertEqual(ask.asked, [\"Which row on flight HA 1?\", \"By the window?\"])
+
+    def test_nobody_answers(self):
+        with self.assertRaises(Failure) as raised:
+            tools.seat(\"HA 2\")
+        self.assertEqual(raised.exception.code, \"rejected\")
+";
+
+const JAVASCRIPT_ASKS: &str = "import { defineTool } from './agent-tool/index.js';
+import { ask } from './agent-tool/ask.js';
+
+export function seat({ flight }) {
+  const row = ask(`Which row on flight ${flight}?`, { type: 'integer' });
+  return { seat: `${row}${ask('By the window?', { type: 'boolean' }) ? 'A' : 'C'}` };
+}
+
+defineTool({
+  name: 'seat',
+  description: 'Chooses a seat. Use it for every flight.',
+  input: { flight: { type: 'string', description: 'The flight' } },
+  run: seat,
+});
+";
+
+const JAVASCRIPT_ASKS_TEST: &str = "import assert from 'node:assert/strict';
+import test from 'node:test';
+import { seat } from './tools.js';
+
+test('somebody chooses', () => {
+  host.answers.push(7, false);
+  assert.deepEqual(seat({ flight: 'HA 1' }), { seat: '7C' });
+  assert.deepEqual(host.asked, ['Which row on flight HA 1?', 'By the window?']);
+  assert.throws(() => seat({ flight: 'HA 2' }), { code: 'rejected' });
+});
+";
+
+/// Makes the project that greets one that asks: its own test, its cases, and a case that answers nothing.
+fn asks_its_user(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
+    let folder = desk.path().join("my-greeter");
+    let (file, source, own_test, source_of_test) = match language {
+        "python" => ("tools.py", PYTHON_ASKS, "test_tools.py", PYTHON_ASKS_TEST),
+        "js" => ("tools.js", JAVASCRIPT_ASKS, "tools.test.js", JAVASCRIPT_ASKS_TEST),
+        // Rust's components that ask are tested with `agent-tool test`.
+        _ => return,
+    };
+    fs::write(folder.join(file), source).unwrap();
+    fs::write(folder.join(own_test), source_of_test).unwrap();
+    fs::write(folder.join("cases.toml"), ASKING_CASES).unwrap();
+    let world = fs::read_to_string(folder.join("wit/world.wit")).unwrap();
+    let world = world.replace("    export ", "    include agent:tool/asking@0.1.2;\n    export ");
+    fs::write(folder.join("wit/world.wit"), world).unwrap();
+    let built = run(&mut desk.command(&["build", "my-greeter"]));
+    assert!(built.succeeded && built.stdout.contains("needs      ask"), "{built:?}");
+    let tested = run(&mut test(&folder));
+    assert!(tested.succeeded, "{tested:?}");
+    let tested = run(&mut desk.command(&["test", "my-greeter", "--no-abuse"]));
+    assert!(tested.succeeded, "{tested:?}");
+    let unanswered = ASKING_CASES.split("[[case.answer]]").next().unwrap();
+    fs::write(folder.join("cases.toml"), unanswered).unwrap();
+    let tested = run(&mut desk.command(&["test", "my-greeter", "--no-abuse"]));
+    assert!(!tested.succeeded && tested.stdout.contains("add [[case.answer]]"), "{tested:?}");
 }
 
 /// `agent-tool new`, `agent-tool build` and `agent-tool test`, with nothing edited: the first thing that an

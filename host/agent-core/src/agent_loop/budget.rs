@@ -56,6 +56,23 @@ pub fn most_catalog_tokens(budget: u64) -> u64 {
     (budget.saturating_sub(3 * CLOSING_REPLY_TOKENS) / 2).saturating_sub(QUESTION_TOKENS)
 }
 
+/// The least that a run needs whose first call reads `input` tokens: that call, with a reply in words.
+pub(crate) fn least_of_run(input: u64) -> u64 {
+    input.saturating_add(CLOSING_REPLY_TOKENS)
+}
+
+/// The least with which such a run may call a tool before it ends in words: its first call is not
+/// [the last](is_last).
+pub(crate) fn with_one_tool_call(input: u64) -> u64 {
+    input.saturating_mul(2).saturating_add(3 * CLOSING_REPLY_TOKENS)
+}
+
+/// The least that a run keeps beside what its next call reads already: for the answer of a child, and for
+/// words of its own.
+pub(crate) fn least_of_parent() -> u64 {
+    2 * CLOSING_REPLY_TOKENS
+}
+
 /// How many tokens tool answers may still have when the next call reads `input` tokens without them.
 pub(crate) fn answer_room(budget: u64, used: u64, input: u64) -> u64 {
     budget.saturating_sub(used).saturating_sub(input).saturating_sub(CLOSING_REPLY_TOKENS)

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Run, Waiting};
-use crate::words::{ChildRun, Options, ParentCall, RunLimits, Task, Wait};
+use super::{Run, Waiting, budget};
+use crate::words::{ChildRun, Message, Options, ParentCall, RunLimits, Task, Wait};
 
 /// The tool by which a model begins a run.
 pub const RUN_AGENT: &str = "run_agent";
@@ -30,20 +30,47 @@ impl Run {
 
     /// Gives each of these waits that is for a child run its run: ids that follow from this run and the call,
     /// the tools that the call names, or all, and an equal part of half of the tokens that nobody has yet.
-    /// The other half is for this run, which has to read the answers.
+    /// The other half is for this run, which has to read the answers. Where that is too little for a child to
+    /// call a tool, this run keeps no more than it needs to read an answer and to end in words. One whose
+    /// part does not pay for a single model call has none of it, and is not begun ([`Self::child_refusal`]).
     pub fn begin_children(&self, waits: &mut [Wait]) {
         let is_child = |wait: &&mut Wait| wait.shown.tool == RUN_AGENT && wait.kind.is_child();
         let given = self.children().map(|(_, child)| child.tokens).sum::<u64>();
         let used = self.usage.total().saturating_add(given).saturating_add(self.next_input());
-        let left = self.task.limits.tokens.saturating_sub(used) / 2;
+        let left = self.task.limits.tokens.saturating_sub(used);
         let count = waits.iter_mut().filter(is_child).count().max(1) as u64;
         for wait in waits.iter_mut().filter(is_child) {
             let asked = wait.shown.arguments["tokens"].as_u64().unwrap_or(u64::MAX);
             let id = id_of(&self.task.id, wait);
             let tools = self.tools_of_child(&wait.shown.arguments["tools"]);
             let run_id = format!("run_{id}");
-            wait.child = Some(ChildRun { job_id: id, run_id, tools, tokens: asked.min(left / count) });
+            let input = self.first_input_of_child(wait, &tools);
+            let most = left.saturating_sub(budget::least_of_parent()) / count;
+            let part = (left / 2 / count).max(budget::with_one_tool_call(input).min(most));
+            let tokens = if asked.min(part) < budget::least_of_run(input) { 0 } else { asked.min(part) };
+            wait.child = Some(ChildRun { job_id: id, run_id, tools, tokens });
         }
+    }
+
+    /// Why a child is not begun, as the model is told: it has no tokens.
+    pub fn child_refusal(&self, wait: &Wait) -> Option<String> {
+        let child = wait.child.as_ref().filter(|child| child.tokens == 0)?;
+        let least = budget::least_of_run(self.first_input_of_child(wait, &child.tools));
+        Some(format!(
+            "no run was begun. Asking a model once takes it about {least} tokens, which are not left for it or more than \
+             \"tokens\" allows. Do that part yourself, or answer with what you have"
+        ))
+    }
+
+    /// About how many tokens the first model call of a child reads.
+    fn first_input_of_child(&self, wait: &Wait, tools: &[String]) -> u64 {
+        let bytes =
+            tools.iter().filter_map(|name| self.catalog.get(name)).map(|tool| tool.prompt_bytes() as u64);
+        let system =
+            self.task.instructions.iter().map(|content| Message::System { content: content.clone() });
+        let task = wait.shown.arguments["task"].as_str().unwrap_or_default();
+        let messages: Vec<_> = system.chain([Message::User { content: task.to_owned().into() }]).collect();
+        budget::estimate_first_input(bytes.sum(), &messages)
     }
 
     /// The tools that a call names, of those that the run has itself: not the functions of its caller, who
@@ -139,11 +166,11 @@ mod tests {
 
     #[test]
     fn children_have_the_tools_that_were_named_of_their_parents_and_half_of_what_is_left() {
-        let calls = [json!({ "task": "a" }), json!({ "task": "b", "tools": ["pay", "rm"], "tokens": 7 })];
+        let calls = [json!({ "task": "a" }), json!({ "task": "b", "tools": ["pay", "rm"], "tokens": 700 })];
         let (run, waits) = asking(0, &calls);
         let children: Vec<_> = run.children().map(|(_, child)| child.clone()).collect();
         assert_eq!(children[0].tools, ["add", "pay", RUN_AGENT]);
-        assert_eq!((&children[1].tools[..], children[1].tokens), (&["pay".to_owned()][..], 7));
+        assert_eq!((&children[1].tools[..], children[1].tokens), (&["pay".to_owned()][..], 700));
         let left = run.task.limits.tokens - run.usage().total();
         assert!(children[0].tokens * 2 <= left / 2 && children[0].tokens * 4 > left / 2, "{children:?}");
         assert_ne!(children[0].job_id, children[1].job_id);
@@ -152,7 +179,7 @@ mod tests {
         run.begin_children(&mut again);
         assert_eq!(again[0].child.as_ref().unwrap().job_id, children[0].job_id);
         let task = run.child_task(&waits[1]).unwrap();
-        assert_eq!((task.input.as_str(), task.limits.tokens), ("b", 7));
+        assert_eq!((task.input.as_str(), task.limits.tokens), ("b", 700));
         assert!(task.options.functions.is_empty() && task.principal == run.task.principal);
         assert_eq!(
             task.parent.unwrap(),
@@ -161,7 +188,43 @@ mod tests {
         // The second of two generations has what the first has not given away.
         let mut later = vec![Wait { id: "7:1.9".into(), child: None, ..waits[0].clone() }];
         run.begin_children(&mut later);
-        assert!(later[0].child.as_ref().unwrap().tokens * 2 <= left - children[0].tokens - 7);
+        assert!(later[0].child.as_ref().unwrap().tokens * 2 <= left - children[0].tokens - 700);
+    }
+
+    /// The waits of a run with so many tokens for these children.
+    fn with_tokens(tokens: u64, calls: &[serde_json::Value]) -> (Run, Vec<Wait>) {
+        let (mut run, mut waits) = asking(0, calls);
+        run.task.limits.tokens = tokens;
+        run.waits.clear();
+        run.begin_children(&mut waits);
+        (run, waits)
+    }
+
+    #[test]
+    fn a_child_has_enough_for_a_call_of_a_tool_or_is_not_begun() {
+        let task = [json!({ "task": "a" })];
+        let (run, waits) = with_tokens(1_000_000, &task);
+        let input = run.first_input_of_child(&waits[0], &waits[0].child.as_ref().unwrap().tools);
+        let used = run.usage.total() + run.next_input();
+        let (floor, least) = (2 * input + 3 * 256, input + 256);
+        for (left, expected) in [
+            (2 * floor + 100, floor + 50),
+            // Half of it would not do.
+            (floor + 512, floor),
+            (floor + 500, floor - 12),
+            (2 * least + 4, least + 2),
+            (2 * least - 1, 0),
+            (0, 0),
+        ] {
+            let (run, waits) = with_tokens(used + left, &task);
+            let tokens = waits[0].child.as_ref().unwrap().tokens;
+            assert_eq!(tokens, expected, "{left} are left, {floor} and {least}");
+            assert_eq!(run.child_refusal(&waits[0]).is_some(), expected == 0);
+        }
+        // One that the model gives too little is not begun either, and says how much it takes.
+        let (run, waits) = with_tokens(1_000_000, &[json!({ "task": "a", "tokens": 7 })]);
+        let said = run.child_refusal(&waits[0]).unwrap();
+        assert!(said.contains(&format!("about {least} tokens")), "{said}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::journal::Epoch;
 use super::lease::Renewal;
 use crate::trace::TraceContext;
-use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
+use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, OpenKinds, RetryOutcome};
 
 /// Name of the queue (host/docs/interface/endpoints.md#variant-b).
 pub const QUEUE: &str = "agent-tasks";
@@ -212,6 +212,8 @@ pub enum AttemptEnd {
     Parked {
         /// When the first of its waits expires. From then on anybody may claim the job.
         until: SystemTime,
+        /// For what it waits, which [`JobQueue::depth`] counts.
+        open: OpenKinds,
     },
     /// The attempt's end was not about the job: no attempt is counted, and the job goes back to the front of
     /// the queue, or with a delay behind those that wait by then.

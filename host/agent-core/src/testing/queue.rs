@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -16,7 +16,9 @@ use super::queue_state::{Entry, Held, State};
 use super::stores::Switch;
 use crate::ports::queue::{LEASE, address_of, stalled_after};
 use crate::ports::{AttemptEnd, ChangedJobs, Claim, JobChanges, JobQueue, QueueError, Renewal};
-use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
+use crate::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome, WaitDepth,
+};
 
 /// How long whoever follows the queue waits for a change.
 const CHANGES_WITHIN: Duration = Duration::from_secs(5);
@@ -202,14 +204,21 @@ impl JobQueue for TestQueue {
             let age = |entry: &Entry| store_clock().duration_since(entry.job.created_at).unwrap_or_default();
             of(status).map(age).max()
         };
-        Ok(Depth {
+        let mut depth = Depth {
             waiting: of(JobStatus::Waiting).count() as u64,
             active: of(JobStatus::Active).count() as u64,
             delayed: of(JobStatus::Delayed).count() as u64,
             parked: of(JobStatus::Parked).count() as u64,
             oldest_parked: oldest(JobStatus::Parked),
             oldest_waiting: oldest(JobStatus::Waiting),
-        })
+            ..Depth::default()
+        };
+        for entry in of(JobStatus::Parked) {
+            let since = UNIX_EPOCH + Duration::from_millis(entry.open.since);
+            let oldest = store_clock().duration_since(since).ok();
+            depth.add_waits(entry.open, WaitDepth { runs: 1, oldest });
+        }
+        Ok(depth)
     }
 
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {

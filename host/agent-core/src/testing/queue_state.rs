@@ -11,7 +11,7 @@ use crate::backoff::exponential;
 use crate::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use crate::ports::{AttemptEnd, Claim, EarlierClaims, Epoch, QueueError};
 use crate::trace::{self, TraceContext};
-use crate::words::{Job, JobData, JobStatus};
+use crate::words::{Job, JobData, JobStatus, OpenKinds};
 
 /// For how long after a server forgot something its queue knows nothing for sure of the claims of a job.
 const NOT_SURE_FOR: Duration = Duration::from_secs(10);
@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub(super) place: i64,
     /// When anybody may claim it who may not yet.
     pub(super) due: Option<Instant>,
+    /// For what its run waits, while it is parked.
+    pub(super) open: OpenKinds,
     /// Who holds it, while it is active.
     pub(super) held: Option<Held>,
     pub(super) cancel_asked: bool,
@@ -120,6 +122,7 @@ impl State {
             added: Instant::now(),
             place: self.last_place,
             due: parked.as_ref().map(|parked| Instant::now() + left(parked.until)),
+            open: parked.as_ref().map(|parked| parked.open).unwrap_or_default(),
             held: None,
             cancel_asked: false,
             epoch: 0,
@@ -304,7 +307,8 @@ impl Entry {
             AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. } if self.cancel_asked => {
                 self.finish(JobStatus::Cancelled);
             }
-            AttemptEnd::Parked { until } => {
+            AttemptEnd::Parked { until, open } => {
+                self.open = *open;
                 let left = until.duration_since(store_clock()).unwrap_or_default();
                 self.wait_until(JobStatus::Parked, left);
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Message, Options, Principal};
+use super::{Message, OpenKinds, Options, Principal, WaitDepth, WaitKind};
 
 /// The query of a job whose run goes on with a conversation in which nobody says a text.
 const WITHOUT_TEXT: &str = "(goes on with a conversation)";
@@ -53,6 +53,8 @@ pub struct ParkedRun {
     pub run_id: String,
     /// When the first of its waits expires.
     pub until: SystemTime,
+    /// For what it waits; nothing where it is due at once.
+    pub open: OpenKinds,
 }
 
 impl JobData {
@@ -299,6 +301,26 @@ pub struct Depth {
     pub oldest_parked: Option<Duration>,
     /// For how long the one that has waited longest has waited.
     pub oldest_waiting: Option<Duration>,
+    /// Parked jobs by what their runs wait for, in the order of [`WaitKind::ALL`]. A run that waits for
+    /// several kinds is counted in each, and has waited since the first of them.
+    pub waits: [WaitDepth; WaitKind::ALL.len()],
+}
+
+impl Depth {
+    /// Counts runs that all wait for the same kinds.
+    pub fn add_waits(&mut self, kinds: OpenKinds, depth: WaitDepth) {
+        for (kind, of_kind) in WaitKind::ALL.into_iter().zip(&mut self.waits) {
+            if kinds.kinds().any(|other| other == kind) {
+                *of_kind = of_kind.and(depth);
+            }
+        }
+    }
+
+    /// How many runs wait for something of that kind.
+    pub fn waits_for(&self, kind: WaitKind) -> WaitDepth {
+        let mut each = WaitKind::ALL.into_iter().zip(self.waits);
+        each.find(|(other, _)| *other == kind).map(|(_, depth)| depth).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

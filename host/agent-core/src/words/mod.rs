@@ -67,7 +67,7 @@ pub use trial_counts::{CallCounts, DURATION_BUCKETS, MOST_COUNTED_USERS, TrialCo
 pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
 pub use wait::{
-    CallPlace, ChildRun, Deciders, Decision, EnclosingCall, OnExpiry, ParentCall, ShownCall, Verdict, Wait,
-    WaitKind,
+    CallPlace, ChildRun, Deciders, Decision, EnclosingCall, OnExpiry, OpenKinds, ParentCall, ShownCall,
+    Verdict, Wait, WaitDepth, WaitKind,
 };
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -5,6 +5,7 @@
 //! protocol) decides alike.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -141,6 +142,10 @@ impl WaitKind {
         self == Self::Child
     }
 
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
     /// As it stands in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -150,6 +155,50 @@ impl WaitKind {
             Self::Event => "event",
             Self::Child => "child",
         }
+    }
+}
+
+/// For which kinds of things a run waits, and since when: what its queue counts while the job is parked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenKinds {
+    /// A bit for each kind, the first of [`WaitKind::ALL`] being the lowest. None where that is not known.
+    pub bits: u8,
+    /// When the first of these waits began.
+    pub since: Millis,
+}
+
+impl OpenKinds {
+    /// How many combinations of kinds there are.
+    pub const COMBINATIONS: u8 = (1 << WaitKind::ALL.len()) - 1;
+
+    /// Of waits that are not decided.
+    pub fn of<'a>(waits: impl IntoIterator<Item = &'a Wait>) -> Self {
+        waits.into_iter().fold(Self::default(), |of_all, wait| Self {
+            bits: of_all.bits | wait.kind.bit(),
+            since: if of_all.bits == 0 { wait.began_at } else { of_all.since.min(wait.began_at) },
+        })
+    }
+
+    /// The kinds, in the order of [`WaitKind::ALL`].
+    pub fn kinds(self) -> impl Iterator<Item = WaitKind> {
+        WaitKind::ALL.into_iter().filter(move |kind| self.bits & kind.bit() != 0)
+    }
+}
+
+/// How many runs wait for something of a kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitDepth {
+    /// A queue may count no more than some thousands of them.
+    pub runs: u64,
+    /// For how long the one that has waited longest has waited.
+    pub oldest: Option<Duration>,
+}
+
+impl WaitDepth {
+    /// Runs of both counts together, and the older of the oldest.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { runs: self.runs + other.runs, oldest: self.oldest.max(other.oldest) }
     }
 }
 
@@ -336,6 +385,30 @@ mod tests {
         ] {
             assert_ne!(call.digest(), other.digest(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn of_several_waits_each_kind_is_known_and_when_the_first_began() {
+        let of = |kind, began_at| Wait {
+            id: "1:1.0".into(),
+            index: 0,
+            within: None,
+            kind,
+            shown: shown(json!({})),
+            answer: None,
+            deciders: Deciders::default(),
+            began_at,
+            expires_at: 9,
+            on_expiry: OnExpiry::default(),
+            usage: Usage::default(),
+            child: None,
+        };
+        let waits = [of(WaitKind::Child, 7), of(WaitKind::Approval, 5), of(WaitKind::Child, 6)];
+        let open = OpenKinds::of(&waits);
+        assert_eq!(open.kinds().collect::<Vec<_>>(), [WaitKind::Approval, WaitKind::Child]);
+        assert_eq!((open.since, OpenKinds::of([]).kinds().count()), (5, 0));
+        let all = OpenKinds { bits: OpenKinds::COMBINATIONS, since: 0 };
+        assert_eq!(all.kinds().collect::<Vec<_>>(), WaitKind::ALL);
     }
 
     #[test]

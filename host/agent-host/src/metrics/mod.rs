@@ -188,6 +188,7 @@ impl Metrics {
     pub fn show_queue(&self) -> Result<QueueDepth, prometheus::Error> {
         let depth = QueueDepth::default();
         self.registry.register(Box::new(depth.collector()?))?;
+        self.registry.register(Box::new(depth.collector_by_kind()?))?;
         Ok(depth)
     }
 

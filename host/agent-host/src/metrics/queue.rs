@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::JobQueue;
-use agent_core::words::Depth;
-use prometheus::core::Collector;
+use agent_core::words::{Depth, WaitKind};
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 
-use super::family::{Kind, Readings, Series};
+use super::family::{Family, Kind, Readings, Series};
 
 /// How often the queue is asked: as often as Prometheus scrapes by default.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -53,6 +54,42 @@ const SERIES: [Series<Depth>; 6] = [
     },
 ];
 
+/// What is shown of each kind of waits.
+struct ByKind {
+    last: QueueDepth,
+    runs: Family,
+    oldest: Family,
+}
+
+impl ByKind {
+    fn new(last: QueueDepth) -> Result<Self, prometheus::Error> {
+        let runs = "Runs that wait for an approval, an answer, a time, an event or a child run, by that kind: in a \
+                    database counted to 10,000. One that waits for several kinds counts in each";
+        let oldest = "For how long the run has waited that has waited longest for something of this kind, or beside that \
+                      for something else; 0 when none does";
+        Ok(Self {
+            last,
+            runs: Family::new(Kind::Gauge, "agent_queue_waits", runs, &["kind"])?,
+            oldest: Family::new(Kind::Gauge, "agent_queue_oldest_wait_seconds", oldest, &["kind"])?,
+        })
+    }
+}
+
+impl Collector for ByKind {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![self.runs.desc(), self.oldest.desc()]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(depth) = self.last.get() else { return Vec::new() };
+        let of_each = WaitKind::ALL.map(|kind| (kind.as_str(), depth.waits_for(kind)));
+        let runs = of_each.map(|(kind, depth)| (vec![kind], depth.runs as f64));
+        let oldest =
+            of_each.map(|(kind, depth)| (vec![kind], depth.oldest.unwrap_or_default().as_secs_f64()));
+        vec![self.runs.with(runs), self.oldest.with(oldest)]
+    }
+}
+
 /// The queue as it was when it was last asked; nothing while it does not answer.
 #[derive(Debug, Clone, Default)]
 pub struct QueueDepth(Arc<Mutex<Option<Depth>>>);
@@ -61,6 +98,10 @@ impl QueueDepth {
     pub(super) fn collector(&self) -> Result<impl Collector + use<>, prometheus::Error> {
         let last = self.clone();
         Readings::new("", SERIES, move || last.get())
+    }
+
+    pub(super) fn collector_by_kind(&self) -> Result<impl Collector + use<>, prometheus::Error> {
+        ByKind::new(self.clone())
     }
 
     /// Asks the queue again and again. Never ends by itself.
@@ -82,5 +123,36 @@ impl QueueDepth {
 
     fn set(&self, depth: Option<Depth>) {
         *self.0.lock() = depth;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::words::{OpenKinds, WaitDepth};
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_is_shown_by_kind_with_the_age_of_the_oldest() {
+        let depth = QueueDepth::default();
+        let collector = depth.collector_by_kind().unwrap();
+        assert!(collector.collect().is_empty(), "nothing is known");
+        let mut known = Depth::default();
+        let oldest = Some(Duration::from_secs(60));
+        known.add_waits(OpenKinds { bits: 0b1001, since: 0 }, WaitDepth { runs: 3, oldest });
+        known.add_waits(OpenKinds { bits: 0b0001, since: 0 }, WaitDepth { runs: 2, oldest: None });
+        depth.set(Some(known));
+        let mut text = String::new();
+        TextEncoder::new().encode_utf8(&collector.collect(), &mut text).unwrap();
+        for line in [
+            "agent_queue_waits{kind=\"approval\"} 5",
+            "agent_queue_waits{kind=\"event\"} 3",
+            "agent_queue_waits{kind=\"question\"} 0",
+            "agent_queue_oldest_wait_seconds{kind=\"approval\"} 60",
+            "agent_queue_oldest_wait_seconds{kind=\"child\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! A tool host over a temporary folder that holds one component, with nothing real behind it: what
 //! `agent-tool inspect`, `check` and `test` look at components with. Requests are answered by [`MockedHttp`],
-//! values are kept in [`CountedValues`], and nothing that it writes outlives it but compiled components.
+//! values are kept in [`CountedValues`], questions are answered by [`Answering`], and nothing that it writes
+//! outlives it but compiled components.
 //!
 //! One call is made at a time: what was seen during a call is that call's.
 
+mod answering;
 mod component_file;
 mod counted_values;
 mod log_tail;
@@ -16,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ToolRequest, Toolbox as _};
+use agent_core::ports::{NestedTools, ToolRequest, Toolbox as _};
 use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use anyhow::Context as _;
 use host_setup::program::install_tls;
@@ -30,6 +32,7 @@ use tool_host::{
 use tool_kit::case_policy;
 use tool_kit::cases::Case;
 
+pub(super) use answering::Answering;
 pub(super) use component_file::ComponentFile;
 pub(super) use counted_values::CountedValues;
 pub(super) use log_tail::LogTail;
@@ -58,6 +61,7 @@ pub(super) enum Grants {
 pub(super) struct Isolated {
     pub(super) http: Arc<MockedHttp>,
     pub(super) values: Arc<CountedValues>,
+    pub(super) people: Answering,
     host: ToolHost,
     meter: Arc<Meter>,
     log: LogTail,
@@ -115,7 +119,8 @@ impl Isolated {
         .await?;
         host.reload().await;
         let (log, timeout) = (setup.log.clone(), config.timeout);
-        Ok(Self { http, values, host, meter, log, timeout, _folders: folders })
+        let people = Answering::default();
+        Ok(Self { http, values, people, host, meter, log, timeout, _folders: folders })
     }
 
     /// Why the component is not there.
@@ -145,8 +150,11 @@ impl Isolated {
         // Twice what the host allows, so that it is the tool's own limit that ends a call, as it does in a
         // service.
         let deadline = Instant::now() + limit.unwrap_or(self.timeout * 2);
-        let returned =
-            self.host.everything().call(ToolRequest::outside_of_runs("test", &call, deadline)).await;
+        let tools = self.host.everything();
+        let may_ask = tools.catalog().get(tool).is_some_and(|spec| spec.may_ask);
+        let nested = may_ask.then_some(&self.people as &dyn NestedTools);
+        let request = ToolRequest { nested, ..ToolRequest::outside_of_runs("test", &call, deadline) };
+        let returned = tools.call(request).await;
         Called { returned, cost: self.meter.take(), log: self.log.take() }
     }
 

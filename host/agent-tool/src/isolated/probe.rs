@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tool_kit::cost::{Costs, Sample};
 use tool_kit::finding::{Finding, Weight};
 use tool_kit::generate::smaller;
+use tool_kit::people::AnswerLine;
 use tool_kit::promises::ObservedCalls;
 use tool_kit::upstream::{HttpLine, Trouble};
 use tool_kit::{command, expectation};
@@ -40,11 +41,25 @@ pub(crate) struct Probe<'a> {
     seen: BTreeMap<String, ObservedCalls>,
     /// Outcomes that were reported, by tool: one of each is enough.
     reported: Vec<(String, ToolOutcome)>,
+    /// What the questions of each call are answered with.
+    answers: &'a [AnswerLine],
 }
 
 impl<'a> Probe<'a> {
     pub(crate) fn new(isolated: &'a Isolated, file: &'a ComponentFile) -> Self {
-        Self { isolated, file, costs: Costs::default(), seen: BTreeMap::new(), reported: vec![] }
+        Self {
+            isolated,
+            file,
+            costs: Costs::default(),
+            seen: BTreeMap::new(),
+            reported: vec![],
+            answers: &[],
+        }
+    }
+
+    /// The questions of each call are answered with these.
+    pub(crate) fn answering(self, answers: &'a [AnswerLine]) -> Self {
+        Self { answers, ..self }
     }
 
     /// What the calls cost since it was taken last.
@@ -65,12 +80,13 @@ impl<'a> Probe<'a> {
         upstreams: Upstreams<'_>,
         limit: Option<Duration>,
     ) -> Called {
-        let Isolated { http, values, .. } = self.isolated;
+        let Isolated { http, values, people, .. } = self.isolated;
         match upstreams {
             Upstreams::Nobody => http.answer_nothing(),
             Upstreams::Lines(lines) => http.answer_with(lines),
             Upstreams::Trouble(trouble) => http.trouble_with(trouble),
         }
+        people.answer_with(self.answers);
         let _before = (http.take_asked(), values.take_counts());
         let called = self.isolated.call(tool, arguments, limit).await;
         if let Some(cost) = called.cost {

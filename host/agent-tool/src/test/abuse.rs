@@ -76,7 +76,7 @@ async fn abuse(tested: &Tested, tool: &ToolListing, report: &mut Report) -> anyh
         None => Usual { arguments: Generator::new(&tool.input_schema, tested.seed).valid(), lines: None },
     };
     let mut abuse = Abuse {
-        probe: Probe::new(&isolated, &tested.file),
+        probe: Probe::new(&isolated, &tested.file).answering(cases::answers(tested, case)),
         tool,
         seed: tested.seed,
         until: Instant::now() + LONGEST,

@@ -7,6 +7,7 @@ use host_setup::advice;
 use tool_host::ToolListing;
 use tool_kit::cases::Case;
 use tool_kit::expectation::Answer;
+use tool_kit::people::AnswerLine;
 
 use super::report::{CaseResult, Report, Tested};
 use crate::isolated::{Grants, Isolated, Probe, Upstreams, granting};
@@ -40,6 +41,11 @@ pub(super) async fn start(tested: &Tested, case: Option<&Case>) -> anyhow::Resul
     Isolated::start(&tested.setup, &tested.file, grants).await
 }
 
+/// What the questions of a case are answered with: its own answers, or those of the command line.
+pub(super) fn answers<'a>(tested: &'a Tested, case: Option<&'a Case>) -> &'a [AnswerLine] {
+    case.map(|case| &*case.answers).filter(|own| !own.is_empty()).unwrap_or(&tested.answers)
+}
+
 async fn run_one(tested: &Tested, isolated: &Isolated, case: &Case, report: &mut Report) -> CaseResult {
     let place = || {
         let file = tested.cases_path.as_deref().unwrap_or(Path::new("")).display().to_string();
@@ -57,11 +63,12 @@ async fn run_one(tested: &Tested, isolated: &Isolated, case: &Case, report: &mut
             return result;
         }
     };
-    let mut probe = Probe::new(isolated, &tested.file);
+    let mut probe = Probe::new(isolated, &tested.file).answering(answers(tested, Some(case)));
     let called = probe.call(&tool, &case.arguments, Upstreams::Lines(&case.http), None).await;
     let answer = Answer { outcome: called.outcome(), code: called.code(), content: &called.returned.content };
     report.costs.extend(probe.take_costs());
     result.problems = isolated.http.problems();
+    result.problems.extend(isolated.people.problems());
     result.problems.extend(case.expect.differences(&answer));
     if result.problems.is_empty() {
         return result;

@@ -14,9 +14,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use host_setup::output::print;
 use host_setup::program::Exit;
+use serde_json::Value;
 use tool_host::PolicyFile;
 use tool_kit::cases::{self as case_file, CaseFile};
 use tool_kit::cost::Budget;
+use tool_kit::people::{AnswerLine, Reply};
 
 use crate::isolated::{ComponentFile, Setup};
 use report::{Report, Tested};
@@ -36,6 +38,10 @@ pub(crate) struct Arguments {
     /// Grant it what this policy says. Without one it is granted what its cases mock
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Answer a question that no case answers, as JSON: "blue" in its quotes, 3, true. Once for each
+    /// question, in order
+    #[arg(long = "answer", value_name = "JSON", value_parser = read_answer)]
+    answers: Vec<Value>,
     /// Leave the abuse away
     #[arg(long)]
     no_abuse: bool,
@@ -58,7 +64,10 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let (cases, cases_path) = read_cases(arguments)?;
     let file = find_component(&arguments.place, &cases, cases_path.as_deref())?;
     let policy = arguments.policy.clone().map(PolicyFile::At);
-    let tested = Tested { setup, file, cases, cases_path, policy, seed: arguments.seed };
+    let answer =
+        |value: &Value| AnswerLine { line: None, question: None, reply: Reply::Value(value.clone()) };
+    let answers = arguments.answers.iter().map(answer).collect();
+    let tested = Tested { setup, file, cases, cases_path, policy, answers, seed: arguments.seed };
     let mut report = Report::new(&tested);
     cases::run(&tested, &mut report).await?;
     if !arguments.no_abuse && report.refusal.is_none() {
@@ -72,6 +81,11 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let text = if json { report.to_json()? } else { report.to_text() };
     print(&text)?;
     Ok(if report.is_ok() { Exit::Success } else { Exit::Failure })
+}
+
+fn read_answer(text: &str) -> Result<Value, String> {
+    let quoted = || format!("it is no JSON: a text stands in quotes, as in --answer '{}'", Value::from(text));
+    serde_json::from_str(text).map_err(|_error| quoted())
 }
 
 /// The cases, and the file that they stand in; no cases if there is no such file and none was named.

@@ -9,6 +9,7 @@ use tool_host::{PolicyFile, ToolListing};
 use tool_kit::cases::CaseFile;
 use tool_kit::cost::{self, Budget, Costs, Row};
 use tool_kit::finding::{self, Finding, Weight};
+use tool_kit::people::AnswerLine;
 
 use crate::inspect::tokens;
 use crate::isolated::{ComponentFile, Setup};
@@ -20,6 +21,8 @@ pub(super) struct Tested {
     /// The file of the cases, for the report.
     pub(super) cases_path: Option<PathBuf>,
     pub(super) policy: Option<PolicyFile>,
+    /// What questions are answered with that no case answers.
+    pub(super) answers: Vec<AnswerLine>,
     pub(super) seed: u64,
 }
 

@@ -6,14 +6,14 @@
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
-use agent_core::words::CancelOutcome;
+use agent_core::words::{CancelOutcome, OpenKinds};
 use redis::{ScriptInvocation, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::cancel_request;
 use super::claim::ClaimReply;
-use super::job_hash::{OPTIONS, PARKED, RUNS, STACKTRACE};
+use super::job_hash::{OPTIONS, PARKED, RUNS, STACKTRACE, parked_mark};
 use super::official_scripts::{End, Ending, NextClaim};
 use super::options::{Options, Retry};
 use super::own_keys;
@@ -78,9 +78,10 @@ impl Store {
                     None => self.fail(job, error).await,
                 }
             }
-            AttemptEnd::Parked { until } => {
+            AttemptEnd::Parked { until, open } => {
                 let delay = until.duration_since(SystemTime::now()).unwrap_or_default();
-                let parked = self.official.delay(&job.ending(), false, &[PARKED, "1"], delay);
+                let ending = Ending { open: *open, ..job.ending() };
+                let parked = self.official.delay(&ending, false, &[PARKED, &parked_mark(*open)], delay);
                 self.end_attempt(job.claim, &parked.map_err(broken)?).await?;
                 self.keep_listed(job.claim, delay).await;
                 Ok(None)
@@ -258,7 +259,8 @@ impl<'a> EndingJob<'a> {
     }
 
     fn ending(&self) -> Ending<'_> {
-        Ending { job_id: self.job_id, token: &self.claim.token, attempt: &self.attempt, digest: &self.digest }
+        let (token, open) = (&self.claim.token, OpenKinds::default());
+        Ending { job_id: self.job_id, token, attempt: &self.attempt, digest: &self.digest, open }
     }
 
     fn stacktrace(&self, reason: &str) -> String {
@@ -281,7 +283,7 @@ fn digest_of(end: &AttemptEnd) -> String {
             ["failed", error, if *retry { "again" } else { "" }].into_iter().for_each(&mut add);
         }
         AttemptEnd::Cancelled => add("cancelled"),
-        AttemptEnd::Parked { until } => {
+        AttemptEnd::Parked { until, .. } => {
             ["parked", &to_millis(*until).to_string()].into_iter().for_each(&mut add)
         }
         AttemptEnd::HandedBack { delay } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use agent_core::ports::{Claim, EarlierClaims, Epoch};
-use agent_core::words::{Job, JobData, JobStatus};
+use agent_core::words::{Job, JobData, JobStatus, OpenKinds, WaitKind};
 use json_schema::{MemoryBudget, ReadError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Number, Value};
@@ -43,9 +43,16 @@ const LOST: &str = "agentHostLost:";
 /// Says in a job's hash that it was put into its owner's list when it was added.
 pub(super) const LISTED: &str = "agentHostListed";
 
-/// Says in the hash of a delayed job, if it is not empty, that its run waits for somebody. Written with every
-/// end that delays a job.
+/// Says in the hash of a delayed job, if it is not empty, that its run waits for somebody, and for which
+/// kinds of things ([`parked_mark`]). Written with every end that delays a job.
 pub(super) const PARKED: &str = "agentHostParked";
+
+/// The value of [`PARKED`]: the kinds by their names, separated by commas, or `1` where none is known. The
+/// job stands in the set of each of them (`OwnKeys::parked`).
+pub(super) fn parked_mark(open: OpenKinds) -> String {
+    let kinds: Vec<_> = open.kinds().map(WaitKind::as_str).collect();
+    if kinds.is_empty() { "1".to_owned() } else { kinds.join(",") }
+}
 
 /// Says in a job's hash that it is cancelled, until the hash is removed.
 pub(super) const CANCELLED: &str = "agentHostCancelled";

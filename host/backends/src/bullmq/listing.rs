@@ -214,7 +214,7 @@ impl Position {
     }
 
     /// The score and the id that others see, in hexadecimal digits so that it stands in any URL.
-    fn cursor(&self, shards: usize) -> String {
+    pub(super) fn cursor(&self, shards: usize) -> String {
         use std::fmt::Write as _;
         let mut cursor = format!("{:x}-", self.score);
         for byte in (Shard { index: self.shard, count: shards }).public_id(&self.job_id).bytes() {
@@ -224,7 +224,7 @@ impl Position {
     }
 
     /// Reads a cursor.
-    fn parse(cursor: &str, shards: usize) -> Result<Self, QueueError> {
+    pub(super) fn parse(cursor: &str, shards: usize) -> Result<Self, QueueError> {
         Self::parse_hex(cursor, shards).ok_or(QueueError::BadCursor)
     }
 

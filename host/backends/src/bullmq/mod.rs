@@ -11,6 +11,7 @@
 //! | `agent-host:agent-tasks:checked` | held by the process that looks for stalled jobs |
 //! | `agent-host:agent-tasks:unchecked` | how many of many active jobs, counted from the oldest, the next look is to go through |
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
+//! | `agent-host:agent-tasks:parked:<kind>` | jobs whose runs wait for something of that kind, by when they began |
 //! | `agent-host:agent-tasks:sweeper`, `…:swept` | who removes old jobs now, and that it is not yet time to do so again |
 //!
 //! These are the names on one Redis. In a cluster the queue has one or more shards (`shard.rs`), each with
@@ -18,10 +19,11 @@
 //! and so on for more. [`BullQueue`] is all of them, `Store` is one: jobs are added to each in turn, claimed
 //! from each in turn (`claim.rs`), and their lists (`listing.rs`) and events (`stream.rs`) are merged.
 //!
-//! But for the last they expire by themselves. Fields of a job's hash are ours as well (`job_hash.rs`):
-//! `agentHostRuns`, how many runs of the job have ended for good, is part of the run's id, so that a job
-//! which somebody retries by hand runs anew, and `agentHostParked`, by which a delayed job is known as one
-//! whose run waits for somebody. One of a job's options is ours too: `agentHostSubmitter` (`submitter.rs`).
+//! But for the highest id and what is parked they expire by themselves. Fields of a job's hash are ours as
+//! well (`job_hash.rs`): `agentHostRuns`, how many runs of the job have ended for good, is part of the run's
+//! id, so that a job which somebody retries by hand runs anew, and `agentHostParked`, by which a delayed job
+//! is known as one whose run waits for somebody. One of a job's options is ours too: `agentHostSubmitter`
+//! (`submitter.rs`).
 //!
 //! A job costs three commands: one adds and lists it, one claims it, one ends it and claims the next. With
 //! several shards no end claims the next one, so that no shard has to wait for the backlog of another. What
@@ -92,6 +94,8 @@ mod shard;
 mod store;
 mod stream;
 mod submitter;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod time;
 mod trace_metadata;
 
@@ -102,7 +106,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome, WaitDepth};
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use tokio::sync::Mutex;
@@ -314,7 +318,10 @@ impl JobQueue for BullQueue {
 
 /// The depths of two shards as one.
 fn together(one: Depth, other: Depth) -> Depth {
+    let mut waits = one.waits;
+    waits.iter_mut().zip(other.waits).for_each(|(one, other)| *one = one.and(other));
     Depth {
+        waits,
         waiting: one.waiting + other.waiting,
         active: one.active + other.active,
         delayed: one.delayed + other.delayed,
@@ -326,11 +333,18 @@ fn together(one: Depth, other: Depth) -> Depth {
 
 impl Store {
     async fn depth(&self) -> Result<Depth, QueueError> {
-        let (waiting, active, delayed, since) = self.run(&self.own.depth()).await?;
-        let oldest_waiting =
-            (since > 0).then(|| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default());
+        let counts: (u64, u64, u64, u64, Vec<u64>) = self.run(&self.own.depth()).await?;
+        let (waiting, active, delayed, since, parked) = counts;
+        let age = |since: u64| SystemTime::now().duration_since(from_millis(since)).unwrap_or_default();
+        let age = |since: u64| (since > 0).then(|| age(since));
         // BullMQ counts what is delayed, and has no word for what is parked.
-        Ok(Depth { waiting, active, delayed, parked: 0, oldest_parked: None, oldest_waiting })
+        let mut depth = Depth { waiting, active, delayed, oldest_waiting: age(since), ..Depth::default() };
+        for (of_kind, counted) in depth.waits.iter_mut().zip(parked.chunks_exact(2)) {
+            if let [runs, since] = *counted {
+                *of_kind = WaitDepth { runs, oldest: age(since) };
+            }
+        }
+        Ok(depth)
     }
 }
 

@@ -9,14 +9,14 @@
 use std::time::Duration;
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB};
-use agent_core::words::JobData;
+use agent_core::words::{JobData, OpenKinds};
 use bullmq::types::BackoffStrategy;
 use bullmq::{JobOptions, QueueKeys};
 use redis::{Script, ScriptInvocation};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::job_hash::{CLAIMS, LISTED, PARKED};
+use super::job_hash::{CLAIMS, LISTED, PARKED, parked_mark};
 use super::lua::{self, official};
 use super::options::{MOST_LISTED, Options};
 use super::own_keys::{self, OwnKeys};
@@ -59,6 +59,8 @@ pub(super) struct Ending<'a> {
     pub(super) attempt: &'a str,
     /// One end has one digest, which no other end has, however often it is sent.
     pub(super) digest: &'a str,
+    /// For what the job's run waits, if it does.
+    pub(super) open: OpenKinds,
 }
 
 /// A job to be added.
@@ -195,7 +197,9 @@ impl OfficialScripts {
         let score = chosen.map(|id| own_keys::score(id, now));
         add.arg(LISTED).arg(millis(NOTED_FOR)).arg(score.map(|score| score.to_string()).unwrap_or_default());
         let until = job.goes_on.as_ref().map(|run| to_millis(run.until).to_string());
+        let open = job.goes_on.as_ref().map(|run| run.open).unwrap_or_default();
         add.arg(PARKED).arg(until.unwrap_or_default());
+        add.arg(parked_mark(open)).arg(open.since).arg(own.prefix());
         Ok(add)
     }
 
@@ -228,7 +232,7 @@ impl OfficialScripts {
         let lease = millis(self.lease);
         let options = ClaimOptions { token: next.token, lock_duration: lease, name: next.worker };
         script.arg(self.keys.key_prefix()).arg(now).arg(pack(&options)?);
-        script.arg(next.token).arg(lease).arg(self.own.prefix()).arg(CLAIMS);
+        script.arg(next.token).arg(lease).arg(self.own.prefix()).arg(CLAIMS).arg(PARKED);
         script.arg(if next.looks_for_stalled { "1" } else { "0" }).arg(millis(ELECTED_FOR));
         script.arg(lua::MOST_LOOKED_AT);
         Ok(())
@@ -244,7 +248,7 @@ impl OfficialScripts {
         next: Option<&NextClaim<'_>>,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
-        let Ending { job_id, token, attempt, digest } = *ending;
+        let Ending { job_id, token, attempt, digest, .. } = *ending;
         let (field, value, target, set, metrics, kept) = match end {
             End::Completed(result) => (
                 "returnvalue",
@@ -419,6 +423,8 @@ impl OfficialScripts {
 fn add_ending(script: &mut ScriptInvocation<'_>, own: &OwnKeys, ending: &Ending<'_>) {
     script.key(own.cancel_request(ending.job_id)).key(own.ending(ending.token));
     script.arg(ending.attempt).arg(ending.digest).arg(millis(NOTED_FOR));
+    let waits = if ending.open.bits == 0 { String::new() } else { parked_mark(ending.open) };
+    script.arg(ending.job_id).arg(waits).arg(ending.open.since).arg(own.prefix());
 }
 
 fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {

@@ -1,5 +1,5 @@
 //! The names of our own keys beside BullMQ's, and the order of a user's list. Each of them expires by itself,
-//! but for the highest id.
+//! but for the highest id and the sets of parked jobs (`parked:<kind>`), which end with the last of them.
 
 use agent_core::ports::queue::QUEUE;
 

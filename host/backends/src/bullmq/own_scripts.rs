@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::Claim;
 use agent_core::ports::queue::{address_of, stalled_after};
+use agent_core::words::WaitKind;
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
@@ -28,6 +29,10 @@ pub(super) struct OwnScripts {
     renew: Script,
     resume: Script,
 }
+
+/// How many parked jobs of a kind are looked at to find one that still is, and so how many are forgotten at
+/// once that are not.
+const MOST_CHECKED: usize = 100;
 
 /// What a lock of a job holds: whose it is, and something that no other claim has.
 pub(super) fn new_token(worker: &str) -> String {
@@ -81,7 +86,7 @@ impl OwnScripts {
             .arg(now)
             .arg(self.kept_for.as_secs())
             .arg(cancel_request::KEPT_FOR.as_secs());
-        cancel.arg(CANCELLED).arg(&FIELDS);
+        cancel.arg(CANCELLED).arg(PARKED).arg(self.own.prefix()).arg(&FIELDS);
         cancel
     }
 
@@ -128,17 +133,20 @@ impl OwnScripts {
         resume.key(keys.active()).key(keys.pc()).key(keys.events()).key(keys.marker());
         resume.key(keys.job_key(job_id));
         resume.arg(keys.key_prefix()).arg(job_id).arg(millis(within)).arg(now).arg(PARKED);
+        resume.arg(self.own.prefix());
         resume
     }
 
-    /// Counts jobs: waiting, active, delayed, and since when the next one waits.
+    /// Counts jobs: waiting, active, delayed, since when the next one waits, and those that are parked by
+    /// what they wait for.
     pub(super) fn depth(&self) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut depth = self.depth.prepare_invoke();
         for key in [keys.wait(), keys.paused(), keys.prioritized(), keys.active(), keys.delayed()] {
             depth.key(key);
         }
-        depth.arg(keys.key_prefix());
+        depth.arg(keys.key_prefix()).arg(self.own.prefix()).arg(PARKED).arg(MOST_CHECKED);
+        depth.arg(&WaitKind::ALL.map(WaitKind::as_str));
         depth
     }
 

@@ -115,7 +115,7 @@ fn parse_page(from: &str) -> (usize, Option<&str>) {
 
 /// A place in one of the sets: behind a member with that score.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Place {
+pub(super) struct Place {
     set: usize,
     score: f64,
     id: String,
@@ -127,7 +127,7 @@ impl Place {
         *score > self.score || (*score >= self.score && id.as_bytes() > self.id.as_bytes())
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let (set, score, id) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Self { set: set.parse().ok()?, score: score.parse().ok()?, id: id.to_owned() })

@@ -141,6 +141,17 @@ fn next(repeat: &Map<String, Value>, previous: u64, now: u64) -> Result<Next, St
     }
 }
 
+/// What a scheduler's options come to, without a queue.
+#[cfg(feature = "testing")]
+pub(super) fn read(options: &Options) {
+    let Some(repeat) = options.repeat() else { return };
+    // The time of a day in 2026, so that equal options come to the same.
+    let now = 1_767_225_600_000;
+    if let Ok(Next::At(at)) = next(repeat, options.previous(), now) {
+        drop(next_options(options, repeat, "scheduler", at, now));
+    }
+}
+
 /// The options of the next iteration: those of this one, and where the scheduler is by then.
 fn next_options(
     options: &Options,

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 20] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 21] = [
     (
         1,
         "runs and jobs",
@@ -129,6 +129,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 20] = [
         "parents of jobs",
         include_str!("../../migrations/postgres/0021_parents_of_jobs.sql"),
         include_str!("../../migrations/sqlite/0021_parents_of_jobs.sql"),
+    ),
+    (
+        22,
+        "waits of parked jobs",
+        include_str!("../../migrations/postgres/0022_waits_of_parked_jobs.sql"),
+        include_str!("../../migrations/sqlite/0022_waits_of_parked_jobs.sql"),
     ),
 ];
 

@@ -114,7 +114,8 @@ async fn a_list_is_kept_for_as_long_as_the_job_in_it_that_waits_longest() {
         redis::cmd("TTL").arg(&list).query_async(&mut connect(&server).await).await.unwrap()
     };
     let months = Duration::from_secs(60 * 24 * 3600);
-    let goes_on = Some(ParkedRun { run_id: "run_1".into(), until: SystemTime::now() + months });
+    let until = SystemTime::now() + months;
+    let goes_on = Some(ParkedRun { run_id: "run_1".into(), until, open: Default::default() });
     queue.add(&JobData { goes_on, ..data("pay").with_id("01a204ec6206715fbb305322b42db970") }).await.unwrap();
     assert!(kept_for().await > months.as_secs());
     queue.add(&data("short")).await.unwrap();
@@ -124,7 +125,7 @@ async fn a_list_is_kept_for_as_long_as_the_job_in_it_that_waits_longest() {
     for _ in 0..2 {
         let claim = claim_next(&queue).await;
         let soon = SystemTime::now() + Duration::from_secs(60);
-        queue.settle(&claim, &AttemptEnd::Parked { until: soon }).await.unwrap();
+        queue.settle(&claim, &AttemptEnd::Parked { until: soon, open: Default::default() }).await.unwrap();
     }
     assert!(kept_for().await > months.as_secs(), "one of another producer, and one that parks for a while");
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
     AttemptEnd, ChangedJobs, EarlierClaims, Epoch, JobQueue, Journal as _, QueueError, Renewal,
 };
-use agent_core::words::{CancelOutcome, Event, JobData, JobStatus};
+use agent_core::words::{CancelOutcome, Event, JobData, JobStatus, OpenKinds};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
 use futures::{FutureExt as _, join};
@@ -229,4 +229,37 @@ fn job(query: &str) -> JobData {
 
 fn completed() -> AttemptEnd {
     AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
+}
+
+/// No worker is there to tell the parent.
+#[tokio::test]
+async fn a_child_that_the_queue_ends_itself_has_its_parent_claimed() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        for end in ["cancelled and claimed", "failed", "cancelled and reclaimed"] {
+            let parent = queue.add(&job("parent")).await.unwrap();
+            let claim = queue.claim("host#1", PATIENCE).await.unwrap().unwrap();
+            let until = SystemTime::now() + Duration::from_secs(3600);
+            let parked = AttemptEnd::Parked { until, open: OpenKinds::default() };
+            queue.settle(&claim, &parked).await.unwrap();
+            let child = JobData { parent: Some(format!("{parent}:1.0")), ..job("child") };
+            let child = queue.add(&child).await.unwrap();
+            let held = queue.claim("host#1", PATIENCE).await.unwrap().unwrap();
+            assert_eq!(held.job_id, child);
+            if end == "failed" {
+                database.execute("UPDATE jobs SET losses = 20 WHERE status = 'active'").await;
+            } else {
+                assert_eq!(queue.cancel(&child).await.unwrap(), CancelOutcome::Asked);
+            }
+            database.execute("UPDATE jobs SET due_at = 0 WHERE status = 'active'").await;
+            if end == "cancelled and reclaimed" {
+                assert_eq!(queue.reclaim("host#2").await.unwrap(), 1);
+            }
+            let woken = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+            assert_eq!(woken.job_id, parent, "{end}");
+            let child = queue.read(&child).await.unwrap().unwrap();
+            assert!(end.starts_with(child.status.as_str()), "{end}: {child:?}");
+            queue.settle(&woken, &completed()).await.unwrap();
+        }
+    }
 }

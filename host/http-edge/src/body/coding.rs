@@ -23,7 +23,7 @@ const BUFFER: usize = 4096;
 
 /// A content coding that is understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(crate) enum Coding {
     Identity,
     Gzip,
     /// The zlib format (RFC 9110, section 8.4.1.2), as in Node; not bare deflate.
@@ -33,7 +33,7 @@ pub(super) enum Coding {
 
 /// Why a body cannot be decoded.
 #[derive(Debug)]
-pub(super) enum DecodeError {
+pub(crate) enum DecodeError {
     TooLarge,
     Broken(io::Error),
 }
@@ -41,7 +41,7 @@ pub(super) enum DecodeError {
 impl Coding {
     /// The coding of a body; none when it is not understood. Codings on top of one another are not: the Node
     /// stack does not take them either.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(CONTENT_ENCODING).into_iter();
         let (Some(coding), None) = (lines.next(), lines.next()) else {
             return (!headers.contains_key(CONTENT_ENCODING)).then_some(Self::Identity);
@@ -60,7 +60,7 @@ impl Coding {
     }
 
     /// Most bytes that a body may have on the wire so that it can decode to `limit` bytes.
-    pub(super) fn most_encoded(self, limit: usize) -> usize {
+    pub(crate) fn most_encoded(self, limit: usize) -> usize {
         match self {
             Self::Identity => limit,
             Self::Gzip | Self::Deflate | Self::Brotli => limit.saturating_add(limit / FRAMES + FRAMES),
@@ -68,7 +68,7 @@ impl Coding {
     }
 
     /// What was encoded, if it has at most `limit` bytes.
-    pub(super) fn decode(self, encoded: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
+    pub(crate) fn decode(self, encoded: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
         match self {
             Self::Identity => Ok(encoded),
             Self::Gzip => read(MultiGzDecoder::new(&*encoded), limit),

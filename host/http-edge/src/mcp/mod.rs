@@ -15,6 +15,8 @@ mod listing;
 mod progress;
 mod request_state;
 mod server;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 mod under_way;
 mod waiting;
 

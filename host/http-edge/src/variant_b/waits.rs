@@ -200,6 +200,9 @@ pub(super) struct WaitBody {
     /// Names the wait within all jobs.
     #[schema(example = "1:1.0")]
     wait_id: String,
+    /// Where it is read, and with `/decision` behind it decided.
+    #[schema(example = "/api/agent/waits/1:1.0")]
+    link: String,
     /// The job that goes on when it is decided.
     #[schema(example = "1")]
     job_id: String,
@@ -402,6 +405,7 @@ impl From<&JobWait> for WaitBody {
         let within = within.as_ref();
         Self {
             wait_id: wait.id.clone(),
+            link: format!("/api/agent/waits/{}", wait.id),
             job_id: wait.job_id.clone(),
             run_id: wait.run_id.clone(),
             kind: kind.as_str(),

@@ -141,8 +141,8 @@ impl<'a> From<&'a WebhookAttempt> for AttemptBody<'a> {
     }
 }
 
-/// The message about the end of a job, or about what it waits for: `{type, timestamp, data}`, where `data` is
-/// the job as its owner reads it.
+/// The message about the end of a job, or about what it and its child runs wait for: `{type, timestamp,
+/// data}`, where `data` is the job as its owner reads it.
 pub fn webhook_message(job: &Job, waits: &[JobWait]) -> String {
     #[derive(Serialize)]
     struct Message<'a> {
@@ -160,8 +160,8 @@ pub fn webhook_message(job: &Job, waits: &[JobWait]) -> String {
                 }
                 JobStatus::Parked => "run.waiting",
             },
-            timestamp: match waits.first() {
-                Some(wait) => iso_8601_of_millis(wait.open.wait.began_at),
+            timestamp: match waits.iter().map(|wait| wait.open.wait.began_at).max() {
+                Some(began_at) => iso_8601_of_millis(began_at),
                 None => iso_8601(job.finished_at.unwrap_or(job.created_at)),
             },
             data,

@@ -8,7 +8,7 @@
 //! - [`correction`]: what a refusal of a parameter says. [`refused_tools`]: which tool a provider refuses.
 //! - [`profile_cache`]: what was learnt, for ten minutes.
 
-mod correction;
+pub(crate) mod correction;
 pub(crate) mod profile_cache;
 mod refused_tools;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use agent_core::ports::{AttemptEnd, AttemptOutcome, JournalError, ModelError};
-use agent_core::words::{FailureKind, StopReason};
+use agent_core::words::{FailureKind, OpenKinds, StopReason};
 use serde_json::value::to_raw_value;
 
 use super::provider_outage::Fault;
@@ -77,10 +77,10 @@ impl Disposition {
 
     /// Has a job wait where people look for what waits, if it is handed back for a while and its run waits
     /// for somebody: what they decide meanwhile has it claimed.
-    pub(super) fn parked_meanwhile(self, waits: bool) -> Self {
+    pub(super) fn parked_meanwhile(self, open: OpenKinds) -> Self {
         match self.end {
-            Some(AttemptEnd::HandedBack { delay }) if waits && !delay.is_zero() => {
-                Self { end: Some(AttemptEnd::Parked { until: clock::now() + delay }), ..self }
+            Some(AttemptEnd::HandedBack { delay }) if open.bits != 0 && !delay.is_zero() => {
+                Self { end: Some(AttemptEnd::Parked { until: clock::now() + delay, open }), ..self }
             }
             _ => self,
         }
@@ -176,7 +176,7 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),
             RunError::Stopped => handed_back(),
-            RunError::Parked { due, .. } => parked(*due),
+            RunError::Parked { due, open, .. } => parked(*due, *open),
             RunError::Journal(JournalError::Store { .. }) => {
                 // Not excused: a run whose events the store refuses would be paid for again and again.
                 Disposition { is_excused: false, pause: true, ..handed_back() }
@@ -241,9 +241,9 @@ fn handed_back() -> Disposition {
     }
 }
 
-fn parked(until: u64) -> Disposition {
+fn parked(until: u64, open: OpenKinds) -> Disposition {
     Disposition {
-        end: Some(AttemptEnd::Parked { until: UNIX_EPOCH + Duration::from_millis(until) }),
+        end: Some(AttemptEnd::Parked { until: UNIX_EPOCH + Duration::from_millis(until), open }),
         outcome: AttemptOutcome::Parked,
         is_excused: false,
         pause: false,

@@ -16,7 +16,7 @@ use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
 };
 use agent_core::trace;
-use agent_core::words::{Event, JobData, JobStatus, Wait};
+use agent_core::words::{Event, JobData, JobStatus, OpenKinds, Wait};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -112,8 +112,8 @@ struct Attempted {
 struct Excused {
     /// How often that was noted before without any progress since.
     hand_backs: u32,
-    /// Whether there is something that somebody may decide about, although nobody works on the run.
-    waits: bool,
+    /// The kinds of things that somebody may decide about, although nobody works on the run.
+    open: OpenKinds,
 }
 
 impl Worker {
@@ -235,13 +235,13 @@ impl Worker {
         // Given back before the queue is told, so that the next trial need not wait for that.
         drop(permit);
         if disposition.is_excused {
-            let Excused { hand_backs, waits } = self.excuse(claim).await;
+            let Excused { hand_backs, open } = self.excuse(claim).await;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
                 disposition =
                     disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
             }
-            disposition = disposition.parked_meanwhile(waits);
+            disposition = disposition.parked_meanwhile(open);
         }
         let mut next = None;
         if let Some(attempt_end) = &disposition.end {
@@ -364,10 +364,10 @@ impl Worker {
                 self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
             }
             let hand_backs = hand_backs_without_progress(&events);
-            let waits = Run::waiting(events).is_ok_and(|run| {
-                run.waits_epoch().is_some() && run.waits().any(|wait| wait.decided().is_none())
-            });
-            Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, waits })
+            let run = Run::waiting(events).ok().filter(|run| run.waits_epoch().is_some());
+            let waits = run.iter().flat_map(Run::waits).filter(|wait| wait.decided().is_none());
+            let open = OpenKinds::of(waits.map(|open| &open.wait));
+            Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, open })
         };
         match timeout(LAST_WORDS, note).await {
             Ok(Ok(excused)) => return excused,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
-use agent_core::words::{Event, JobData, Message, Options, ParkedRun, RunOutcome, RunRecord};
+use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::oneshot;
@@ -83,6 +83,8 @@ struct HandedOver {
     job_id: String,
     /// When it is to be taken up at the latest.
     due: SystemTime,
+    /// The kinds of things for which it waits.
+    open: OpenKinds,
     /// How many events the run has.
     events: u64,
     /// Whether somebody has cancelled the run.
@@ -92,7 +94,7 @@ struct HandedOver {
 impl Desk {
     /// Tries again while a store fails: the run is paid for, and each step may be made twice.
     async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
-        let HandedOver { record, conversation, job_id, due, events: count, cancel } = run;
+        let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
         let outage = &self.outage;
         let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
         if events.len() as u64 != count {
@@ -119,7 +121,7 @@ impl Desk {
         let options = Options { history, ..task.options };
         let job = JobData {
             id: Some(job_id.clone()),
-            goes_on: Some(ParkedRun { run_id: record.id.clone(), until: due }),
+            goes_on: Some(ParkedRun { run_id: record.id.clone(), until: due, open }),
             conversation_id,
             ..JobData::with_options(task.principal, task.input, options)
         };
@@ -157,11 +159,12 @@ impl<I: Invoke> Invoke for Parkable<I> {
         let conversation = ask.control.conversation_id.clone().zip(Some(ask.control.own_history.clone()));
         let (cancel, handed_over) = (ask.control.cancel.clone(), ask.control.handed_over.clone());
         match self.inner.invoke(ask).await {
-            Err(InvokeError::Run(RunError::Parked { until, due, events, .. })) => {
+            Err(InvokeError::Run(RunError::Parked { until, due, events, open, .. })) => {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
                 handed_over.set();
                 let due = UNIX_EPOCH + Duration::from_millis(due);
-                let run = HandedOver { record, conversation, job_id: job_id.clone(), due, events, cancel };
+                let run =
+                    HandedOver { record, conversation, job_id: job_id.clone(), due, open, events, cancel };
                 self.hand_over(run).await.map_err(RunError::Journal)?;
                 Err(InvokeError::Waits { job_id })
             }

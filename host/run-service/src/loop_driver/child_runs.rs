@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime};
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
 use agent_core::words::{
-    AgentResult, Event, Job, JobData, JobOptions, JobStatus, ParentCall, ParkedRun, StopReason, Task, Usage,
-    Verdict, Wait,
+    AgentResult, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun, StopReason,
+    Task, Usage, Verdict, Wait,
 };
 use tracing::debug;
 
@@ -159,7 +159,11 @@ async fn begin(
 ) -> Result<(), ChildError> {
     let job = JobData {
         id: task.id.strip_prefix("run_").map(str::to_owned),
-        goes_on: Some(ParkedRun { run_id: task.id.clone(), until: SystemTime::UNIX_EPOCH }),
+        goes_on: Some(ParkedRun {
+            run_id: task.id.clone(),
+            until: SystemTime::UNIX_EPOCH,
+            open: OpenKinds::default(),
+        }),
         parent: task.parent.as_ref().map(|parent| parent.wait.clone()),
         options: JobOptions { options: task.options.clone(), is_in_history: false },
         ..JobData::submitted_by(task.principal.clone(), task.input.clone())

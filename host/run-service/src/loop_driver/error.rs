@@ -2,6 +2,7 @@
 
 use agent_core::agent_loop::UnexpectedEvent;
 use agent_core::ports::{JournalError, ModelError};
+use agent_core::words::OpenKinds;
 
 /// Why a run has no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -29,6 +30,8 @@ pub enum RunError {
         due: u64,
         /// The jobs of child runs whose ends it waits for.
         children: Vec<String>,
+        /// The kinds of things for which it waits.
+        open: OpenKinds,
     },
     /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]

@@ -3,7 +3,7 @@
 use agent_core::agent_loop::{OpenCall, Run, Step};
 use agent_core::chosen_tools;
 use agent_core::ports::{WaitDecided, WaitingCall};
-use agent_core::words::{Decision, Event, OnExpiry, Verdict, Wait};
+use agent_core::words::{Decision, Event, OnExpiry, OpenKinds, Usage, Verdict, Wait};
 
 use super::child_runs::Child;
 use super::{Driver, Journaled, RunError};
@@ -66,7 +66,7 @@ impl Driver<'_> {
             let (verdict, stops) = match &wait.child {
                 None if wait.expires_at <= now => (expired(wait), None),
                 None => continue,
-                Some(child) => match self.look(run, wait).await? {
+                Some(child) => match self.end_of_child(run, wait).await? {
                     Some(ended) => (ended, None),
                     None if wait.expires_at <= now => {
                         let late = self.control.children.late(self.journal, wait).await;
@@ -79,6 +79,14 @@ impl Driver<'_> {
             return Ok(Some(Due { wait: wait.clone(), decision, stops }));
         }
         Ok(None)
+    }
+
+    /// The end of a child, if it has ended or cannot be begun.
+    async fn end_of_child(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
+        match run.child_refusal(wait) {
+            Some(refusal) => Ok(Some(not_begun(refusal))),
+            None => self.look(run, wait).await,
+        }
     }
 
     async fn look(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
@@ -103,7 +111,7 @@ impl Driver<'_> {
             true => u64::MAX,
             false => self.control.children.due(since, clock::millis()),
         };
-        RunError::Parked { until, due: until.min(look), events, children }
+        RunError::Parked { until, due: until.min(look), events, children, open: OpenKinds::of(waits) }
     }
 }
 
@@ -122,6 +130,11 @@ impl Due {
     pub(super) fn told(&self) -> WaitDecided<'_> {
         WaitDecided { wait: &self.wait, decision: &self.decision }
     }
+}
+
+/// The end of a child run that could not pay for a model call.
+fn not_begun(answer: String) -> Verdict {
+    Verdict::Ended { answer, is_answered: false, usage: Usage::default() }
 }
 
 /// What an expired wait is decided by itself.

@@ -45,7 +45,7 @@ pub(super) enum Ending {
     /// By the queue.
     Job(Box<Job>),
     /// By the queue, of a run that waits for somebody.
-    Parked,
+    Parked { job_id: String },
     /// The owner's heartbeat has stopped.
     Dead,
     /// Nobody knows: another look later may tell.
@@ -65,7 +65,9 @@ pub(super) fn of_job(jobs: Jobs, user_id: String, job_id: String) -> Ends {
         loop {
             match jobs.read(&user_id, &job_id, JOB_WAIT).await {
                 Ok(Some(job)) if job.status.has_ended() => return Ending::Job(Box::new(job)),
-                Ok(Some(job)) if job.status == JobStatus::Parked => return Ending::Parked,
+                Ok(Some(job)) if job.status == JobStatus::Parked => {
+                    return Ending::Parked { job_id };
+                }
                 Ok(None) => return Ending::Unknown,
                 Ok(Some(_)) => sleep(FIRST_POLL).await,
                 Err(_store_is_away) => sleep(LAST_POLL).await,

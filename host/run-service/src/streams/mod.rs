@@ -16,6 +16,7 @@
 //! A shutdown interrupts readers that can resume on another replica as soon as connections are accepted no
 //! longer. All other readers are served until requests under way are cut off.
 
+mod children;
 mod ending;
 mod recorded_result;
 mod resumable_reader;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
-use agent_core::words::{CancelOutcome, Event, Job, JobStatus, RunOutcome, RunRecord};
+use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord};
 use tokio::time::sleep;
 
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
@@ -39,6 +40,8 @@ use crate::layers::{Ask, Invoke, InvokeError, record_end};
 use crate::live::LiveRuns;
 use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
+use crate::waits::Waits;
+use children::{Family, through_children};
 use ending::{Ends, of_handle, of_job, of_record, of_recorded_job};
 use resumable_reader::{EndsWithProcess, Source};
 
@@ -198,6 +201,15 @@ impl RunStreams {
         let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
         let source = self.source(&job.run_id, ends);
         Some(Following::new(Source { cached: None, ..source }, from, false))
+    }
+
+    /// A reader like this one, who is told that the run waits only when the runs that it began do not go on
+    /// either, or wait for an approval of `by`.
+    #[must_use]
+    pub fn through_children(&self, following: Following, waits: &Waits, by: &Principal) -> Following {
+        let Some(jobs) = self.jobs.clone() else { return following };
+        let family = Family { jobs, waits: waits.clone(), by: by.clone() };
+        following.ending_as(|ends| through_children(ends, family))
     }
 
     /// Whether a reader can have been given that number, of an event or of the end behind the last one.

@@ -141,6 +141,13 @@ impl Following {
         }
     }
 
+    /// A reader like this one, told of the end in another way.
+    pub(super) fn ending_as(mut self, ends: impl FnOnce(Ends) -> Ends) -> Self {
+        let told: Ends = Box::pin(std::future::pending());
+        self.ends = ends(std::mem::replace(&mut self.ends, told));
+        self
+    }
+
     /// The reader of a run that was not begun.
     pub(super) fn refused(source: Source, error: InvokeError) -> Self {
         let mut refused = Self::new(source, 0, true);
@@ -324,7 +331,9 @@ impl Following {
             Ending::Outcome(Err(error @ InvokeError::Run(RunError::Journal(_)))) => {
                 fold.result(None, RunEnd::Failed(error)).await
             }
-            Ending::Outcome(Err(InvokeError::Waits { .. })) | Ending::Parked => Err(Interruption::Waiting),
+            Ending::Outcome(Err(InvokeError::Waits { .. })) | Ending::Parked { .. } => {
+                Err(Interruption::Waiting)
+            }
             Ending::Outcome(Err(error)) => Ok(RunEnd::Failed(error)),
             Ending::Recorded(reason) => fold.result(Some(reason), failure("its journal is not kept")).await,
             Ending::Failed { kind, error } => {

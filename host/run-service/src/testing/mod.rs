@@ -1,4 +1,6 @@
-//! An agent that does what a test says.
+//! An agent that does what a test says; `nested.rs` is for the fuzz targets.
+
+mod nested;
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -11,6 +13,8 @@ use agent_core::words::{AgentResult, Message, StopReason, ToolOutcome, ToolRecei
 use async_trait::async_trait;
 
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
+
+pub use nested::read_nested;
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]

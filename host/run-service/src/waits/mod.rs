@@ -12,6 +12,7 @@ mod last_approved;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
@@ -30,6 +31,9 @@ use self::last_approved::ApprovedCalls;
 
 /// Most jobs of others that are looked at for one page: most of them may be nothing to the caller.
 const MOST_OF_OTHERS: usize = 20;
+
+/// Most waits of a run and its children that are looked at.
+const MOST_OF_FAMILY: usize = 100;
 
 /// What people do with waits.
 #[derive(Clone)]
@@ -70,6 +74,22 @@ pub struct WaitPage {
     pub waits: Vec<JobWait>,
     /// Where to go on; absent when there are no more.
     pub next_cursor: Option<String>,
+}
+
+/// What a run waits for together with the runs that it began.
+#[derive(Debug, Clone, Default)]
+pub struct FamilyWaits {
+    /// What is not decided: that of a run before that of its children.
+    pub waits: Vec<JobWait>,
+    /// Whether any of the runs goes on, or is about to, although nobody decides anything.
+    pub is_under_way: bool,
+}
+
+impl FamilyWaits {
+    /// Whether the runs go on for as long as `by` need not approve anything.
+    pub fn is_under_way_for(&self, by: &Principal) -> bool {
+        self.is_under_way && !self.waits.iter().any(|wait| wait.is_approved_by(by))
+    }
 }
 
 /// Why waits cannot be read.
@@ -169,6 +189,27 @@ impl Waits {
         Ok(waits)
     }
 
+    /// What a job's run waits for, and the runs that it began, and theirs.
+    pub async fn of_family(&self, job: &Job) -> Result<FamilyWaits, WaitError> {
+        let (mut family, mut jobs) = (FamilyWaits::default(), VecDeque::from([job.clone()]));
+        while let Some(job) = jobs.pop_front() {
+            let mut open = self.of_job(&job).await?;
+            open.retain(|wait| wait.decided().is_none());
+            family.is_under_way |= job.status != JobStatus::Parked || open.is_empty();
+            open.truncate(MOST_OF_FAMILY.saturating_sub(family.waits.len()));
+            for wait in open {
+                if let Some(child) = &wait.open.wait.child {
+                    match self.queue.read(&child.job_id).await? {
+                        Some(child) if child.status == JobStatus::Parked => jobs.push_back(child),
+                        Some(_) | None => family.is_under_way = true,
+                    }
+                }
+                family.waits.push(wait);
+            }
+        }
+        Ok(family)
+    }
+
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
     async fn readable(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
         match self.of_job(job).await {
@@ -229,6 +270,12 @@ impl JobWait {
     /// Whether this caller is among those who decide.
     pub fn may_be_decided_by(&self, caller: &Principal) -> bool {
         self.open.wait.deciders.allow(caller, &self.owner)
+    }
+
+    /// Whether it is an approval of which that of this caller alone is missing.
+    pub fn is_approved_by(&self, caller: &Principal) -> bool {
+        let missing = (self.open.wait.deciders.count as usize).saturating_sub(self.open.decisions.len());
+        self.open.wait.kind == WaitKind::Approval && self.is_asked_of(caller) && missing <= 1
     }
 
     /// Whether a decision of this caller is missing.

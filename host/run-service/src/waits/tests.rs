@@ -9,7 +9,8 @@ use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{
-    CancelOutcome, Event, JobData, ParkedRun, RunLimits, RunOutcome, StopReason, Task, ToolOutcome, Verdict,
+    CancelOutcome, Event, JobData, OpenKinds, ParkedRun, RunLimits, RunOutcome, StopReason, Task,
+    ToolOutcome, Verdict,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -49,14 +50,18 @@ impl Bench {
 
     /// A job that asks this model that.
     async fn begun(model: Arc<dyn Model>, tools: EchoTools, query: &str) -> Self {
+        Self::begun_with(model, tools, query, 1_000_000).await
+    }
+
+    /// [`Self::begun`] with a run that may use so many tokens.
+    async fn begun_with(model: Arc<dyn Model>, tools: EchoTools, query: &str, tokens: u64) -> Self {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let tools: Arc<EchoTools> = Arc::new(tools);
         let agent = Arc::new(Agent {
             model,
             toolbox: tools.clone(),
             journal: runs.clone(),
-            // Enough for what a child's child is left of it.
-            limits: RunLimits { tokens: 1_000_000, ..RunLimits::default() },
+            limits: RunLimits { tokens, ..RunLimits::default() },
             instructions: None,
             wait_tools: true,
         });
@@ -312,7 +317,8 @@ async fn a_run_that_was_handed_over_and_never_claimed_ends_with_its_job() {
     let Some(Event::Started { task, tools }) = begun else { panic!("{begun:?}") };
     let begun = Event::Started { task: Task { id: "run_2".into(), ..task }, tools };
     bench.runs.append("run_2", Epoch::UNCLAIMED, 0, &[begun, Event::HandedBack]).await.unwrap();
-    let goes_on = Some(ParkedRun { run_id: "run_2".into(), until: SystemTime::now() + DAY });
+    let until = SystemTime::now() + DAY;
+    let goes_on = Some(ParkedRun { run_id: "run_2".into(), until, open: OpenKinds::default() });
     let id = bench.queue.add(&JobData { goes_on, ..JobData::new("pay", "ada") }).await.unwrap();
     assert_eq!(bench.queue.job(&id).started_at, None);
     assert_eq!(bench.jobs.cancel("ada", &id).await.unwrap(), CancelOutcome::Done);

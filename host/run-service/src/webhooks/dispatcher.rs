@@ -185,18 +185,20 @@ impl Dispatcher {
         }
     }
 
-    /// Tells what a job waits for, once for each wait that is undecided.
+    /// Tells what a job waits for and its child runs, once for each wait that is undecided when it is the
+    /// newest: of a parent that waits for its children also each that these begin.
     async fn tell_waits(&self, mut webhook: Webhook, job: &Job, age: Duration) -> Settled {
         // The job may end meanwhile.
         let look_again = schedule::poll_parked(age);
-        let Ok(waits) = self.context.waits.of_job(job).await else {
+        let Ok(family) = self.context.waits.of_family(job).await else {
             return Settled { webhook, next: Some(PAUSE) };
         };
-        let open: Vec<_> = waits.into_iter().filter(|wait| wait.decided().is_none()).collect();
-        let Some(first) = open.first().map(|wait| wait.id.clone()) else {
+        let open = family.waits;
+        let newest = open.iter().max_by_key(|wait| wait.open.wait.began_at);
+        let Some(newest) = newest.map(|wait| wait.id.clone()) else {
             return Settled { webhook, next: Some(look_again) };
         };
-        let told = webhook.attempts.iter().filter(|attempt| attempt.wait.as_ref() == Some(&first));
+        let told = webhook.attempts.iter().filter(|attempt| attempt.wait.as_ref() == Some(&newest));
         let is_confirmed =
             |attempt: &WebhookAttempt| attempt.status.is_some_and(|status| (200..300).contains(&status));
         let tries = u32::try_from(told.clone().count()).unwrap_or(u32::MAX);
@@ -207,8 +209,8 @@ impl Dispatcher {
             return Settled { webhook, next: Some(look_again) };
         };
         let body = (self.context.render)(job, &open);
-        let message = WebhookMessage { id: format!("msg_{first}"), body };
-        self.send(&mut webhook, &message, Some(first)).await;
+        let message = WebhookMessage { id: format!("msg_{newest}"), body };
+        self.send(&mut webhook, &message, Some(newest)).await;
         Settled { webhook, next: Some(retry.min(look_again)) }
     }
 

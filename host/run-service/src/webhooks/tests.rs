@@ -12,7 +12,8 @@ use agent_core::ports::{
 };
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
-    Event, JobData, Principal, RunLimits, RunOutcome, RunRecord, ToolCall, Usage, Webhook, WebhookState,
+    ChildRun, Event, JobData, OpenKinds, Principal, RunLimits, RunOutcome, RunRecord, ToolCall, Usage, Wait,
+    WaitKind, Webhook, WebhookState,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -204,6 +205,39 @@ impl Bench {
         let until = stopping.clone();
         TokioSpawn.spawn("dispatcher", Box::pin(async move { dispatcher.run(until).await }));
         Self { records, queue, outbox, receiver, webhooks, stopping, job_id }
+    }
+
+    /// Claims the next job and has its run wait: for an approval, or the end of this job's run. Gives the id
+    /// of the wait.
+    async fn park(&self, child: Option<&str>) -> String {
+        let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
+        let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };
+        let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
+        let terms = terms.approval(&call, &Principal::default()).unwrap();
+        let id = format!("{}:1.0", claim.job_id);
+        let waiting =
+            WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
+        let wait = terms.wait(waiting, clock::millis());
+        let of_child = |job_id: &str| ChildRun {
+            job_id: job_id.into(),
+            run_id: self.queue.job(job_id).run_id,
+            tools: vec![],
+            tokens: 1_000,
+        };
+        let wait = match child {
+            Some(job_id) => Wait { kind: WaitKind::Child, child: Some(of_child(job_id)), ..wait },
+            None => wait,
+        };
+        let events = [
+            Event::Started { task: task("2+2"), tools: String::new() },
+            Event::from(asks_for(&[("1", "echo", json!({}))])),
+            Event::Waiting { waits: vec![wait.clone()], epoch: claim.epoch.0 },
+        ];
+        self.records.append(&claim.run_id, claim.epoch, 0, &events).await.unwrap();
+        let until = SystemTime::now() + Duration::from_secs(7 * 24 * 3600);
+        let parked = AttemptEnd::Parked { until, open: OpenKinds::of([&wait]) };
+        self.queue.settle(&claim, &parked).await.unwrap();
+        id
     }
 
     async fn finish_job(&self) {
@@ -423,22 +457,7 @@ async fn a_delivery_under_way_when_the_service_stops_is_finished() {
 #[tokio::test(start_paused = true)]
 async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     let bench = Bench::new(&[Ok(500), Ok(204)]).await;
-    let claim = bench.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
-    let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };
-    let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
-    let terms = terms.approval(&call, &Principal::default()).unwrap();
-    let id = format!("{}:1.0", bench.job_id);
-    let began_at = clock::millis();
-    let waiting = WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
-    let asked = asks_for(&[("1", "echo", json!({}))]);
-    let events = [
-        Event::Started { task: task("2+2"), tools: String::new() },
-        Event::from(asked),
-        Event::Waiting { waits: vec![terms.wait(waiting, began_at)], epoch: 1 },
-    ];
-    bench.records.append(&claim.run_id, claim.epoch, 0, &events).await.unwrap();
-    let until = SystemTime::now() + Duration::from_secs(7 * 24 * 3600);
-    bench.queue.settle(&claim, &AttemptEnd::Parked { until }).await.unwrap();
+    let id = bench.park(None).await;
     sleep(Duration::from_secs(3600)).await;
     let got = bench.got();
     assert_eq!(got.len(), 2, "until it is confirmed, and no more: {got:?}");
@@ -448,4 +467,24 @@ async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     bench.queue.cancel(&bench.job_id).await.unwrap();
     sleep(Duration::from_secs(600)).await;
     assert_eq!((bench.got().len(), bench.state()), (3, WebhookState::Delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_child_run_waits_for_is_told_to_the_receiver_of_its_parent() {
+    let bench = Bench::new(&[Ok(204)]).await;
+    let child = bench.queue.add(&JobData::new("pay", "u1")).await.unwrap();
+    let of_parent = bench.park(Some(&child)).await;
+    sleep(Duration::from_secs(60)).await;
+    let got = bench.got();
+    assert_eq!((got.len(), got[0].1.id.as_str()), (1, format!("msg_{of_parent}").as_str()));
+    let of_child = bench.park(None).await;
+    sleep(Duration::from_secs(3600)).await;
+    let got = bench.got();
+    assert_eq!(got.len(), 2, "once: {got:?}");
+    assert_eq!(got[1].1.id, format!("msg_{of_child}"));
+    assert_eq!(got[1].1.body, format!("{} parked{of_parent} {of_child}", bench.job_id));
+    // What was told before is not told again when the child waits no more.
+    bench.queue.cancel(&child).await.unwrap();
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(bench.got().len(), 2);
 }

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox, Versions};
 use agent_core::words::{FoundDescription, Principal};
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, watch as watch_channel};
 
@@ -28,7 +27,7 @@ use crate::observer::{SetReport, ToolListing};
 use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
 use crate::serving::Serving;
-use crate::serving::retired::Retired;
+use crate::serving::retired::Swapped;
 
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are
 /// published when they are loaded.
@@ -41,15 +40,14 @@ pub struct ToolHost {
     begun: Instant,
     /// Locked by the caller that drives it, for one step at a time.
     inventory: Mutex<Inventory>,
-    published: ArcSwap<Published>,
+    /// Also has the versions that runs began with and that serve no longer.
+    published: Swapped<Published>,
     /// Whether everything that was in the folder at first has been loaded or refused.
     prepared: watch_channel::Sender<bool>,
     /// Absent unless [`Config::learn`].
     learning: Option<Arc<Learning>>,
     /// Present with [`Config::versions`].
     rollout: Option<Arc<Rollout>>,
-    /// Versions that runs began with and that serve no longer.
-    retired: Retired,
 }
 
 /// What serves, and what does not. Swapped whole.
@@ -127,10 +125,9 @@ impl ToolHost {
             preparing: Preparing { first: true, ..Preparing::default() },
             has_no_folder: false,
         };
-        let (published, prepared) = (ArcSwap::from_pointee(published), watch_channel::Sender::default());
+        let (published, prepared) = (Swapped::new(published), watch_channel::Sender::default());
         let inventory = Mutex::new(inventory);
-        let retired = Retired::default();
-        let host = Self { runtime, path, begun, inventory, published, prepared, learning, rollout, retired };
+        let host = Self { runtime, path, begun, inventory, published, prepared, learning, rollout };
         host.publish_and_remember(&mut *host.inventory.lock().await, settled).await;
         Ok(host)
     }
@@ -217,7 +214,7 @@ impl ToolHost {
     }
 
     fn swap(&self, settled: Settled) {
-        let before = self.published.load_full();
+        let before = self.published.load();
         let Settled { components, mut faults, described, preparing, has_no_folder, counted, revision: _ } =
             settled;
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
@@ -232,7 +229,6 @@ impl ToolHost {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
         }
         let serving = if swapped || counts_others {
-            self.retired.keep(before.serving.all.components(), &components);
             if let Some(rollout) = &self.rollout {
                 rollout.set_counted(counted.clone());
             }
@@ -252,7 +248,7 @@ impl ToolHost {
             let report = SetReport { tools: &tools, faults: &published.faults, swapped };
             self.runtime.observer.set_changed(&report);
         }
-        self.published.store(Arc::new(published));
+        self.published.swap(published, |published| published.serving.all.components());
     }
 
     /// The tools that serve.

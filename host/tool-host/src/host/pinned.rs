@@ -51,7 +51,9 @@ impl ToolHost {
     /// A version that does not serve.
     async fn version(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
         let approved = self.approved(name, digest).await?;
-        if let Some(component) = self.retired.get(name, digest).filter(|retired| approved.admits(retired)) {
+        if let Some(component) =
+            self.published.retired().get(name, digest).filter(|retired| approved.admits(retired))
+        {
             return Some(component);
         }
         let rollout = self.rollout.clone();
@@ -60,7 +62,7 @@ impl ToolHost {
         match loaded.and_then(|component| approved.check(&component).map(|()| component)) {
             Ok(component) => {
                 let component = Arc::new(component);
-                self.retired.add(component.clone());
+                self.published.retired().add(component.clone());
                 Some(component)
             }
             Err(error) => {

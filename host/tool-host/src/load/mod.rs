@@ -6,7 +6,7 @@
 //! without loading it.
 
 pub(crate) mod approved;
-mod contract;
+pub(crate) mod contract;
 mod describe;
 pub(crate) mod inspect;
 

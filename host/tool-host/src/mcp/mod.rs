@@ -33,6 +33,8 @@ mod message;
 mod progress;
 mod server;
 mod servers;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 mod tool_list;
 
 pub(crate) use answer::McpAnswer;

@@ -1,9 +1,11 @@
 //! Versions of components that serve no longer and stay loaded for a while: runs that began with them may be
-//! taken up.
+//! taken up. [`Swapped`] is what serves, with what it replaced.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
 
 use crate::component::Component;
 
@@ -36,5 +38,36 @@ impl Retired {
     pub(crate) fn get(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
         let kept = self.0.lock();
         kept.iter().find(|component| *component.name == *name && component.digest == digest).cloned()
+    }
+}
+
+/// Something that has components and is swapped whole. Whoever finds the next one finds the versions that it
+/// replaced as well.
+pub(crate) struct Swapped<T> {
+    current: ArcSwap<T>,
+    retired: Retired,
+}
+
+impl<T> Swapped<T> {
+    /// The first one, which replaces nothing.
+    pub(crate) fn new(first: T) -> Self {
+        Self { current: ArcSwap::from_pointee(first), retired: Retired::default() }
+    }
+
+    /// What serves at this moment.
+    pub(crate) fn load(&self) -> Guard<Arc<T>> {
+        self.current.load()
+    }
+
+    /// The versions that served before.
+    pub(crate) fn retired(&self) -> &Retired {
+        &self.retired
+    }
+
+    /// Has the next one serve.
+    pub(crate) fn swap(&self, next: T, components: impl Fn(&T) -> &[Arc<Component>]) {
+        let (before, next) = (self.current.load_full(), Arc::new(next));
+        self.retired.keep(components(&before), components(&next));
+        self.current.store(next);
     }
 }

@@ -36,6 +36,8 @@ mod names;
 mod read;
 mod refusal;
 mod schema;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;

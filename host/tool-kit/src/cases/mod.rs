@@ -16,8 +16,12 @@
 //! json = { rate = 1.1 }             # or body, or fails = "connection-refused"; delay-ms waits first
 //! ```
 //!
+//! Questions of the tool (`agent:tool/ask`) are answered by `[[case.answer]]` in their order: `value`, or
+//! `rejected = true`, and a part of the `question`, if only that is meant.
+//!
 //! No key is skipped: one that is misspelt would be a check that somebody believes in.
 
+mod answer;
 mod http;
 mod node;
 mod read;
@@ -27,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::expectation::Expectation;
+use crate::people::AnswerLine;
 use crate::upstream::HttpLine;
 use node::Kind;
 use read::Table;
@@ -63,6 +68,8 @@ pub struct Case {
     pub expect: Expectation,
     /// What its requests are answered with.
     pub http: Vec<HttpLine>,
+    /// What its questions are answered with.
+    pub answers: Vec<AnswerLine>,
     /// What its configuration holds.
     pub config: BTreeMap<String, String>,
     /// Names of the secrets that there are.
@@ -133,10 +140,12 @@ fn read_case(node: &node::Node, before: usize, problems: &mut Problems) -> Optio
     };
     let lines = table.list("http", "write each as [[case.http]]", problems);
     let http = lines.iter().filter_map(|line| http::read(line, problems)).collect();
+    let answers = table.list("answer", "write each as [[case.answer]]", problems);
+    let answers = answers.iter().filter_map(|answer| answer::read(answer, problems)).collect();
     let config = read_config(&mut table, problems);
     let secrets = read_secrets(&mut table, problems);
     table.refuse_others(problems);
-    Some(Case { name, line: node.line, tool, arguments, expect, http, config, secrets })
+    Some(Case { name, line: node.line, tool, arguments, expect, http, answers, config, secrets })
 }
 
 fn read_config(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, String> {

@@ -82,7 +82,7 @@ json = 1
 url = "ftp://a"
 headers = { a = 1 }
 "#), @r#"
-    line 3: unknown key "nmae" in a case; it may have name, tool, arguments, expect, http, config, secrets
+    line 3: unknown key "nmae" in a case; it may have name, tool, arguments, expect, http, answer, config, secrets
     line 4: arguments is a number: write a table, such as { a = 1 }
     line 5: expect of the case "case 1": unknown key "outptu"; it may have output, json, contains, matches and error
     line 6: the case "twice" expects nothing: add expect = { output = "…" }, or json, contains, matches, error

@@ -34,14 +34,7 @@ pub(crate) struct LintingCompiler {
 impl LintingCompiler {
     /// Puts the copy into its place.
     pub(crate) fn install(repository: &Path) -> anyhow::Result<Self> {
-        let path = repository.join("target").join(NAME);
-        let this = std::env::current_exe().context("finding this executable")?;
-        // Removed first: a program that is running cannot be written over.
-        if path.exists() {
-            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-        }
-        fs::copy(&this, &path).with_context(|| format!("writing {}", path.display()))?;
-        Ok(Self { path })
+        Ok(Self { path: copy_as(NAME, repository)? })
     }
 
     /// The arguments that have cargo compile with it. They are given to every command that builds, because
@@ -55,11 +48,27 @@ impl LintingCompiler {
     }
 }
 
+/// Copies this executable into a repository's target folder under another name.
+pub(crate) fn copy_as(name: &str, repository: &Path) -> anyhow::Result<PathBuf> {
+    let path = repository.join("target").join(name);
+    let this = std::env::current_exe().context("finding this executable")?;
+    // Removed first: a program that is running cannot be written over.
+    if path.exists() {
+        fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    fs::copy(&this, &path).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+/// Whether this process was started under that name.
+pub(crate) fn is_called(name: &str) -> bool {
+    let program = std::env::args_os().next();
+    program.is_some_and(|program| Path::new(&program).file_name() == Some(OsStr::new(name)))
+}
+
 /// Whether cargo started this process as a compiler.
 pub(crate) fn is_wanted() -> bool {
-    std::env::args_os()
-        .next()
-        .is_some_and(|program| Path::new(&program).file_name() == Some(OsStr::new(NAME)))
+    is_called(NAME)
 }
 
 /// Compiles, lints and documents as the command line says, which is the path of rustc and its arguments.

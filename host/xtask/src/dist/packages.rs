@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     pub(super) tool: PathBuf,
     /// Where the packages are written.
     pub(super) folder: PathBuf,
-    /// Compress less, which takes a tenth of the time.
+    /// Compress less, which takes a tenth of the time, and have the tools compiled by the first one that is
+    /// tried only.
     #[arg(long)]
     pub(super) fast: bool,
     /// Install each package into a clean place and ask it the README's question.

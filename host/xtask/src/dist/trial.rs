@@ -30,8 +30,9 @@ const ANSWER: &str = "77.364";
 const SERVES: &str = "agent-host serves on http://";
 
 /// Installs each package below `folder` and asks it. Prints how long each took from the start of `agent-host
-/// dev`.
-pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()> {
+/// dev`, which finds nothing compiled; with `shares_compiled` only the first one does not.
+pub(super) fn try_out(packages: &[PathBuf], folder: &Path, shares_compiled: bool) -> anyhow::Result<()> {
+    let compiled = shares_compiled.then(|| folder.join("compiled"));
     for package in packages {
         let kind = package.extension().and_then(OsStr::to_str).unwrap_or_default();
         let place = folder.join("tried").join(kind);
@@ -54,7 +55,8 @@ pub(super) fn try_out(packages: &[PathBuf], folder: &Path) -> anyhow::Result<()>
             .args(["new", "greeter", "--lang", "rust", "--in"])
             .arg(&home)
             .stdout(Stdio::null()))?;
-        let seconds = answer(&binary, &home).with_context(|| format!("trying {}", package.display()))?;
+        let seconds = answer(&binary, &home, compiled.as_deref())
+            .with_context(|| format!("trying {}", package.display()))?;
         let missed = if seconds > AIM { ", missed" } else { "" };
         println!(
             "packages: .{kind}: {seconds:.1} s from `agent-host dev` to an answer with a tool call (aim: {AIM}{missed})"
@@ -130,10 +132,11 @@ fn install_debian_package(package: &Path, root: &Path) -> anyhow::Result<()> {
 }
 
 /// Seconds from the start to the answer.
-fn answer(binary: &Path, home: &Path) -> anyhow::Result<f64> {
+fn answer(binary: &Path, home: &Path, compiled: Option<&Path>) -> anyhow::Result<f64> {
     let start = Instant::now();
     let mut service = Command::new(binary);
     service.arg("dev").env_clear().env("HOME", home).env("PORT", "0").current_dir(home);
+    service.envs(compiled.map(|folder| ("TOOLS_CACHE_DIR", folder)));
     let mut service = Service(service.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
     let mut output = BufReader::new(service.0.stdout.take().context("its output is piped")?);
     let address = loop {

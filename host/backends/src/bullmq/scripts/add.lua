@@ -4,13 +4,14 @@
 -- ARGV     those of BullMQ's script; its prefix of a job's key, now (ms), how many jobs are listed, how long the list is
 --          kept (s), the field of a job that says that it is listed, how long this call is noted (ms), the place in the
 --          list of a job whose id was chosen, '' for one that is to be given an id; the field of a job that is parked, until
---          when it is (ms), '' for one that waits for a worker
+--          when it is (ms), '' for one that waits for a worker, what that field is to say, since when it waits (ms), our
+--          prefix of keys
 -- Returns  the job's id
 --
 -- Sent twice, because the connection broke before the answer came, it adds one job. A chosen id that there is already adds
 -- none.
 local counter, list, note, highest = KEYS[4], KEYS[10], KEYS[11], KEYS[12]
-local prefix, now, most, kept, listed, noted_for, chosen_score, parked, parked_until = unpack(ARGV, 4)
+local prefix, now, most, kept, listed, noted_for, chosen_score, parked, parked_until, waits, since, own = unpack(ARGV, 4)
 
 local noted = redis.call('GET', note)
 if noted then return noted end
@@ -24,9 +25,10 @@ redis.call('SET', note, id, 'PX', noted_for)
 -- A run that waits for somebody is nobody's to claim until then: it lies in `delayed`, as if a worker had parked it.
 if parked_until ~= '' and redis.call('LREM', KEYS[1], 1, id) + redis.call('LREM', KEYS[2], 1, id) > 0 then
   redis.call('ZADD', KEYS[6], parked_until * 0x1000, id)
-  redis.call('HSET', prefix .. id, parked, '1', 'delay', math.max(0, parked_until - now))
+  redis.call('HSET', prefix .. id, parked, waits, 'delay', math.max(0, parked_until - now))
   local first = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')
   redis.call('ZADD', KEYS[9], math.floor(first[2] / 0x1000), '1')
+  for kind in string.gmatch(waits, '%a+') do redis.call('ZADD', own .. 'parked:' .. kind, since, id) end
   kept = math.max(0, math.ceil((parked_until - now) / 1000)) + kept
 end
 -- Jobs of one millisecond are told apart by the end of their numbers: `score` in own_keys.rs.

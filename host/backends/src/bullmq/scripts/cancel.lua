@@ -3,8 +3,8 @@
 -- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
 --          the job, its lock, the record of its being cancelled, the request to cancel it
 -- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
---          how long to keep the record (s), how long to keep the request (s), the field of a job that is cancelled,
---          fields to record…
+--          how long to keep the record (s), how long to keep the request (s), the field of a job that is cancelled, the field of
+--          a job that is parked, our prefix of keys, fields to record…
 -- Returns  'done', 'asked', 'ended', 'unknown', 'lost' when another worker has the job, or 'refused' when that
 --          worker is none of ours and cannot be told, or the job is the next iteration of a scheduler, which would
 --          end with it
@@ -15,12 +15,12 @@
 -- removed by nobody.
 local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
 local job, lock, record, request = unpack(KEYS, 10)
-local id, token, now, kept, mark = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
+local id, token, now, kept, mark, parked, own = ARGV[1], ARGV[2], ARGV[3], ARGV[4], unpack(ARGV, 6, 8)
 
 local function record_it()
   -- BullMQ may have given the id before: nothing of another job's record stays.
   redis.call('DEL', record)
-  for i = 7, #ARGV do
+  for i = 9, #ARGV do
     local value = redis.call('HGET', job, ARGV[i])
     if value then redis.call('HSET', record, ARGV[i], value) end
   end
@@ -60,6 +60,9 @@ if redis.call('EXISTS', job) == 1 then
     + redis.call('LREM', active, 1, id)
   if removed > 0 then
     redis.call('SREM', stalled, id)
+    for kind in string.gmatch(redis.call('HGET', job, parked) or '', '%a+') do
+      redis.call('ZREM', own .. 'parked:' .. kind, id)
+    end
     return record_it()
   end
 end

@@ -5,7 +5,7 @@
 -- KEYS     those of BullMQ's script: wait, active, prioritized, events, stalled, limiter, delayed, paused, meta, pc, marker;
 --          the election
 -- ARGV     those of BullMQ's script: its prefix of a job's key, now (ms), options; token, lease (ms), our prefix of keys,
---          the field of a job that counts its claims, whether to stand for election (1), how long nobody else is elected
+--          the field of a job that counts its claims, the field of a job that is parked, whether to stand for election (1), how long nobody else is elected
 --          (ms), how many active jobs are looked at by who is elected
 -- Returns  {how many jobs were put back, {the job, its id, the number of the claim, the request to cancel it or false,
 --          how many more jobs wait or are delayed}}; without a job the second is BullMQ's answer, and how many are active
@@ -15,7 +15,7 @@
 -- and the next one has to have another number.
 local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
 local delayed, meta, marker, election = KEYS[7], KEYS[9], KEYS[11], KEYS[12]
-local prefix, token, lease, own, claims, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
+local prefix, token, lease, own, claims, parked, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
 local note, unchecked = own .. 'claim:' .. token, own .. 'unchecked'
 
 local reclaimed = 0
@@ -53,6 +53,12 @@ if id == 0 then
   return {reclaimed, answer}
 end
 redis.call('SET', note, id, 'PX', lease)
+-- One whose wait has expired is counted among those that wait no longer.
+for i = 1, #answer[1], 2 do
+  if answer[1][i] == parked then
+    for kind in string.gmatch(answer[1][i + 1], '%a+') do redis.call('ZREM', own .. 'parked:' .. kind, id) end
+  end
+end
 local job, time = prefix .. id, redis.call('TIME')
 local number = math.max(tonumber(redis.call('HGET', job, claims) or 0) + 1, time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', job, claims, number)

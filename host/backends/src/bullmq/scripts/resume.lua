@@ -3,10 +3,10 @@
 --
 -- KEYS     those of BullMQ's promote: delayed, wait, paused, meta, prioritized, active, priority counter, events,
 --          marker; the job
--- ARGV     BullMQ's prefix of a job's key, id, within (ms), now (ms), the field of a job that is parked
+-- ARGV     BullMQ's prefix of a job's key, id, within (ms), now (ms), the field of a job that is parked, our prefix of keys
 -- Returns  1, or 0 when the job is not parked
 local delayed, meta, events, marker, job = KEYS[1], KEYS[4], KEYS[8], KEYS[9], KEYS[10]
-local prefix, id, within, now, mark = unpack(ARGV)
+local prefix, id, within, now, mark, own = unpack(ARGV)
 
 local parked = redis.call('HGET', job, mark)
 local score = redis.call('ZSCORE', delayed, id)
@@ -14,6 +14,7 @@ if not parked or parked == '' or not score then return 0 end
 if within == '0' then
   promote(KEYS, {prefix, id})
   redis.call('HDEL', job, mark)
+  for kind in string.gmatch(parked, '%a+') do redis.call('ZREM', own .. 'parked:' .. kind, id) end
 elseif math.floor(tonumber(score) / 0x1000) > tonumber(now) + tonumber(within) then
   change_delay({delayed, meta, marker, events}, {within, now, id, job})
 end

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Postgres as Driver};
 
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED};
 use super::claims;
-use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB};
+use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB, waits, waits_since};
 use crate::sql::{Postgres, on_postgres};
 
 /// A parameter: a column of many rows, or one text.
@@ -86,6 +86,8 @@ fn add_jobs<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
         optional_texts(jobs, |job| job.traceparent.as_deref()),
         texts(jobs, |job| job.status),
         numbers(jobs, |job| job.claims),
+        numbers(jobs, |job| waits(job.open)),
+        numbers(jobs, |job| waits_since(job.open)),
         numbers(jobs, |job| job.delay),
     ]);
     parts.expressions.push(format!(
@@ -107,6 +109,8 @@ fn end_attempts<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
         numbers(attempts, |attempt| attempt.attempts),
         optional_texts(attempts, |attempt| attempt.result.as_deref()),
         optional_texts(attempts, |attempt| attempt.error.as_deref()),
+        numbers(attempts, |attempt| waits(attempt.open)),
+        numbers(attempts, |attempt| waits_since(attempt.open)),
     ]);
     parts.expressions.push(format!("attempt ({ATTEMPT}) AS (SELECT * FROM {rows} AS attempt)"));
     parts.expressions.push(format!("ended AS ({END_ATTEMPTS} RETURNING id, status)"));

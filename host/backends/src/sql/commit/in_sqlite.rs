@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Sqlite as Driver};
 
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED, RENEWED};
 use super::claims;
-use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB};
+use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB, waits, waits_since};
 use super::runs::AppendRow;
 use super::values::{ROWS_AT_ONCE, Statements, Value};
 use crate::sql::Sqlite;
@@ -74,6 +74,8 @@ fn add_jobs<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
                 job.traceparent.as_ref().into(),
                 job.status.into(),
                 job.claims.into(),
+                waits(job.open).into(),
+                waits_since(job.open).into(),
                 job.delay.into(),
             ]
         })
@@ -153,6 +155,8 @@ fn end_attempts<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
                 attempt.attempts.into(),
                 attempt.result.as_ref().into(),
                 attempt.error.as_ref().into(),
+                waits(attempt.open).into(),
+                waits_since(attempt.open).into(),
             ]
         })
         .collect();
@@ -280,7 +284,7 @@ fn together<'a, 'b>(mut appends: &'b [&'a AppendRow]) -> Vec<&'b [&'a AppendRow]
 mod tests {
     use std::sync::Arc;
 
-    use agent_core::words::JobData;
+    use agent_core::words::{JobData, OpenKinds};
     use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 
     use super::super::claims::NextClaim;
@@ -300,6 +304,7 @@ mod tests {
             delay: 0,
             place: 1,
             attempts: 1,
+            open: OpenKinds::default(),
             result: Some("1".into()),
             error: None,
             announcement: announcement.clone(),

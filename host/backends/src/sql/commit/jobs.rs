@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use agent_core::trace;
-use agent_core::words::{JobData, JobStatus, ParkedRun};
+use agent_core::words::{JobData, JobStatus, OpenKinds, ParkedRun};
 use uuid::Uuid;
 
 use super::claims::{ClaimRow, NextClaim};
@@ -29,6 +29,8 @@ pub(crate) struct NewJob {
     pub(super) delay: i64,
     /// How often its run was carried on already.
     pub(super) claims: i64,
+    /// For what its run waits and since when, while it is parked: columns `waits` and `waits_since`.
+    pub(super) open: OpenKinds,
     /// What is announced with it.
     pub(super) announcement: Arc<str>,
 }
@@ -54,6 +56,8 @@ pub(crate) struct AttemptRow {
     pub(crate) place: i64,
     /// Attempts to count.
     pub(crate) attempts: i64,
+    /// For what its run waits and since when, if it is parked.
+    pub(crate) open: OpenKinds,
     pub(crate) result: Option<String>,
     pub(crate) error: Option<String>,
     /// What is announced when the job goes back to the queue.
@@ -72,11 +76,10 @@ pub(crate) struct EndedRow {
 }
 
 /// The columns of [`NewJob`] in the table of jobs.
-pub(super) const NEW_JOB: &str = "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, parent, traceparent, status, claims";
+pub(super) const NEW_JOB: &str = "id, run_id, user_id, query, user_tier, user_role, conversation_id, options, parent, traceparent, status, claims, waits, waits_since";
 
 /// The columns of `attempt`, from which [`END_ATTEMPTS`] takes what to do.
-pub(super) const ATTEMPT: &str =
-    "job_id, job_token, next_status, delay, next_place, attempts, next_result, next_error";
+pub(super) const ATTEMPT: &str = "job_id, job_token, next_status, delay, next_place, attempts, next_result, next_error, next_waits, next_since";
 
 /// A job that nobody wants any more does not go back.
 pub(super) const END_ATTEMPTS: &str = "\
@@ -87,7 +90,7 @@ pub(super) const END_ATTEMPTS: &str = "\
         due_at = (SELECT ms FROM clock) + delay, place = next_place, attempts_made = attempts_made + attempts, \
         result = next_result, \
         error = CASE WHEN next_status = 'completed' THEN NULL ELSE COALESCE(next_error, error) END, \
-        worker = NULL, token = NULL \
+        worker = NULL, token = NULL, waits = next_waits, waits_since = next_since \
     FROM attempt WHERE id = job_id AND token = job_token AND status = 'active'";
 
 impl NewJob {
@@ -115,6 +118,7 @@ impl NewJob {
             status: status.as_str(),
             delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),
             claims,
+            open: parked.map(|run| run.open).unwrap_or_default(),
             announcement: announcement.clone(),
         }
     }
@@ -127,6 +131,16 @@ impl NewJob {
         let beside = [&self.user_tier, &self.user_role, &self.options].into_iter().flatten();
         self.query.len() + self.user_id.len() + beside.map(String::len).sum::<usize>()
     }
+}
+
+/// The column `waits` of a job.
+pub(super) fn waits(open: OpenKinds) -> i64 {
+    i64::from(open.bits)
+}
+
+/// The column `waits_since` of a job.
+pub(super) fn waits_since(open: OpenKinds) -> i64 {
+    i64::try_from(open.since).unwrap_or(i64::MAX)
 }
 
 impl AttemptRow {

@@ -167,6 +167,8 @@ impl Member for Entry {
 mod tests {
     use std::sync::Arc;
 
+    use agent_core::words::OpenKinds;
+
     use super::super::claims::NextClaim;
     use super::super::runs::AppendRow;
     use super::*;
@@ -194,6 +196,7 @@ mod tests {
             delay: 0,
             place: 1,
             attempts: 1,
+            open: OpenKinds::default(),
             result: None,
             error: None,
             announcement,

@@ -18,7 +18,9 @@ use std::time::{Duration, SystemTime};
 use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal, StoreFindings};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
+use agent_core::words::{
+    CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, Wait,
+};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
 use tokio::time::{Instant, timeout_at};
@@ -29,7 +31,7 @@ use self::claim_wakeup::ClaimWakeup;
 use self::ended::EndedJobs;
 use self::next_claim::next_claim;
 use self::reads::JobReads;
-use self::rows::{DepthRow, JobRow, ParkedRow, into_claim};
+use self::rows::{DepthRow, JobRow, ParkedRow, WaitsRow, into_claim};
 use super::commit::{
     AttemptRow, ClaimRow, CommitError, Commits, MOST_LOSSES, NewJob, Renewal as RenewalRow, new_run_id,
 };
@@ -122,6 +124,16 @@ impl SqlQueue {
                 return Ok(Some(self.claimed(row, token, leased_at)));
             }
             self.has_ended_unseen(&row.id);
+            self.wake_parent(row.parent.as_deref()).await;
+        }
+    }
+
+    /// Has the job claimed whose run waits for the end of one that the queue has ended itself: no worker is
+    /// there to do so. Should that fail, that job is due by itself after a while.
+    async fn wake_parent(&self, wait: Option<&str>) {
+        let Some(parent) = wait.and_then(Wait::job_of) else { return };
+        if let Err(error) = self.resume(parent, Duration::ZERO).await {
+            tracing::debug!(job_id = parent, %error, "the end of a child run is not told to its parent");
         }
     }
 
@@ -295,7 +307,9 @@ impl JobQueue for SqlQueue {
     async fn depth(&self) -> Result<Depth, QueueError> {
         let row: DepthRow =
             reading!(&self.pool, db => sqlx::query_as(statements::DEPTH).fetch_one(db)).map_err(failed)?;
-        Ok(row.into())
+        let waits: Vec<WaitsRow> =
+            reading!(&self.pool, db => sqlx::query_as(statements::WAITS).fetch_all(db)).map_err(failed)?;
+        Ok(row.into_depth(waits))
     }
 
     /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease
@@ -322,7 +336,7 @@ impl JobQueue for SqlQueue {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let recovered: Vec<(String, String)> = rewriting!(&self.pool, db => {
+        let recovered: Vec<(String, String, Option<String>)> = rewriting!(&self.pool, db => {
             sqlx::query_as(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
@@ -330,8 +344,11 @@ impl JobQueue for SqlQueue {
                 .fetch_all(db)
         })
         .map_err(failed)?;
-        for (id, _) in recovered.iter().filter(|(_, status)| status == JobStatus::Cancelled.as_str()) {
+        for (id, _, parent) in
+            recovered.iter().filter(|(_, status, _)| status == JobStatus::Cancelled.as_str())
+        {
             self.has_ended_unseen(id);
+            self.wake_parent(parent.as_deref()).await;
         }
         self.claim_wakeup.wake();
         if !recovered.is_empty() {
@@ -400,6 +417,7 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
         delay: 0,
         place: 1,
         attempts: 1,
+        open: OpenKinds::default(),
         result: None,
         error: None,
         announcement: announcement.clone(),
@@ -417,10 +435,11 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
         },
         AttemptEnd::Failed { error, .. } => with_error(JobStatus::Failed, error),
         AttemptEnd::Cancelled => ended(JobStatus::Cancelled),
-        AttemptEnd::Parked { until } => AttemptRow {
+        AttemptEnd::Parked { until, open } => AttemptRow {
             // One that is past is claimed at once.
             delay: ms(until.duration_since(SystemTime::now()).unwrap_or_default()),
             attempts: 0,
+            open: *open,
             ..ended(JobStatus::Parked)
         },
         AttemptEnd::HandedBack { delay } => AttemptRow {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Claim, EarlierClaims, Epoch, QueueError};
 use agent_core::trace::TraceContext;
-use agent_core::words::{Depth, Job, JobData, JobOptions, JobStatus};
+use agent_core::words::{Depth, Job, JobData, JobOptions, JobStatus, OpenKinds, WaitDepth};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -44,6 +44,14 @@ pub(super) struct DepthRow {
     parked: i64,
     oldest_parked: Option<i64>,
     oldest_waiting: Option<i64>,
+}
+
+/// Parked jobs whose runs wait for the same kinds.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct WaitsRow {
+    kinds: i64,
+    runs: i64,
+    oldest: Option<i64>,
 }
 
 impl JobRow {
@@ -95,15 +103,24 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
     }
 }
 
-impl From<DepthRow> for Depth {
-    fn from(row: DepthRow) -> Self {
-        Self {
+impl DepthRow {
+    pub(super) fn into_depth(self, waits: Vec<WaitsRow>) -> Depth {
+        let row = self;
+        let mut depth = Depth {
             waiting: row.waiting.unsigned_abs(),
             active: row.active.unsigned_abs(),
             delayed: row.delayed.unsigned_abs(),
             parked: row.parked.unsigned_abs(),
             oldest_parked: row.oldest_parked.map(|ms| Duration::from_millis(ms.unsigned_abs())),
             oldest_waiting: row.oldest_waiting.map(|ms| Duration::from_millis(ms.unsigned_abs())),
+            ..Depth::default()
+        };
+        for WaitsRow { kinds, runs, oldest } in waits {
+            // The clock of whoever began to wait may be ahead of the database's.
+            let oldest = oldest.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+            let kinds = OpenKinds { bits: u8::try_from(kinds).unwrap_or(0), since: 0 };
+            depth.add_waits(kinds, WaitDepth { runs: runs.unsigned_abs(), oldest });
         }
+        depth
     }
 }

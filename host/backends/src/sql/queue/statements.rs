@@ -59,6 +59,20 @@ pub(super) const DEPTH: &str = "\
                  MAX(ms - due_at) FILTER (WHERE due_at <= ms) AS oldest_waiting \
           FROM jobs, clock WHERE status = 'waiting') AS not_held";
 
+/// Parked jobs by what their runs wait for: for each combination of kinds ([`OpenKinds`]) how many there are,
+/// counted to 10,000, and for how many ms the first has waited. Both are read from the beginning of an index,
+/// in its order, so that PostgreSQL does not take the table for cheaper. Parameters: none.
+///
+/// [`OpenKinds`]: agent_core::words::OpenKinds
+pub(super) const WAITS: &str = "\
+    WITH RECURSIVE combination (kinds) AS (SELECT 1 UNION ALL SELECT kinds + 1 FROM combination WHERE kinds < 31) \
+    SELECT CAST(kinds AS BIGINT) AS kinds, \
+        (SELECT COUNT(*) FROM (SELECT 1 FROM jobs WHERE status = 'parked' AND waits = kinds \
+                               ORDER BY waits_since LIMIT 10000) AS counted) AS runs, \
+        (SELECT ms FROM clock) - (SELECT waits_since FROM jobs WHERE status = 'parked' AND waits = kinds \
+                                  ORDER BY waits_since LIMIT 1) AS oldest \
+    FROM combination";
+
 /// In how many ms the next job is due that waits, is held or is parked; null if there is none. Of those that
 /// are parked, however many, one entry of their index is read. Parameters: none.
 pub(super) const NEXT_DUE: &str = "\
@@ -123,7 +137,7 @@ pub(super) const RECLAIM: &str = "\
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
-        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status";
+        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status, parent";
 
 /// `$1` id, `$2` token, `$3` ms. On PostgreSQL; on SQLite leases are renewed by the commit lane.
 pub(super) const RENEW: &str = "\
@@ -156,6 +170,12 @@ mod tests {
     use super::*;
     use crate::sql::SqlPool;
 
+    #[test]
+    fn every_combination_of_kinds_is_counted() {
+        let most = format!("WHERE kinds < {})", agent_core::words::OpenKinds::COMBINATIONS);
+        assert!(WAITS.contains(&most), "{most}");
+    }
+
     #[tokio::test]
     async fn on_sqlite_no_statement_reads_the_whole_table() {
         let folder = tempfile::tempdir().unwrap();
@@ -166,6 +186,7 @@ mod tests {
             (CLAIM_IN_SQLITE, &["jobs_waiting", "jobs_active", "jobs_parked"][..]),
             (DEPTH, &["jobs_waiting", "jobs_active", "jobs_parked"]),
             (NEXT_DUE, &["jobs_waiting", "jobs_active", "jobs_parked"]),
+            (WAITS, &["jobs_parked_by_kind"]),
             (LIST_PARKED, &["jobs_parked_of_user"]),
             (PARKED, &["jobs_parked"]),
             (RECLAIM, &["jobs_active"]),

@@ -93,6 +93,7 @@ macro_rules! test_all {
             one_that_was_to_be_cancelled_is_not_parked,
             only_what_is_parked_is_resumed,
             parked_jobs_are_listed_as_such,
+            depth_counts_what_is_waited_for_by_kind,
             parked_jobs_of_everybody_are_listed_in_the_order_they_are_due,
             // leases
             a_job_of_a_dead_worker_goes_to_another,

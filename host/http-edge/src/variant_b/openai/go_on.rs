@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_core::agent_loop::Run;
+use agent_core::agent_loop::{MOST_DEPTH, Run};
 use agent_core::ports::QueueError;
-use agent_core::words::{Event, Job, Options, Principal, Usage, Wait, is_conversation_id};
+use agent_core::words::{Event, Job, Message, Options, Principal, Wait, is_conversation_id};
 use axum::response::Response;
 use http::StatusCode;
-use run_service::layers::RunAnswer;
-use run_service::streams::{Followed, Following, Interruption, RunEnd};
+use run_service::streams::Following;
 use run_service::waits::{NotDecided, Proposal, ProposedDecision};
-use tokio::time::{Instant, timeout_at};
 
 use super::super::asking::Asking;
 use super::super::conversations::unavailable;
@@ -24,17 +22,17 @@ use super::super::events::{location, permit, unreadable};
 use super::super::state::Shared;
 use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::head::Head;
-use super::kept::{Keep, SaidBefore};
+use super::kept::{Continued, Keep, SaidBefore};
 use super::parameters::Fields;
-use super::paused::{self, Paused};
+use super::paused;
 use super::place::Place;
 use super::references::output_of;
 use super::response::{Frame, ResponseEvents};
 use super::responses_request::Echo;
-use super::stream::{self, InProtocol, WriteRun};
-use super::{responses_request, rules, waiting};
-use crate::answer;
-use crate::server_sent_events::{self, EventStream, StreamPermit};
+use super::stream::{InProtocol, WriteRun};
+use super::whole::Whole;
+use super::{responses_request, rules};
+use crate::server_sent_events::{EventStream, StreamPermit};
 
 /// A request whose input answers approval requests.
 pub(super) struct GoOn<'a> {
@@ -76,14 +74,22 @@ impl GoOn<'_> {
         let echo = Echo { format: rules::repeated(&options.rules, true), ..request.echo };
         let frame = Frame::new(&Head::new(&ask.run_id), &options, echo);
         let keep = Keep::of(self.edge, self.asking, self.place, said, frame.response_id());
+        let keep = Some(keep.continuing(self.continued(&shown)));
         let writer = self.writer(frame, &shown);
         if permit.is_some() {
             let by = self.asking.caller.principal();
             let writer = InProtocol::behind(self.edge, by, keep, writer, shown.len());
             return Ok(self.streamed(&job, following, permit, writer));
         }
-        let whole = Whole { request: &self, job: &job, writer, keep, seen: shown.len() };
-        whole.collect(following).await
+        let (edge, by, seen) = (self.edge, self.asking.caller.principal(), shown.len());
+        Ok(Whole { edge, by, job, writer, keep, seen }.collect(following).await)
+    }
+
+    /// The conversation that is named for the run, which may have been begun in none or in another.
+    fn continued(&self, shown: &[Event]) -> Option<Continued> {
+        let id = self.place.conversation.clone()?;
+        let conversations = self.edge.variant.conversations.clone();
+        Some(Continued { conversations, id, own: history_of(shown) })
     }
 
     /// Takes the decisions and streams the rest of the run in another protocol. `writer` writes what comes
@@ -105,8 +111,10 @@ impl GoOn<'_> {
         let before = self.before(&job).await?;
         let permit = is_streamed.then(|| permit(self.edge, self.asking.caller.id())).transpose()?;
         let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
-        self.decide(&job).await?;
+        self.decide().await?;
         let following = streams.follow_job(&job, before.shown.len() as u64).ok_or_else(not_followed)?;
+        let (waits, by) = (&self.edge.variant.waits, self.asking.caller.principal());
+        let following = streams.through_children(following, waits, &by);
         Ok(Decided { job, before, permit, following })
     }
 
@@ -126,15 +134,38 @@ impl GoOn<'_> {
         self.answers.first().ok_or_else(|| Problem::missing("input").into())
     }
 
-    /// The job of the caller that all answers are about. Those of others are none.
+    /// The job of the caller that all answers are about, or whose run began those that they are about. Those
+    /// of others are none.
     async fn job(&self) -> Result<Job, Error> {
         let first = self.first()?;
         refuse_twice(&self.answers)?;
-        let unknown = || Error::from(Problem::unknown_approval(&first.text));
-        let job_id = Wait::job_of(&first.id.wait).ok_or_else(unknown)?;
+        let root = self.root_of(first).await?;
+        for answer in &self.answers {
+            if self.root_of(answer).await?.id != root.id {
+                return Err(Problem::unknown_approval(&answer.text).into());
+            }
+        }
+        Ok(root)
+    }
+
+    /// The job that no other run began, above the one that an answer is about.
+    async fn root_of(&self, answer: &ApprovalAnswer) -> Result<Job, Error> {
+        let mut job_id = Wait::job_of(&answer.id.wait).map(str::to_owned);
+        for _depth in 0..=MOST_DEPTH {
+            let Some(id) = &job_id else { break };
+            let job = self.own_job(id, answer).await?;
+            match &job.parent {
+                Some(parent) => job_id = Wait::job_of(parent).map(str::to_owned),
+                None => return Ok(job),
+            }
+        }
+        Err(Problem::unknown_approval(&answer.text).into())
+    }
+
+    async fn own_job(&self, job_id: &str, answer: &ApprovalAnswer) -> Result<Job, Error> {
         let (jobs, caller) = (&self.edge.variant.jobs, self.asking.caller.id());
         let job = jobs.read(caller, job_id, Duration::ZERO).await?;
-        job.ok_or_else(unknown)
+        job.ok_or_else(|| Problem::unknown_approval(&answer.text).into())
     }
 
     async fn before(&self, job: &Job) -> Result<Before, Error> {
@@ -174,19 +205,30 @@ impl GoOn<'_> {
             let said = SaidBefore { turns, own: Vec::new() };
             return Ok(Before { said, shown: shown(0) });
         }
-        let own = match events.first() {
-            Some(Event::Started { task, .. }) => task.options.history.clone(),
-            _ => Vec::new(),
-        };
-        Ok(Before { said: SaidBefore { turns: Vec::new(), own }, shown: shown(0) })
+        let said = SaidBefore { turns: Vec::new(), own: history_of(&events) };
+        Ok(Before { said, shown: shown(0) })
     }
 
-    /// Takes all decisions, or none.
-    async fn decide(&self, job: &Job) -> Result<(), Error> {
+    /// Takes all decisions: those about one run, or none of them, before those about the next.
+    async fn decide(&self) -> Result<(), Error> {
+        let mut of_jobs: BTreeMap<&str, Vec<&ApprovalAnswer>> = BTreeMap::new();
+        for answer in &self.answers {
+            of_jobs.entry(Wait::job_of(&answer.id.wait).unwrap_or_default()).or_default().push(answer);
+        }
+        for (job_id, answers) in of_jobs {
+            if let Some(first) = answers.first() {
+                let job = self.own_job(job_id, first).await?;
+                self.decide_of(&job, &answers).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the decisions about one run.
+    async fn decide_of(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<(), Error> {
         let by = self.asking.caller.principal();
-        let decisions: Vec<_> = self.answers.iter().map(|answer| proposed(answer, &by)).collect();
-        let proposals: Vec<_> = self
-            .answers
+        let decisions: Vec<_> = answers.iter().map(|answer| proposed(answer, &by)).collect();
+        let proposals: Vec<_> = answers
             .iter()
             .zip(&decisions)
             .map(|(answer, decision)| Proposal { wait: &answer.id.wait, decision })
@@ -195,11 +237,11 @@ impl GoOn<'_> {
             Ok(_decided) => return Ok(()),
             // The run has gone on to another reply, perhaps because somebody decided.
             // A client that does not know whether its answers arrived sends them again.
-            Err(_) if self.are_taken(job).await? => return Ok(()),
-            Err(NotDecided::Unknown) => self.earlier(job).await?.unwrap_or(NotDecided::Unknown),
+            Err(_) if self.are_taken(job, answers).await? => return Ok(()),
+            Err(NotDecided::Unknown) => self.earlier(job, answers).await?.unwrap_or(NotDecided::Unknown),
             Err(refused) => refused,
         };
-        let ApprovalAnswer { id, text, param, .. } = self.first()?;
+        let Some(ApprovalAnswer { id, text, param, .. }) = answers.first() else { return Ok(()) };
         let anew = match &refused {
             NotDecided::Void(wait) => Some(ApprovalId::of(&wait.open.wait, id.events).to_string()),
             _ => None,
@@ -213,7 +255,7 @@ impl GoOn<'_> {
     }
 
     /// Whether the caller has decided all of this before, in the same way and about the same calls.
-    async fn are_taken(&self, job: &Job) -> Result<bool, Error> {
+    async fn are_taken(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<bool, Error> {
         let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
         let caller = self.asking.caller.id();
         let is_taken = |answer: &ApprovalAnswer| {
@@ -227,13 +269,13 @@ impl GoOn<'_> {
                 _ => false,
             })
         };
-        Ok(self.answers.iter().all(is_taken))
+        Ok(answers.iter().all(|answer| is_taken(answer)))
     }
 
     /// Who has decided about one of the waits, by the run's journal.
-    async fn earlier(&self, job: &Job) -> Result<Option<NotDecided>, Error> {
+    async fn earlier(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<Option<NotDecided>, Error> {
         let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
-        let is_asked = |wait: &str| self.answers.iter().any(|answer| answer.id.wait == wait);
+        let is_asked = |wait: &str| answers.iter().any(|answer| answer.id.wait == wait);
         Ok(events.into_iter().rev().find_map(|event| match event {
             Event::Decided { wait, decision } if is_asked(&wait) => {
                 Some(NotDecided::Already(Box::new(decision)))
@@ -250,28 +292,11 @@ impl GoOn<'_> {
         let approved: BTreeMap<_, _> = run
             .iter()
             .flat_map(Run::waits)
+            .filter(|open| open.wait.within.is_none())
             .filter_map(|open| Some((open.wait.index, answer(&open.wait.id)?.text.clone())))
             .collect();
         ResponseEvents::behind(frame, shown, used, approved)
     }
-}
-
-/// The response of a run that waits, if its client can decide about that. It is kept, to be gone on from.
-pub(super) async fn paused_response(
-    edge: &Shared,
-    by: &Principal,
-    job_id: &str,
-    frame: &Frame,
-    keep: Option<&Keep>,
-) -> Option<Response> {
-    let job = edge.variant.jobs.read(by.user_id.as_deref()?, job_id, Duration::ZERO).await.ok()??;
-    let events = paused::events_if_any(edge, &job.run_id, None).await;
-    let (mut writer, mut nobody_reads_it) = (ResponseEvents::new(frame.clone()), String::new());
-    events.iter().for_each(|event| writer.event(&mut nobody_reads_it, event));
-    let paused = Paused::of(events, by)?;
-    let shown = writer.pause(&mut nobody_reads_it, &paused)?;
-    stream::keep_shown(keep, &paused.so_far.result, &shown, &mut writer).await;
-    Some(answer::json(StatusCode::OK, &writer.response()))
 }
 
 /// A refusal of an answer, for the document.
@@ -303,6 +328,14 @@ fn proposed(answer: &ApprovalAnswer, by: &Principal) -> ProposedDecision {
     ProposedDecision { by: by.clone(), shown: answer.id.digest.clone(), verdict: answer.verdict.clone() }
 }
 
+/// What was said before the newest message of a run.
+fn history_of(events: &[Event]) -> Vec<Message> {
+    match events.first() {
+        Some(Event::Started { task, .. }) => task.options.history.clone(),
+        _ => Vec::new(),
+    }
+}
+
 /// The functions that the client carries out for the run.
 fn options_of(events: &[Event]) -> Options {
     match events.first() {
@@ -314,82 +347,4 @@ fn options_of(events: &[Event]) -> Options {
 /// How many events of its run a kept response has shown, if it ends in approval requests.
 fn seen_in(shown: &str) -> Option<usize> {
     requests(&output_of(shown)).map(|id| id.events).max()
-}
-
-/// The rest of a run as one answer.
-struct Whole<'a> {
-    request: &'a GoOn<'a>,
-    job: &'a Job,
-    writer: ResponseEvents,
-    keep: Option<Keep>,
-    /// How many events were read.
-    seen: usize,
-}
-
-impl Whole<'_> {
-    async fn collect(mut self, mut following: Following) -> Result<Response, Error> {
-        let edge = self.request.edge;
-        let until = Instant::now() + edge.variant.run_timeout;
-        let mut nobody_reads_it = String::new();
-        while let Ok(followed) = timeout_at(until, following.next()).await {
-            nobody_reads_it.clear();
-            match followed {
-                Some(Followed::Stored { event, number }) => {
-                    self.seen = usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1);
-                    self.writer.event(&mut nobody_reads_it, &event);
-                }
-                Some(Followed::Delta(_) | Followed::Progress(_)) => {}
-                Some(Followed::Ended { end: RunEnd::Answer(answer), .. }) => {
-                    let keep = self.keep.as_ref();
-                    stream::keep_end(keep, &answer, &mut self.writer, &mut nobody_reads_it).await;
-                    return Ok(self.answer());
-                }
-                Some(Followed::Ended { end, .. }) => {
-                    let (status, error, log) = stream::failure(&end, edge.variant.production);
-                    server_sent_events::log_failure(&self.job.run_id, status, &log);
-                    return Ok(answer::json(status, &error));
-                }
-                Some(Followed::Interrupted(Interruption::Waiting)) => return Ok(self.pause().await),
-                Some(Followed::Interrupted(why)) => {
-                    let error = stream::interruption(&why);
-                    return Ok(answer::json(StatusCode::SERVICE_UNAVAILABLE, &error));
-                }
-                None => break,
-            }
-        }
-        // The decision was taken: an error would have clients repeat it.
-        let sentence = format!(
-            "This takes longer than a request may. Its result will be at /api/agent/jobs/{}.",
-            self.job.id
-        );
-        let said = waiting::ending(&self.job.run_id, sentence, Usage::default());
-        Ok(self.say(&said))
-    }
-
-    /// The run waits once more.
-    async fn pause(mut self) -> Response {
-        let edge = self.request.edge;
-        let events = paused::events_if_any(edge, &self.job.run_id, Some(self.seen)).await;
-        let waits = paused::undecided(&events);
-        let Some(paused) = Paused::of(events, &self.request.asking.caller.principal()) else {
-            let said = waiting::said(&self.job.run_id, &waits);
-            return self.say(&said);
-        };
-        let Some(shown) = self.writer.pause(&mut String::new(), &paused) else { return self.answer() };
-        stream::keep_shown(self.keep.as_ref(), &paused.so_far.result, &shown, &mut self.writer).await;
-        self.answer()
-    }
-
-    /// Ends in a sentence, which nothing goes on from.
-    fn say(mut self, said: &RunAnswer) -> Response {
-        let mut nobody_reads_it = String::new();
-        self.writer.event(&mut nobody_reads_it, &waiting::reply(said));
-        self.writer.not_kept();
-        let _shown = self.writer.conclude(&mut nobody_reads_it, said);
-        self.answer()
-    }
-
-    fn answer(&self) -> Response {
-        answer::json(StatusCode::OK, &self.writer.response())
-    }
 }

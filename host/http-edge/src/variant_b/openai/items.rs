@@ -52,6 +52,8 @@ pub(super) struct Items {
     own: Vec<usize>,
     /// The calls of the last reply of which there is no item yet, by their place in it.
     held: BTreeMap<usize, ToolCall>,
+    /// Calls of which there is one, until they are answered.
+    begun: BTreeMap<usize, ToolCall>,
     /// Whether calls of the last reply wait for somebody: then each has an item once it is made.
     waits: bool,
     /// The approval requests that the client has answered, by the place of their calls.
@@ -111,8 +113,24 @@ impl Items {
     pub(super) fn shown_before(&mut self, approved: BTreeMap<usize, String>) {
         self.items.clear();
         self.events.clear();
-        self.open.fill(None);
+        self.suspend();
+        self.events.clear();
         self.approved = approved;
+    }
+
+    /// The run waits: calls under way have come to what it waits for. In this output they are incomplete, and
+    /// what is shown behind it has them anew.
+    pub(super) fn suspend(&mut self) {
+        for (index, call) in std::mem::take(&mut self.begun) {
+            if let Some(place) = self.open.get_mut(index).and_then(Option::take)
+                && let Some(item) = self.items.get_mut(place)
+            {
+                set(item, "status", "incomplete".into());
+                let done = json!({ "output_index": place, "item": item });
+                self.events.push(("response.output_item.done", done));
+            }
+            self.held.insert(index, call);
+        }
     }
 
     /// More words of the reply.
@@ -136,6 +154,7 @@ impl Items {
         self.close_message("completed");
         self.reply.clear();
         self.held = calls.iter().cloned().enumerate().collect();
+        self.begun.clear();
         self.waits = false;
         self.approved.clear();
         self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
@@ -184,6 +203,9 @@ impl Items {
         let Some(call) = self.held.remove(&index) else { return };
         let approval = self.approved.get(&index).cloned();
         let place = self.begin(&call, approval.as_deref());
+        if place.is_some() {
+            self.begun.insert(index, call);
+        }
         if let Some(open) = self.open.get_mut(index) {
             *open = place;
         }
@@ -192,6 +214,7 @@ impl Items {
     /// A call of the last reply was answered, of that number among its calls.
     pub(super) fn returned(&mut self, index: usize, content: &str, succeeded: bool) {
         self.started(index);
+        self.begun.remove(&index);
         let Some(place) = self.open.get_mut(index).and_then(Option::take) else { return };
         let Some(item) = self.items.get_mut(place) else { return };
         if succeeded {

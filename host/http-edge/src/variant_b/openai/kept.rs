@@ -1,11 +1,12 @@
 //! Keeping a response: whole, with everything that was said until then, so that it can be gone on from
 //! whatever becomes of those before it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::words::{AgentResult, Message, Turn};
-use run_service::conversations::{Conversations, appended, is_kept, said};
+use run_service::conversations::{ConversationRefusal, Conversations, appended, is_kept, said};
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::super::asking::Asking;
 use super::super::state::Shared;
@@ -23,6 +24,17 @@ pub(super) struct Keep {
     said: SaidBefore,
     /// Names the response.
     id: String,
+    /// The conversation that goes on with the run, if its caller has named one since it began.
+    conversation: Option<Continued>,
+}
+
+/// A conversation that a run becomes a turn of which was not begun in it.
+#[derive(Debug, Clone)]
+pub(super) struct Continued {
+    pub(super) conversations: Conversations,
+    pub(super) id: String,
+    /// What the caller said beside the newest message.
+    pub(super) own: Vec<Message>,
 }
 
 /// What was said before the newest message of a response.
@@ -33,28 +45,63 @@ pub(super) struct SaidBefore {
     pub(super) own: Vec<Message>,
 }
 
+/// How often a conversation is claimed that another run holds, and how long it is waited in between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// Where a response is kept.
 enum Keeper {
+    Nowhere,
     Store(Conversations),
     /// A response that is not to be stored is kept for the next one of its connection.
     Connection(OfConnection),
 }
 
 impl Keep {
-    /// Nothing when the response is not to be kept.
-    pub(super) fn of(
-        edge: &Shared,
-        asking: &Asking,
-        place: &Place,
-        said: SaidBefore,
-        id: String,
-    ) -> Option<Self> {
+    pub(super) fn of(edge: &Shared, asking: &Asking, place: &Place, said: SaidBefore, id: String) -> Self {
         let keeper = match (place.store, &place.connection) {
             (true, _) => Keeper::Store(edge.variant.conversations.clone()),
             (false, Some(connection)) => Keeper::Connection(connection.clone()),
-            (false, None) => return None,
+            (false, None) => Keeper::Nowhere,
         };
-        Some(Self { keeper, user_id: asking.caller.id().to_owned(), said, id })
+        Self { keeper, user_id: asking.caller.id().to_owned(), said, id, conversation: None }
+    }
+
+    /// The run becomes a turn of that conversation when it ends, unless it is one already.
+    pub(super) fn continuing(self, conversation: Option<Continued>) -> Self {
+        Self { conversation, ..self }
+    }
+
+    /// The end of a run becomes a turn of the conversation that was named for it. False when it should have.
+    pub(super) async fn append_turn(&self, result: &AgentResult) -> bool {
+        let Some(Continued { conversations, id, own }) = &self.conversation else { return true };
+        if !is_kept(result.stop_reason) {
+            return true;
+        }
+        let mut tries = 0;
+        let held = loop {
+            tries += 1;
+            match conversations.hold(&self.user_id, id, &uuid::Uuid::now_v7().simple().to_string()).await {
+                Err(ConversationRefusal::Busy) if tries < TRIES => sleep(PAUSE).await,
+                held => break held,
+            }
+        };
+        let appended = match held {
+            // The run was begun in it, and its job has appended the turn.
+            Ok(held) if held.turns().iter().any(|turn| turn.run_id == result.id) => {
+                held.release().await;
+                Ok(())
+            }
+            Ok(held) => {
+                let (id, run_id) = (result.id.clone(), result.id.clone());
+                held.append(Turn { id, run_id, at: now_ms(), ..said(own, &result.messages) }).await
+            }
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(error) = &appended {
+            tracing::warn!(%error, "an answer is given although its conversation does not know it");
+        }
+        appended.is_ok()
     }
 
     /// Keeps the response of a run that ended so, as its client is given it. Whether that worked.
@@ -67,6 +114,7 @@ impl Keep {
         let turn = Turn { id, run_id, at: now_ms(), ..said(&self.said.own, &result.messages) };
         let turns = appended(self.said.turns.clone(), turn);
         let conversations = match &self.keeper {
+            Keeper::Nowhere => return false,
             Keeper::Store(conversations) => conversations,
             Keeper::Connection(connection) => {
                 connection.keep(LastResponse { id: self.id.clone(), turns, shown });

@@ -74,6 +74,7 @@ mod ui_chat;
 mod ui_chunks;
 mod ui_request;
 mod waiting;
+mod whole;
 
 use axum::Router;
 use axum::response::{IntoResponse as _, Response};

@@ -1,15 +1,20 @@
 //! A run that waits, as a response shows it: what its client is to approve, and what it has come to so far.
+//!
+//! What the runs that it began wait for is asked of its client as well, and so is what a call has come to in
+//! its middle.
 
 use std::sync::Arc;
 
-use agent_core::agent_loop::{OpenWait, Run};
+use agent_core::agent_loop::Run;
 use agent_core::ports::JournalError;
-use agent_core::words::{Event, Principal, Wait, WaitKind};
+use agent_core::words::{Event, Job, Principal, Wait};
 use run_service::layers::RunAnswer;
+use run_service::waits::JobWait;
+use serde_json::Value;
 
 use super::super::state::Shared;
 use super::approvals::ApprovalId;
-use super::waiting;
+use super::waiting::{self, AllWaits};
 
 /// What a response shows of a run that waits.
 pub(super) struct Paused {
@@ -24,54 +29,84 @@ pub(super) struct Paused {
 /// A call that the client is to approve.
 pub(super) struct ApprovalRequest {
     pub(super) id: ApprovalId,
-    /// Which call of the last reply it is, counted from 0.
-    pub(super) index: usize,
+    /// Which call of the last reply it is, counted from 0; `None` for one that another call or a child run
+    /// has come to, which the client has not been shown.
+    pub(super) index: Option<usize>,
     pub(super) name: String,
-    /// The arguments as JSON, as text.
-    pub(super) arguments: String,
+    /// The arguments, a JSON object.
+    pub(super) arguments: Value,
 }
 
-impl Paused {
-    /// The run of these events, if it waits for something that `by` alone can approve.
-    pub(super) fn of(events: Vec<Event>, by: &Principal) -> Option<Self> {
-        let count = events.len();
-        let run = Run::waiting(events).ok()?;
-        let undecided = run.waits().filter(|open| open.decided().is_none());
-        let (own, others): (Vec<_>, Vec<_>) = undecided.partition(|open| is_decided_by(open, &run, by));
-        let requests: Vec<_> = own.into_iter().map(|open| ApprovalRequest::of(&open.wait, count)).collect();
-        let others: Vec<_> = others.into_iter().map(|open| open.wait.clone()).collect();
-        let beside = (!others.is_empty()).then(|| waiting::sentence(&others));
-        if requests.is_empty() {
+/// A run that waits, with all that it waits for.
+pub(super) struct WaitingRun {
+    /// The job that goes on with it.
+    pub(super) job: Job,
+    /// Events of the run, as far as the client has been shown them.
+    pub(super) events: Vec<Event>,
+    /// What it waits for that is not decided, and behind that what the runs wait for that it began.
+    pub(super) waits: Vec<JobWait>,
+}
+
+impl WaitingRun {
+    /// The run of that job, of which the client has been shown so many events, or all. What cannot be read is
+    /// left out: then it is said in a sentence that the run waits.
+    pub(super) async fn read(edge: &Shared, job: Job, most: Option<usize>) -> Self {
+        let run_id = &job.run_id;
+        let events = match events(edge, run_id, most).await {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::warn!(run_id, %error, "a response cannot show what its run waits for");
+                Vec::new()
+            }
+        };
+        let waits = match edge.variant.waits.of_family(&job).await {
+            Ok(family) => family.waits,
+            Err(error) => {
+                tracing::warn!(run_id, %error, "a response cannot show what the children of its run wait for");
+                Vec::new()
+            }
+        };
+        Self { job, events, waits }
+    }
+
+    fn is_own(&self, wait: &JobWait) -> bool {
+        wait.job_id == self.job.id
+    }
+
+    /// All that is waited for.
+    pub(super) fn all(&self) -> AllWaits {
+        let of = |is_own: bool| {
+            let waits = self.waits.iter().filter(move |wait| self.is_own(wait) == is_own);
+            waits.map(|wait| wait.open.wait.clone())
+        };
+        AllWaits::of_run(of(true)).and_children(of(false))
+    }
+
+    /// What a response shows of it, if `by` alone can approve any of it.
+    pub(super) fn paused(&self, by: &Principal) -> Option<Paused> {
+        let shown = self.events.len();
+        let (own, others): (Vec<_>, Vec<_>) = self.waits.iter().partition(|wait| wait.is_approved_by(by));
+        if own.is_empty() {
             return None;
         }
-        let so_far = RunAnswer { result: Arc::new(run.so_far()?), cached: None, is_turn_lost: false };
-        Some(Self { so_far, requests, beside })
+        let request = |wait: &&JobWait| ApprovalRequest::of(&wait.open.wait, self.is_own(wait), shown);
+        // A wait for a child says nothing where it is said what that waits for.
+        let are_own = self.waits.iter().all(|wait| self.is_own(wait));
+        let others = others.into_iter().map(|wait| &wait.open.wait);
+        let mut others = others.filter(|wait| are_own || !wait.kind.is_child()).peekable();
+        let beside = others.peek().is_some().then(|| waiting::sentence_of(&self.job.id, others));
+        let so_far = Run::waiting(self.events.iter().cloned()).ok()?.so_far()?;
+        let so_far = RunAnswer { result: Arc::new(so_far), cached: None, is_turn_lost: false };
+        Some(Paused { so_far, requests: own.iter().map(request).collect(), beside })
     }
 }
 
 impl ApprovalRequest {
-    fn of(wait: &Wait, events: usize) -> Self {
-        let (name, arguments) = (wait.shown.tool.clone(), wait.shown.arguments.to_string());
-        Self { id: ApprovalId::of(wait, events), index: wait.index, name, arguments }
+    fn of(wait: &Wait, is_own: bool, events: usize) -> Self {
+        let (name, arguments) = (wait.shown.tool.clone(), wait.shown.arguments.clone());
+        let index = (is_own && wait.within.is_none()).then_some(wait.index);
+        Self { id: ApprovalId::of(wait, events), index, name, arguments }
     }
-}
-
-/// Whether the wait is an approval of a call that the response shows, and that of `by` completes it.
-fn is_decided_by(open: &OpenWait, run: &Run, by: &Principal) -> bool {
-    let has_decided = by.user_id.as_deref().is_some_and(|user| open.has_decided(user));
-    let missing = (open.wait.deciders.count as usize).saturating_sub(open.decisions.len());
-    open.wait.kind == WaitKind::Approval
-        && open.wait.within.is_none()
-        && open.wait.deciders.allow(by, run.principal())
-        && !has_decided
-        && missing <= 1
-}
-
-/// What the run of these events waits for that nobody has decided.
-pub(super) fn undecided(events: &[Event]) -> Vec<Wait> {
-    let run = Run::waiting(events.iter().cloned()).ok();
-    let open = run.iter().flat_map(Run::waits).filter(|open| open.decided().is_none());
-    open.map(|open| open.wait.clone()).collect()
 }
 
 /// The events of a run, up to so many of them.
@@ -85,43 +120,56 @@ pub(super) async fn events(
     Ok(events)
 }
 
-/// The events of a run that waits, read again after somebody was told of it: of a run whose journal cannot
-/// be read there are none, and it is said in a sentence that it waits.
-pub(super) async fn events_if_any(edge: &Shared, run_id: &str, most: Option<usize>) -> Vec<Event> {
-    let events = events(edge, run_id, most).await;
-    events.unwrap_or_else(|error| {
-        tracing::warn!(run_id, %error, "a response cannot show what its run waits for");
-        Vec::new()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use agent_core::agent_loop::OpenWait;
     use agent_core::ports::{ToolSet as _, WaitingCall};
     use agent_core::testing::{EchoTools, asks_for, task};
-    use agent_core::words::{Deciders, Decision, Principal, ToolCall, Usage, Verdict};
+    use agent_core::words::{
+        Deciders, Decision, EnclosingCall, JobStatus, Principal, Task, ToolCall, Usage, Verdict, WaitKind,
+    };
     use serde_json::json;
 
     use super::*;
 
     /// A wait for the approval of a payment.
-    fn wait(index: usize, kind: WaitKind, deciders: Deciders) -> Wait {
+    fn wait(job_id: &str, index: usize, kind: WaitKind, deciders: Deciders) -> Wait {
         let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
         let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: json!({}) };
         let terms = tools.approval(&call, Principal::nobody()).unwrap();
-        let id = format!("1:1.{index}");
+        let id = format!("{job_id}:1.{index}");
         let call = WaitingCall { id: &id, times_shown: 0, index, within: None, usage: Usage::of(10, 5) };
         Wait { kind, deciders, ..terms.wait(call, 1) }
     }
 
-    fn paused(waits: Vec<Wait>, decided: Option<&str>) -> Option<Paused> {
-        let ids: Vec<_> = (0..waits.len()).map(|index| format!("c{index}")).collect();
+    fn job(id: &str) -> Job {
+        Job {
+            id: id.into(),
+            run_id: "run_1".into(),
+            user_id: "u1".into(),
+            parent: None,
+            status: JobStatus::Parked,
+            result: None,
+            error: None,
+            attempts_made: 0,
+            created_at: SystemTime::UNIX_EPOCH,
+            started_at: None,
+            finished_at: None,
+        }
+    }
+
+    /// The run of job 1, whose calls wait for these, and what its children wait for.
+    fn waiting_run(own: Vec<Wait>, decided: Option<&str>, of_children: Vec<Wait>) -> WaitingRun {
+        let ids: Vec<_> = (0..own.len()).map(|index| format!("c{index}")).collect();
         let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "pay", json!({}))).collect();
-        let first = waits[0].clone();
+        let first = own[0].clone();
+        let task = Task { principal: Principal::user("u1"), ..task("hi") };
         let mut events = vec![
-            Event::Started { task: task("hi"), tools: "sha256:tools".into() },
+            Event::Started { task, tools: "sha256:tools".into() },
             Event::from(asks_for(&calls)),
-            Event::Waiting { waits, epoch: 1 },
+            Event::Waiting { waits: own, epoch: 1 },
         ];
         events.extend(decided.map(|by| {
             let decision = Decision {
@@ -132,30 +180,74 @@ mod tests {
             };
             Event::Decided { wait: first.id, decision }
         }));
-        Paused::of(events, &Principal::user("u1"))
+        let run = Run::waiting(events.iter().cloned()).unwrap();
+        let of_job = |id: &str, open: &OpenWait| JobWait {
+            id: open.wait.id.clone(),
+            job_id: id.into(),
+            run_id: "run_1".into(),
+            owner: Principal::user("u1"),
+            open: open.clone(),
+            child: None,
+            last_approved: None,
+            parent: None,
+        };
+        let mut waits: Vec<_> = run.waits().map(|open| of_job("1", open)).collect();
+        waits.extend(of_children.into_iter().map(|wait| of_job("2", &OpenWait { wait, decisions: vec![] })));
+        WaitingRun { job: job("1"), events, waits }
+    }
+
+    fn paused(own: Vec<Wait>, decided: Option<&str>, of_children: Vec<Wait>) -> Option<Paused> {
+        waiting_run(own, decided, of_children).paused(&Principal::user("u1"))
+    }
+
+    fn of(count: u32, own: bool) -> Deciders {
+        Deciders { count, own, ..Deciders::default() }
     }
 
     #[test]
     fn the_client_is_asked_what_it_alone_can_approve() {
-        let of = |count: u32, own: bool| Deciders { count, own, ..Deciders::default() };
-        let approval = |deciders| wait(0, WaitKind::Approval, deciders);
+        let approval = |deciders| wait("1", 0, WaitKind::Approval, deciders);
         for (wait, decided, is_asked) in [
             (approval(of(1, true)), None, true),
             (approval(of(1, false)), None, false),
             (approval(of(2, true)), None, false),
             (approval(of(2, true)), Some("bob"), true),
             (approval(of(2, true)), Some("u1"), false),
-            (wait(0, WaitKind::Question, of(1, true)), None, false),
-            (wait(0, WaitKind::Timer, of(1, true)), None, false),
+            (wait("1", 0, WaitKind::Question, of(1, true)), None, false),
+            (wait("1", 0, WaitKind::Timer, of(1, true)), None, false),
         ] {
-            let found = paused(vec![wait.clone()], decided);
+            let found = paused(vec![wait.clone()], decided, vec![]);
             assert_eq!(found.is_some(), is_asked, "{wait:?} {decided:?}");
         }
         // What others decide is said beside it.
-        let both = vec![approval(of(1, true)), wait(1, WaitKind::Approval, of(2, true))];
-        let both = paused(both, None).unwrap();
+        let both = vec![approval(of(1, true)), wait("1", 1, WaitKind::Approval, of(2, true))];
+        let both = paused(both, None, vec![]).unwrap();
         assert_eq!((both.requests.len(), both.requests[0].id.events), (1, 3));
         assert!(both.beside.unwrap().contains("/api/agent/waits/1:1.1"));
         assert_eq!((both.so_far.result.messages.len(), both.so_far.result.tool_calls.len()), (4, 2));
+    }
+
+    #[test]
+    fn what_children_and_calls_in_their_middle_wait_for_is_asked_as_well() {
+        let within = Some(EnclosingCall { tool: "run_code".into(), number: 1 });
+        let nested = Wait { within, ..wait("1", 0, WaitKind::Approval, of(1, true)) };
+        let paused_in_middle = paused(vec![nested], None, vec![]).unwrap();
+        assert_eq!((paused_in_middle.requests.len(), paused_in_middle.requests[0].index), (1, None));
+
+        let parent = || vec![wait("1", 0, WaitKind::Child, of(1, true))];
+        let approval = wait("2", 0, WaitKind::Approval, of(1, true));
+        let question = wait("2", 1, WaitKind::Question, of(1, true));
+        let asked = paused(parent(), None, vec![approval.clone()]).unwrap();
+        let [request] = &asked.requests[..] else { panic!() };
+        assert_eq!((request.index, request.id.wait.as_str(), request.id.events), (None, "2:1.0", 3));
+        assert_eq!(asked.beside, None, "that the child is waited for is said by what it waits for");
+        let beside = paused(parent(), None, vec![approval, question.clone()]).unwrap().beside.unwrap();
+        assert!(beside.contains("/waits/2:1.1") && !beside.contains("/waits/1:1.0"), "{beside}");
+        assert!(beside.ends_with("Its result will be at /api/agent/jobs/1."), "{beside}");
+        // Nothing of it can be approved: the sentence says what the child waits for.
+        let run = waiting_run(parent(), None, vec![question]);
+        assert!(run.paused(&Principal::user("u1")).is_none());
+        let said = waiting::sentence(&run.all());
+        assert!(said.contains("/waits/2:1.1") && said.ends_with("/api/agent/jobs/1."), "{said}");
     }
 }

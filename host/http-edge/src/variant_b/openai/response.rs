@@ -390,8 +390,10 @@ impl WriteRun for ResponseEvents {
     }
 
     fn pause(&mut self, out: &mut String, paused: &Paused) -> Option<Value> {
+        self.items.suspend();
         for request in &paused.requests {
-            self.items.ask_approval(&request.id.to_string(), &request.name, &request.arguments);
+            let arguments = request.arguments.to_string();
+            self.items.ask_approval(&request.id.to_string(), &request.name, &arguments);
         }
         if let Some(sentence) = &paused.beside {
             self.items.replied(sentence, &[]);

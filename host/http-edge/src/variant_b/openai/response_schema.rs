@@ -174,7 +174,7 @@ fn item() -> Value {
         ("arguments", arguments.clone()),
     ]);
     let mcp_call = fields([
-        ("status", status(&["in_progress", "completed", "failed"])),
+        ("status", status(&["in_progress", "completed", "incomplete", "failed"])),
         ("server_label", one_of(&[models::AGENT], "The agent, which calls its tools itself.")),
         ("name", name.clone()),
         ("arguments", arguments.clone()),

@@ -19,6 +19,7 @@ use super::last_response::OfConnection;
 use super::parameters::Fields;
 use super::place::Place;
 use super::response::{Frame, ResponseEvents};
+use super::whole::Whole;
 use super::{
     approvals, background, current_response, documented, functions, go_on, parameters, references,
     request_schema, response_schema, responses_request, rules, stream, waiting,
@@ -92,6 +93,7 @@ pub(super) async fn respond(
     let own = ask.options.history.clone();
     let ask = place.put_in_front(ask, &turns, turn_id);
     let keep = Keep::of(edge, asking, &place, SaidBefore { turns, own }, frame.response_id());
+    let mut keep = Some(keep);
     if request.stream {
         return stream::begin(edge, &asking.headers, ask, keep, ResponseEvents::new(frame)).await;
     }
@@ -100,8 +102,8 @@ pub(super) async fn respond(
     let waits = matches!(outcome, Err(InvokeError::Waits { .. }));
     if let Err(InvokeError::Waits { job_id }) = &outcome {
         let by = asking.caller.principal();
-        if let Some(paused) = go_on::paused_response(edge, &by, job_id, &frame, keep.as_ref()).await {
-            return Ok(paused);
+        if let Some(response) = Whole::of_waiting(edge, &by, job_id, &frame, &mut keep).await {
+            return Ok(response);
         }
     }
     let answer = waiting::or_said(edge, &run_id, outcome).await?;

@@ -5,6 +5,9 @@
 //! `Agent-On-Disconnect: continue` asks for more, and a shutdown lets it go on for as long as other requests
 //! under way. `Content-Location` says where the service's own clients find it.
 
+use std::time::Duration;
+
+use agent_core::agent_loop::Run;
 use agent_core::error_chain::ErrorChain;
 use agent_core::words::{AgentResult, Event, FailureKind, Principal, Wait};
 use axum::body::Body;
@@ -20,7 +23,7 @@ use super::super::error::{Error, RATE_LIMITED, UNAVAILABLE};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::kept::Keep;
-use super::paused::{self, Paused};
+use super::paused::{self, Paused, WaitingRun};
 use super::waiting;
 use crate::answer;
 use crate::server_sent_events::{self, EventStream, WriteStream};
@@ -92,7 +95,8 @@ pub(super) async fn begin(
     let by = ask.principal.clone();
     let permit = permit(edge, ask.principal.user_id.as_deref().unwrap_or_default())?;
     let reader = server_sent_events::leaving_reader(headers);
-    let run = server_sent_events::begin(streams, ask, reader).await?;
+    let mut run = server_sent_events::begin(streams, ask, reader).await?;
+    run.following = streams.through_children(run.following, &edge.variant.waits, &by);
     let location = location(run.following.run_id());
     let writer = InProtocol::behind(edge, by, keep, writer, 0);
     Ok(EventStream { run, writer, location, permit: Some(permit) }.into_response())
@@ -110,7 +114,12 @@ pub(super) async fn keep_end(
     writer: &mut impl WriteRun,
     out: &mut String,
 ) {
-    if let Some(shown) = writer.conclude(out, answer) {
+    let is_turn_lost = match keep {
+        Some(keep) => !keep.append_turn(&answer.result).await,
+        None => false,
+    };
+    let answer = RunAnswer { is_turn_lost: answer.is_turn_lost || is_turn_lost, ..answer.clone() };
+    if let Some(shown) = writer.conclude(out, &answer) {
         keep_shown(keep, &answer.result, &shown, writer).await;
     }
 }
@@ -139,34 +148,43 @@ pub(super) struct InProtocol<W> {
     out: String,
     /// How many events the reader has been shown, here or before.
     seen: usize,
-    /// What the run waits for.
-    waits: Vec<Wait>,
 }
 
 impl<W: WriteRun> InProtocol<W> {
     /// Writes what comes behind so many events.
     pub(super) fn behind(edge: &Shared, by: Principal, keep: Option<Keep>, writer: W, seen: usize) -> Self {
-        Self { edge: edge.clone(), by, writer, keep, out: String::new(), seen, waits: Vec::new() }
+        Self { edge: edge.clone(), by, writer, keep, out: String::new(), seen }
     }
 
     /// The stream ends while its run waits: with what the client is to decide, or else with a sentence that
     /// says where.
     async fn pause(&mut self, run_id: &str) {
+        let waiting = waiting_run(&self.edge, &self.by, run_id, self.seen).await;
         let (writer, out) = (&mut self.writer, &mut self.out);
-        let events = paused::events_if_any(&self.edge, run_id, Some(self.seen)).await;
-        if let Some(paused) = Paused::of(events, &self.by)
+        if let Some(paused) = waiting.as_ref().and_then(|run| run.paused(&self.by))
             && let Some(shown) = writer.pause(out, &paused)
         {
             keep_shown(self.keep.as_ref(), &paused.so_far.result, &shown, writer).await;
             return writer.ended(out, &paused.so_far);
         }
-        let answer = waiting::said(run_id, &self.waits);
+        let answer = waiting::said(run_id, &waiting.map(|run| run.all()).unwrap_or_default());
         writer.event(out, &waiting::reply(&answer));
         // A job goes on with it, and it is no end that another request could go on from.
         writer.not_kept();
         let _shown = writer.conclude(out, &answer);
         writer.ended(out, &answer);
     }
+}
+
+/// The run of that id, which waits and of which so many events were shown, with the job that goes on with it:
+/// its waits name that.
+async fn waiting_run(edge: &Shared, by: &Principal, run_id: &str, seen: usize) -> Option<WaitingRun> {
+    let events = paused::events(edge, run_id, None).await.ok()?;
+    let run = Run::waiting(events).ok()?;
+    let job_id = run.waits().find_map(|open| Wait::job_of(&open.wait.id))?.to_owned();
+    let user_id = by.user_id.as_deref().unwrap_or_default();
+    let job = edge.variant.jobs.read(user_id, &job_id, Duration::ZERO).await.ok()??;
+    Some(WaitingRun::read(edge, job, Some(seen)).await)
 }
 
 impl<W: WriteRun> WriteStream for InProtocol<W> {
@@ -179,11 +197,6 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
         match followed {
             Followed::Stored { event, number } => {
                 self.seen = usize::try_from(*number).unwrap_or(usize::MAX).saturating_add(1);
-                if let Event::Waiting { waits, .. } = &**event
-                    && !waits.is_empty()
-                {
-                    self.waits.clone_from(waits);
-                }
                 writer.event(out, event);
             }
             Followed::Delta(delta) => writer.delta(out, delta),

@@ -43,7 +43,7 @@ pub(super) async fn create(
     payload: Payload,
 ) -> Result<Response, Error> {
     let fields = parameters::fields(read_json(payload, &edge.settings).await?)?;
-    let UiAnswers { message_id, answers } = ui_request::answers(&fields)?;
+    let UiAnswers { message_id, answers, hidden } = ui_request::answers(&fields)?;
     let mut response = if answers.is_empty() {
         let request = ui_request::read(&fields)?;
         let ask = asking.ask(request.input, request.options);
@@ -51,7 +51,7 @@ pub(super) async fn create(
         stream::begin(&edge, &asking.headers, ask, None, chunks).await?
     } else {
         let go_on = GoOn { edge: &edge, asking: &asking, place: &Place::default(), answers };
-        go_on.stream(|shown| UiChunks::behind(message_id, shown)).await?
+        go_on.stream(|shown| UiChunks::behind(message_id, shown, hidden)).await?
     };
     let (name, version) = PROTOCOL;
     response.headers_mut().insert(name, version);

@@ -33,7 +33,20 @@ pub(super) struct UiChunks {
     /// Which of them each wait is about, and which somebody has rejected.
     waits: BTreeMap<String, usize>,
     denied: BTreeSet<usize>,
+    /// What the client has answered of that which the message shows as calls of their own.
+    answered: Vec<HiddenAnswer>,
 }
+
+/// The answer to an approval request about what a call has come to in its middle, or a child run.
+#[derive(Debug, PartialEq)]
+pub(super) struct HiddenAnswer {
+    /// Id of the request, and of the call that stands for it.
+    pub(super) id: String,
+    pub(super) is_allowed: bool,
+}
+
+/// The output that such a call has: what the tool answers is told to who called it.
+const ALLOWED: &str = "Allowed.";
 
 impl UiChunks {
     pub(super) fn new(head: &Head) -> Self {
@@ -48,13 +61,14 @@ impl UiChunks {
             calls: Vec::new(),
             waits: BTreeMap::new(),
             denied: BTreeSet::new(),
+            answered: Vec::new(),
         }
     }
 
-    /// Goes on with a message of that name, in which these events were shown.
-    pub(super) fn behind(message_id: String, shown: &[Event]) -> Self {
+    /// Goes on with a message of that name, in which these events were shown, and with these answers.
+    pub(super) fn behind(message_id: String, shown: &[Event], answered: Vec<HiddenAnswer>) -> Self {
         let head = Head { id: message_id.clone(), created: 0 };
-        let mut chunks = Self { message_id, ..Self::new(&head) };
+        let mut chunks = Self { message_id, answered, ..Self::new(&head) };
         let mut told_already = String::new();
         shown.iter().for_each(|event| chunks.event(&mut told_already, event));
         chunks.is_in_step = false;
@@ -106,14 +120,18 @@ impl UiChunks {
 
     fn call(&mut self, out: &mut String, call: &ToolCall) {
         self.begin_step(out);
+        self.write_call(out, &call.id, &call.name, &call.arguments);
+        self.calls.push(call.id.clone());
+    }
+
+    fn write_call(&self, out: &mut String, id: &str, name: &str, arguments: &Value) {
         write(
             out,
             &json!({
-                "type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": call.arguments,
+                "type": "tool-input-available", "toolCallId": id, "toolName": name, "input": arguments,
                 "dynamic": true, "providerExecuted": true,
             }),
         );
-        self.calls.push(call.id.clone());
     }
 
     fn answer(&mut self, out: &mut String, index: usize, content: &str, succeeded: bool) {
@@ -162,6 +180,19 @@ impl UiChunks {
 impl WriteRun for UiChunks {
     fn begin(&mut self, out: &mut String) {
         write(out, &json!({ "type": "start", "messageId": self.message_id }));
+        for HiddenAnswer { id, is_allowed } in std::mem::take(&mut self.answered) {
+            if is_allowed {
+                write(
+                    out,
+                    &json!({
+                        "type": "tool-output-available", "toolCallId": id, "output": ALLOWED, "dynamic": true,
+                        "providerExecuted": true,
+                    }),
+                );
+            } else {
+                write(out, &json!({ "type": "tool-output-denied", "toolCallId": id }));
+            }
+        }
     }
 
     fn delta(&mut self, out: &mut String, delta: &Delta) {
@@ -211,10 +242,29 @@ impl WriteRun for UiChunks {
     }
 
     fn pause(&mut self, out: &mut String, paused: &Paused) -> Option<Value> {
+        let ask = |out: &mut String, approval: &str, call: &str| {
+            write(
+                out,
+                &json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": call }),
+            );
+        };
+        let mut is_asked = false;
         for request in &paused.requests {
-            let Some(id) = self.take_call(request.index) else { continue };
-            let approval = request.id.to_string();
-            write(out, &json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": id }));
+            let Some(id) = request.index.and_then(|index| self.take_call(index)) else { continue };
+            is_asked = true;
+            ask(out, &request.id.to_string(), &id);
+        }
+        // What calls have come to in their middle, and child runs, is a step of its own: clients go on with a
+        // message when everything in its last step is answered. Behind other requests it is asked later.
+        let hidden = paused.requests.iter().filter(|request| request.index.is_none() && !is_asked);
+        for (number, request) in hidden.enumerate() {
+            if number == 0 {
+                self.end_step(out);
+                self.begin_step(out);
+            }
+            let id = request.id.to_string();
+            self.write_call(out, &id, &request.name, &request.arguments);
+            ask(out, &id, &id);
         }
         // Calls that come behind those are made when the run goes on.
         self.calls.clear();

@@ -9,6 +9,7 @@ use super::approvals::{ApprovalAnswer, Names, read_named};
 use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
+use super::ui_chunks::HiddenAnswer;
 
 /// What a tool is called that the client's code does not know by name.
 const ANY_TOOL: &str = "dynamic-tool";
@@ -51,6 +52,8 @@ pub(super) struct UiAnswers {
     /// Names the message that goes on with them.
     pub(super) message_id: String,
     pub(super) answers: Vec<ApprovalAnswer>,
+    /// Answers among them whose calls the message has for their sake only.
+    pub(super) hidden: Vec<HiddenAnswer>,
 }
 
 /// What the newest message answers to approval requests; nothing where it answers none.
@@ -66,13 +69,20 @@ pub(super) fn answers(fields: &Fields) -> Result<UiAnswers, Problem> {
     let step = parts.iter().rposition(|part| kind(part) == "step-start").unwrap_or_default();
     let names = Names { request: "id", approve: "approved" };
     let answered = parts.iter().enumerate().skip(step);
-    let answered = answered.filter(|(_, part)| is_tool(part) && part["state"] == "approval-responded");
+    let answered: Vec<_> =
+        answered.filter(|(_, part)| is_tool(part) && part["state"] == "approval-responded").collect();
+    let hidden = answered.iter().filter(|(_, part)| is_hidden(part));
+    let hidden = hidden.map(|(_, part)| HiddenAnswer {
+        id: part["toolCallId"].as_str().unwrap_or_default().to_owned(),
+        is_allowed: part["approval"]["approved"] == true,
+    });
+    let hidden = hidden.collect();
     let read = |(place, part): (usize, &Value)| {
         read_named(&part["approval"], &format!("messages[{index}].parts[{place}].approval"), &names)
     };
-    let answers = answered.map(read).collect::<Result<_, _>>()?;
+    let answers = answered.into_iter().map(read).collect::<Result<_, _>>()?;
     let message_id = last["id"].as_str().unwrap_or_default().to_owned();
-    Ok(UiAnswers { message_id, answers })
+    Ok(UiAnswers { message_id, answers, hidden })
 }
 
 fn messages(fields: &Fields) -> Result<&[Value], Problem> {
@@ -182,9 +192,15 @@ fn say_step(parts: &[&Value], conversation: &mut Conversation) {
     }
 }
 
+/// Whether a call stands for what another call or a child run has come to, which the model knows nothing of.
+fn is_hidden(part: &Value) -> bool {
+    let id = part["toolCallId"].as_str();
+    id.is_some() && id == part["approval"]["id"].as_str()
+}
+
 /// What a tool answered, if it did.
 fn answer(part: &Value) -> Option<String> {
-    if !is_tool(part) {
+    if !is_tool(part) || is_hidden(part) {
         return None;
     }
     match part["state"].as_str()? {

@@ -18,13 +18,40 @@ pub(super) async fn or_said(edge: &Shared, run_id: &str, outcome: InvokeResult) 
         ended => return Ok(ended?),
     };
     let waits = edge.variant.waits.of(&job_id).await.map_err(NotDecided::from)?;
-    let waits: Vec<_> = waits.into_iter().map(|wait| wait.open.wait).collect();
-    Ok(said(run_id, &waits))
+    Ok(said(run_id, &AllWaits::of_run(waits.into_iter().map(|wait| wait.open.wait))))
+}
+
+/// What a run waits for, and the runs that it began.
+#[derive(Debug, Default)]
+pub(super) struct AllWaits {
+    own: Vec<Wait>,
+    of_children: Vec<Wait>,
+}
+
+impl AllWaits {
+    pub(super) fn of_run(own: impl IntoIterator<Item = Wait>) -> Self {
+        Self { own: own.into_iter().collect(), of_children: Vec::new() }
+    }
+
+    pub(super) fn and_children(self, of_children: impl IntoIterator<Item = Wait>) -> Self {
+        Self { of_children: of_children.into_iter().collect(), ..self }
+    }
+
+    /// The job that goes on with the run.
+    pub(super) fn job_id(&self) -> Option<&str> {
+        self.own.first().and_then(|wait| Wait::job_of(&wait.id))
+    }
+
+    /// Waits that are to be told of: what children wait for stands for that they are waited for.
+    fn told(&self) -> impl Iterator<Item = &Wait> {
+        let are_told = !self.of_children.is_empty();
+        self.own.iter().filter(move |wait| !(are_told && wait.kind.is_child())).chain(&self.of_children)
+    }
 }
 
 /// The sentence as a result, with what the run has cost so far.
-pub(super) fn said(run_id: &str, waits: &[Wait]) -> RunAnswer {
-    ending(run_id, sentence(waits), waits.first().map(|wait| wait.usage).unwrap_or_default())
+pub(super) fn said(run_id: &str, waits: &AllWaits) -> RunAnswer {
+    ending(run_id, sentence(waits), waits.own.first().map(|wait| wait.usage).unwrap_or_default())
 }
 
 /// A sentence as the end of a run that goes on elsewhere.
@@ -56,11 +83,14 @@ pub(super) fn reply(answer: &RunAnswer) -> Event {
 }
 
 /// What a run waits for, and where that is decided.
-pub(super) fn sentence(waits: &[Wait]) -> String {
-    let [first, ..] = waits else { return "This waits for a decision.".to_owned() };
-    let job_id = Wait::job_of(&first.id).unwrap_or_default();
-    let what: Vec<_> =
-        waits.iter().map(|wait| format!("{} (/api/agent/waits/{})", what(wait), wait.id)).collect();
+pub(super) fn sentence(waits: &AllWaits) -> String {
+    let Some(job_id) = waits.job_id() else { return "This waits for a decision.".to_owned() };
+    sentence_of(job_id, waits.told())
+}
+
+/// Says that the run of this job waits for these.
+pub(super) fn sentence_of<'a>(job_id: &str, waits: impl Iterator<Item = &'a Wait>) -> String {
+    let what: Vec<_> = waits.map(|wait| format!("{} (/api/agent/waits/{})", what(wait), wait.id)).collect();
     format!("This waits for {}. Its result will be at /api/agent/jobs/{job_id}.", what.join(" and "))
 }
 

@@ -24,6 +24,7 @@ mod openai_conversations;
 mod openai_formats;
 mod openai_images;
 mod openai_kept;
+mod openai_nested;
 mod openai_sockets;
 mod openai_ui;
 mod order;

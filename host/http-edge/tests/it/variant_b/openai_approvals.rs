@@ -24,9 +24,9 @@ use super::openai::{RESPONSES, events};
 use crate::harness::{Answer, Fakes, b, bearer, request};
 
 /// A service, and the worker of its jobs.
-struct Bench {
-    fakes: Fakes,
-    model: Arc<ScriptedModel>,
+pub(super) struct Bench {
+    pub(super) fakes: Fakes,
+    pub(super) model: Arc<ScriptedModel>,
     runs: Arc<TestRuns>,
     waits: Waits,
     worker: JoinHandle<()>,
@@ -43,7 +43,7 @@ fn tools() -> EchoTools {
 }
 
 /// A service whose model has these replies.
-fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
+pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
     let (queue, runs, live) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default(), LiveRuns::default());
     let model = Arc::new(ScriptedModel::new(script.into_iter().map(Ok)));
     let toolbox = Arc::new(tools());
@@ -89,30 +89,30 @@ fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
     Bench { fakes, model, runs, waits, worker }
 }
 
-fn pays(euros: &[u32]) -> ModelReply {
+pub(super) fn pays(euros: &[u32]) -> ModelReply {
     let ids: Vec<_> = euros.iter().map(|euros| format!("c{euros}")).collect();
     let calls = ids.iter().zip(euros).map(|(id, euros)| (id.as_str(), "pay", json!({ "euros": euros })));
     asks_for(&calls.collect::<Vec<_>>())
 }
 
-fn answer(request: &Value, approve: bool) -> Value {
+pub(super) fn answer(request: &Value, approve: bool) -> Value {
     json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve})
 }
 
 impl Bench {
-    async fn ask(&self, more: &Value) -> Answer {
+    pub(super) async fn ask(&self, more: &Value) -> Answer {
         let mut body = json!({"model": "agent", "input": "pay ada"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.fakes.post(RESPONSES, body.to_string()).await
     }
 
     /// The answer of a request that goes on from a response.
-    async fn go_on(&self, from: &Value, input: Value) -> Answer {
+    pub(super) async fn go_on(&self, from: &Value, input: Value) -> Answer {
         self.ask(&json!({"previous_response_id": from["id"], "input": input})).await
     }
 
     /// What the model was told of its calls in its last call.
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         let asked = self.model.asked().pop().unwrap();
         let answers = asked.into_iter().filter_map(|message| match message {
             Message::Tool { content, .. } => Some(content),
@@ -122,7 +122,7 @@ impl Bench {
     }
 }
 
-fn kinds(response: &Value) -> Vec<String> {
+pub(super) fn kinds(response: &Value) -> Vec<String> {
     let output = response["output"].as_array().unwrap_or_else(|| panic!("{response:#}"));
     let brief = |item: &Value| {
         format!("{} {}", item["type"].as_str().unwrap(), item["status"].as_str().unwrap_or("-"))
@@ -130,7 +130,7 @@ fn kinds(response: &Value) -> Vec<String> {
     output.iter().map(brief).collect()
 }
 
-fn error(answer: &Answer) -> (u16, String) {
+pub(super) fn error(answer: &Answer) -> (u16, String) {
     (answer.status.as_u16(), answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned())
 }
 

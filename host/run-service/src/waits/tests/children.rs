@@ -182,3 +182,28 @@ async fn a_parent_that_waits_for_a_child_is_looked_at_less_and_less_often() {
     assert!((5..=12).contains(&looks), "{looks}");
     assert_eq!(bench.queue.job("1").attempts_made, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn with_the_default_budget_the_third_generation_can_ask_and_call_a_tool() {
+    let tokens = agent_core::words::DEFAULT_TOKEN_BUDGET;
+    let bench = Bench::begun_with(Arc::new(Family), tools(), "down 2 pay", tokens).await;
+    bench.work_for(10).await;
+    let [approval] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Approval).await).unwrap();
+    let proposed =
+        ProposedDecision { by: ada(), shown: approval.open.wait.shown.digest(), verdict: Verdict::Approve };
+    bench.waits.decide(&approval.id, &proposed).await.unwrap();
+    bench.work_for(10).await;
+    assert_eq!(bench.result()["output"], "told told told told {\"euros\":5}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_could_not_pay_for_a_model_call_are_refused_at_once() {
+    let bench = Bench::begun_with(Arc::new(Family), tools(), "begin a,b,c,d,e", 3_000).await;
+    bench.work_for(1).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed], "no job was added");
+    let output = bench.result()["output"].as_str().unwrap().to_owned();
+    assert!(
+        output.starts_with("told Error: no run was begun. Asking a model once takes it about "),
+        "{output}"
+    );
+}

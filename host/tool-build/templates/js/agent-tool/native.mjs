@@ -3,6 +3,8 @@
 import { register } from 'node:module';
 
 globalThis.host = {
+  answers: [], // what questions are answered with, in their order
+  asked: [], // the questions
   config: {}, // what `config.get` finds
   log: [], // what was written: [level, message, fields]
   nowMs: 0,
@@ -13,6 +15,8 @@ globalThis.host = {
 };
 
 const modules = {
+  ask: `export const ask = (question) => { host.asked.push(question); if (host.answers.length > 0) return JSON.stringify(host.answers.shift());
+    throw Object.assign(new Error('rejected'), { payload: { code: 'rejected', message: 'nobody answered' } }); };`,
   log: 'export const write = (...line) => { host.log.push(line); };',
   clock: 'export const nowMs = () => BigInt(host.nowMs);',
   config: 'export const get = (key) => host.config[key];',

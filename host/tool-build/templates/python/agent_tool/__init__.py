@@ -11,7 +11,7 @@
         return {"text": f"Hello, {name}!"}
 
 What the host offers is in modules beside this one: `log`, `clock`, `config`, `secrets`, `context`, `progress`, `key_value`,
-`toolbox` and `http`. A component imports what wit/world.wit says, so add the line there that the module names. Without a
+`ask` and `http`. A component imports what wit/world.wit says, so add the line there that the module names. Without a
 host, in unit tests, each module has a double.
 """
 

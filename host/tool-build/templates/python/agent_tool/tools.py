@@ -73,6 +73,10 @@ def input_schema(function):
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
+def answer_schema(kind):
+    return schema_of(kind, "the answer")
+
+
 PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 

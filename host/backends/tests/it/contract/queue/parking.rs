@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent_core::ports::{AttemptEnd, QueueError};
-use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, ParkedRun};
+use agent_core::words::{
+    CancelOutcome, JobData, JobQuery, JobStatus, OpenKinds, ParkedRun, WaitDepth, WaitKind,
+};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read, status, wanted};
 
@@ -15,8 +17,82 @@ const LONG: Duration = Duration::from_secs(3600);
 async fn parked(bench: &Bench, within: Duration) -> String {
     let id = add(bench, "pay").await;
     let claim = claim_next(&*bench.queue, "worker").await;
-    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + within }).await.unwrap();
+    bench.queue.settle(&claim, &parked_for(within, &[])).await.unwrap();
     id
+}
+
+/// The end of an attempt whose run waits for something of each kind, since a minute ago.
+fn parked_for(within: Duration, kinds: &[WaitKind]) -> AttemptEnd {
+    AttemptEnd::Parked { until: SystemTime::now() + within, open: since_a_minute(kinds) }
+}
+
+fn since_a_minute(kinds: &[WaitKind]) -> OpenKinds {
+    let since = SystemTime::now() - Duration::from_secs(60);
+    let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let bit = |kind: &WaitKind| 1 << WaitKind::ALL.iter().position(|other| other == kind).unwrap();
+    OpenKinds { bits: kinds.iter().map(bit).sum(), since: since.try_into().unwrap() }
+}
+
+/// How many runs wait for something of each kind, as both processes see it.
+async fn waits(bench: &Bench) -> [u64; 5] {
+    let [own, peers] = [bench.queue.depth().await.unwrap(), bench.peer.depth().await.unwrap()];
+    for depth in [own, peers] {
+        for kind in WaitKind::ALL {
+            let WaitDepth { runs, oldest } = depth.waits_for(kind);
+            let is_right = |age: Duration| (58..90).contains(&age.as_secs());
+            assert_eq!(oldest.is_some(), runs > 0, "{depth:?}");
+            assert!(oldest.is_none_or(is_right), "{depth:?}");
+        }
+    }
+    let counted = own.waits.map(|depth| depth.runs);
+    assert_eq!(counted, peers.waits.map(|depth| depth.runs));
+    counted
+}
+
+pub(crate) async fn depth_counts_what_is_waited_for_by_kind(bench: &Bench) {
+    use WaitKind::{Approval, Child, Question, Timer};
+    let park = async |within, kinds: &[WaitKind]| {
+        let id = add(bench, "pay").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
+        bench.queue.settle(&claim, &parked_for(within, kinds)).await.unwrap();
+        id
+    };
+    assert_eq!(waits(bench).await, [0; 5]);
+    let both = park(LONG, &[Approval, Timer]).await;
+    let question = park(LONG, &[Question]).await;
+    let unwanted = park(LONG, &[Question, Child]).await;
+    park(LONG, &[]).await;
+    assert_eq!(waits(bench).await, [1, 2, 1, 0, 1]);
+    // One that a request's run is handed over to counts from its beginning.
+    let goes_on = Some(ParkedRun {
+        run_id: "run_01a204ec6206715fbb305322b42db990".into(),
+        until: SystemTime::now() + LONG,
+        open: since_a_minute(&[Approval]),
+    });
+    let handed_over = JobData { goes_on, ..data("u1", "pay").with_id("01a204ec6206715fbb305322b42db980") };
+    for queue in [&bench.queue, &bench.peer] {
+        queue.add(&handed_over).await.unwrap();
+    }
+    assert_eq!(waits(bench).await, [2, 2, 1, 0, 1]);
+    // One that is to go on soon still waits; decided, it does not.
+    assert_eq!(bench.peer.resume(&both, LONG / 2).await, Ok(true));
+    assert_eq!(bench.peer.cancel(&unwanted).await.unwrap(), CancelOutcome::Done);
+    assert_eq!(waits(bench).await, [2, 1, 1, 0, 0]);
+    for id in [&both, &question] {
+        assert_eq!(bench.peer.resume(id, Duration::ZERO).await, Ok(true));
+    }
+    assert_eq!(waits(bench).await, [1, 0, 0, 0, 0]);
+    // Parked anew, it waits for what it waits for by then.
+    let claims = [claim_next(&*bench.queue, "worker").await, claim_next(&*bench.queue, "worker").await];
+    let [first, second] =
+        claims.each_ref().map(|claim| if claim.job_id == both { &[Timer][..] } else { &[] });
+    bench.queue.settle(&claims[0], &parked_for(LONG, first)).await.unwrap();
+    bench.queue.settle(&claims[1], &parked_for(LONG, second)).await.unwrap();
+    assert_eq!(waits(bench).await, [1, 0, 1, 0, 0]);
+    // One whose wait has expired is claimed, and waits no longer.
+    let expired = park(Duration::from_millis(300), &[Child]).await;
+    assert_eq!(claim_next(&*bench.peer, "another").await.job_id, expired);
+    assert_eq!(waits(bench).await, [1, 0, 1, 0, 0]);
 }
 
 pub(crate) async fn a_parked_job_is_claimed_by_nobody_until_it_is_resumed(bench: &Bench) {
@@ -55,7 +131,7 @@ pub(crate) async fn a_parked_job_is_claimed_when_its_wait_expires(bench: &Bench)
     assert_eq!((&claim.job_id, claim.attempts_made), (&id, 0));
     assert!(began.elapsed() >= Duration::from_millis(990), "it was taken too early");
     // Taken up too early by its run, it is parked again.
-    bench.peer.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    bench.peer.settle(&claim, &parked_for(LONG, &[])).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Parked);
     assert_nothing_to_claim(bench).await;
 }
@@ -76,7 +152,7 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
     for (number, ends) in [(1, true), (2, false)] {
         let run_id = format!("run_01a204ec6206715fbb305322b42db99{number}");
         let job_id = format!("01a204ec6206715fbb305322b42db98{number}");
-        let goes_on = Some(ParkedRun { run_id: run_id.clone(), until });
+        let goes_on = Some(ParkedRun { run_id: run_id.clone(), until, open: OpenKinds::default() });
         let job = JobData { goes_on, ..data("u1", "pay").with_id(&job_id) };
         let id = bench.queue.add(&job).await.unwrap();
         let job = read(bench, &id).await;
@@ -100,7 +176,8 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
 /// A job whose run another run began: due at once, however often it is added, and known as that.
 pub(crate) async fn a_child_is_claimed_at_once_and_names_its_parent(bench: &Bench) {
     let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db970", "01a204ec6206715fbb305322b42db970");
-    let goes_on = Some(ParkedRun { run_id: run_id.into(), until: SystemTime::UNIX_EPOCH });
+    let goes_on =
+        Some(ParkedRun { run_id: run_id.into(), until: SystemTime::UNIX_EPOCH, open: OpenKinds::default() });
     let parent = Some("01a204ec6206715fbb305322b42db971:1.0".to_owned());
     let job = JobData { goes_on, parent: parent.clone(), ..data("u1", "look").with_id(job_id) };
     for queue in [&bench.queue, &bench.peer] {
@@ -134,7 +211,7 @@ pub(crate) async fn one_that_was_to_be_cancelled_is_not_parked(bench: &Bench) {
     let id = add(bench, "unwanted").await;
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
-    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    bench.queue.settle(&claim, &parked_for(LONG, &[])).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
 }
 
@@ -144,7 +221,7 @@ pub(crate) async fn only_what_is_parked_is_resumed(bench: &Bench) {
     assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false), "it waits");
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(false), "it is worked on");
-    bench.queue.settle(&claim, &AttemptEnd::Parked { until: SystemTime::now() + LONG }).await.unwrap();
+    bench.queue.settle(&claim, &parked_for(LONG, &[])).await.unwrap();
     assert_eq!(bench.queue.resume(&id, Duration::ZERO).await, Ok(true));
     let claim = claim_next(&*bench.queue, "worker").await;
     bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
@@ -162,7 +239,7 @@ pub(crate) async fn parked_jobs_of_everybody_are_listed_in_the_order_they_are_du
     let until = SystemTime::now() + 3 * LONG;
     let last = [0, 1, 2].map(|number| format!("01a204ec6206715fbb305322b42db96{number}"));
     for id in &last {
-        let goes_on = Some(ParkedRun { run_id: format!("run_{id}"), until });
+        let goes_on = Some(ParkedRun { run_id: format!("run_{id}"), until, open: OpenKinds::default() });
         bench.queue.add(&JobData { goes_on, ..data("u1", "pay").with_id(id) }).await.unwrap();
     }
     let (mut found, mut cursor) = (Vec::new(), None);
