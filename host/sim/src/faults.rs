@@ -103,8 +103,6 @@ pub enum Faults {
 pub struct Profile {
     seed: u64,
     rate: u64,
-    /// Whether connections are dead for as long as a conversation's lease.
-    are_long_dead: bool,
     weights: [u64; KINDS],
 }
 
@@ -145,15 +143,15 @@ impl Profile {
                 "crash before" | "crash behind" => weight.div_ceil(2),
                 "forgotten second" if deployment.is_on_redis => *weight + 4,
                 "half refused" if deployment.is_on_mongo => *weight + 8,
-                "dead connection" | "lost answer" | "late" if deployment.is_talkative => *weight + 12,
+                "dead connection" if deployment.is_talkative => weight.div_ceil(4),
+                "lost answer" if deployment.is_talkative => *weight + 30,
                 // What lasts for seconds hits many calls each time.
                 "full disk" | "partition" if is_deadly => weight.div_ceil(2),
                 "late" | "slow answer" | "partition" if !is_deadly => *weight + 4,
                 _ => *weight,
             };
         }
-        let are_long_dead = deployment.is_talkative;
-        Self { seed, rate, are_long_dead, weights }
+        Self { seed, rate, weights }
     }
 
     fn fault(&self, call: u64, kind: CallKind) -> Option<Fault> {
@@ -189,7 +187,6 @@ impl Profile {
             8 => Fault::Forgets,
             9 => Fault::DiskFull(long(1_500)),
             10 => Fault::HalfRefused,
-            _ if self.are_long_dead => Fault::Forgotten(15_000 + long(3_000)),
             _ => Fault::Forgotten(long(8_000)),
         };
         // Whoever asks does not wait for anything behind the answer.

@@ -163,7 +163,6 @@ impl JobQueue for TestQueue {
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check().await?;
         let mut state = self.write();
-        state.promote(Instant::now());
         let place = state.last_place + 1;
         let parked = state.of_id(job_id).filter(|entry| entry.job.status == JobStatus::Parked);
         let Some(entry) = parked else { return Ok(false) };
