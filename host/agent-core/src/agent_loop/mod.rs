@@ -331,7 +331,8 @@ impl Run {
         match &self.waiting {
             Waiting::Model => Ok(self.ask_model()),
             Waiting::Tools(calls) if self.can_read_answers() => Ok(self.call_or_park(calls)),
-            Waiting::Tools(_) => Ok(self.stop_before_tools()),
+            // The last reply was so long that nobody could read what its tools say.
+            Waiting::Tools(_) => Ok(self.stop_before_tools(StopReason::TokenBudget)),
             Waiting::Nothing(reason) => Ok(self.finish(*reason)),
             Waiting::Over => Err(self.unexpected("has ended")),
         }

@@ -22,7 +22,7 @@ pub fn recorded_end(
     let step = match (&run.waiting, recorded) {
         (Waiting::Nothing(reason), _) => run.finish(*reason),
         (Waiting::Model, Some(reason)) => run.finish(reason),
-        (Waiting::Tools(_), Some(_)) => run.stop_before_tools(),
+        (Waiting::Tools(_), Some(reason)) => run.stop_before_tools(reason),
         (Waiting::Model | Waiting::Tools(_), None) | (Waiting::Over, _) => return Ok(None),
     };
     Ok(match step {
@@ -53,6 +53,10 @@ mod tests {
         assert_eq!(reason(&done, None), Some(StopReason::Completed));
         assert_eq!(reason(&done, Some(StopReason::TokenBudget)), Some(StopReason::Completed));
         assert_eq!(reason(&[started(), asking.clone(), Event::Cancelled], None), Some(StopReason::Cancelled));
+        let asked = [started(), asking.clone()];
+        for recorded in [StopReason::Cancelled, StopReason::TokenBudget] {
+            assert_eq!(reason(&asked, Some(recorded)), Some(recorded), "before its calls were made");
+        }
         for open in [vec![], vec![started()], vec![started(), asking.clone()]] {
             assert_eq!(reason(&open, None), None);
         }

@@ -62,12 +62,16 @@ impl Run {
         self.has_given_call() || self.reply_allowance(self.next_input(), None).is_some()
     }
 
-    /// The last reply was so long that nobody could read what its tools say.
-    pub(super) fn stop_before_tools(&mut self) -> Step {
+    /// Ends the run, whose last reply asks for calls that are not made any more.
+    pub(super) fn stop_before_tools(&mut self, reason: StopReason) -> Step {
         if let Waiting::Tools(calls) = std::mem::replace(&mut self.waiting, Waiting::Over) {
-            self.leave_unanswered(calls, "the token budget leaves no room for another reply");
+            let why = match reason {
+                StopReason::TokenBudget => "the token budget leaves no room for another reply",
+                _ => "the run ended before it was called",
+            };
+            self.leave_unanswered(calls, why);
         }
-        self.finish(StopReason::TokenBudget)
+        self.finish(reason)
     }
 
     /// About how many tokens a model call reads that is made now.

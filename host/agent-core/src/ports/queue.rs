@@ -191,6 +191,11 @@ pub struct EarlierClaims {
 impl AttemptEnd {
     /// The worker goes away, or its stores did: anybody may claim the job.
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
+
+    /// Whether the job is left for a later attempt, although nothing went wrong.
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Self::Parked { .. } | Self::HandedBack { .. })
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::worker::LAST_WORDS;
+use super::LAST_WORDS;
 use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Agent, Ask, Invoke, InvokeError, Recorded};
 use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};

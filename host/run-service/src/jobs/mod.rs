@@ -3,6 +3,7 @@
 mod cancelled;
 mod changes;
 mod dropped;
+mod letting_go;
 mod provider_outage;
 mod report;
 mod retry_or_fail;
@@ -32,6 +33,10 @@ use crate::live::LiveRuns;
 /// How many jobs a process works on at once, unless it is told otherwise
 /// (host/docs/interface/errors-and-limits.md#limits).
 pub const DEFAULT_WORKERS: usize = 5;
+
+/// How long the queue and the journal may take for their last words when the process ends or a job is
+/// cancelled.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How often a job that a caller waits for is polled while the queue does not say which jobs end, in case
 /// that another process works on it: soon at first, then less and less often.

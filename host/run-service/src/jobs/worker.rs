@@ -8,7 +8,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::agent_loop::{Run, attempts_without_progress, hand_backs_without_progress};
 use agent_core::backoff::Backoff;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::queue::LEASE;
@@ -16,20 +15,20 @@ use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
 };
 use agent_core::trace;
-use agent_core::words::{Event, JobData, JobStatus, OpenKinds, Wait};
+use agent_core::words::JobData;
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, error_span, info, warn};
+use tracing::{Instrument, error_span, info, warn};
 
-use super::Jobs;
-use super::cancelled::{self, CancelledRuns};
+use super::cancelled::CancelledRuns;
 use super::provider_outage::{ClaimPermit, MOST_HAND_BACKS, ProviderOutage, delay};
 use super::report::report;
 use super::retry_or_fail::{End, Provider};
 use super::spans;
 use super::wakeups::{JobSignals, Running};
+use super::{Jobs, LAST_WORDS};
 use crate::conversations::InConversation;
 use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
@@ -52,10 +51,6 @@ const STOP_BEFORE: Duration = Duration::from_millis(250);
 
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
-
-/// How long the queue and the journal may take for their last words when the process ends or a job is
-/// cancelled.
-pub(super) const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long one call of a store may take.
 const CALL_LIMIT: Duration = LEASE;
@@ -81,12 +76,12 @@ pub struct WorkerContext {
 
 /// Works off the jobs of a queue.
 pub struct Worker {
-    queue: Arc<dyn JobQueue>,
+    pub(super) queue: Arc<dyn JobQueue>,
     signals: JobSignals,
     live: LiveRuns,
-    context: WorkerContext,
+    pub(super) context: WorkerContext,
     /// Absent where no runs are recorded.
-    cancelled: Option<Arc<CancelledRuns>>,
+    pub(super) cancelled: Option<Arc<CancelledRuns>>,
     provider: ProviderOutage,
     outage: Outage,
     /// From when the moments are counted at which leases are renewed.
@@ -105,15 +100,6 @@ struct Attempted {
     fared_well: bool,
     /// The next job, if it was claimed with the end of this one.
     next: Option<Claimed>,
-}
-
-/// What the journal says of a run that was let go of.
-#[derive(Default)]
-struct Excused {
-    /// How often that was noted before without any progress since.
-    hand_backs: u32,
-    /// The kinds of things that somebody may decide about, although nobody works on the run.
-    open: OpenKinds,
 }
 
 impl Worker {
@@ -235,13 +221,14 @@ impl Worker {
         // Given back before the queue is told, so that the next trial need not wait for that.
         drop(permit);
         if disposition.is_excused {
-            let Excused { hand_backs, open } = self.excuse(claim).await;
+            let excused = self.excuse(claim).await;
+            let hand_backs = excused.hand_backs;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
                 disposition =
                     disposition.handed_back(delay(self.provider.remaining().max(asked), hand_backs));
             }
-            disposition = disposition.parked_meanwhile(open);
+            disposition = disposition.parked_meanwhile(excused.open);
         }
         let mut next = None;
         if let Some(attempt_end) = &disposition.end {
@@ -252,7 +239,7 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
-            if disposition.outcome != AttemptOutcome::Lost && goes_on(attempt_end) {
+            if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
                 self.end_if_cancelled(claim).await;
             }
         }
@@ -353,74 +340,6 @@ impl Worker {
         }
     }
 
-    /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
-    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
-    /// third one.
-    async fn excuse(&self, claim: &Claim) -> Excused {
-        let note = async {
-            let events = self.context.journal.read(&claim.run_id, 0).await?;
-            if attempts_without_progress(&events) > 0 {
-                let end = events.len() as u64;
-                self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
-            }
-            let hand_backs = hand_backs_without_progress(&events);
-            let run = Run::waiting(events).ok().filter(|run| run.waits_epoch().is_some());
-            let waits = run.iter().flat_map(Run::waits).filter(|wait| wait.decided().is_none());
-            let open = OpenKinds::of(waits.map(|open| &open.wait));
-            Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, open })
-        };
-        match timeout(LAST_WORDS, note).await {
-            Ok(Ok(excused)) => return excused,
-            Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
-            Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
-        }
-        Excused::default()
-    }
-
-    /// Has the parent of a child run that ends claimed: in some seconds before the queue is told, in case
-    /// that this worker is killed behind it, and at once then. A parent that is taken up too early is let go
-    /// of again.
-    async fn wake_parent(&self, claim: &Claim, end: &AttemptEnd, within: Duration) {
-        let parent = claim.data.as_ref().ok().and_then(|data| Wait::job_of(data.parent.as_deref()?));
-        if let Some(parent) = parent.filter(|_| !goes_on(end)) {
-            // silent-ok: the parent is due by itself after a while.
-            let _ = timeout(LAST_WORDS, self.queue.resume(parent, within)).await;
-        }
-    }
-
-    /// Has a parked job claimed again when something was decided about it, or a child run of its ended, while
-    /// this attempt still held it: nobody could have it claimed then.
-    async fn resume_if_decided(&self, claim: &Claim, seen: u64, children: &[String]) {
-        let look = async {
-            let later = self.context.journal.read_page(&claim.run_id, seen, 1).await.ok()?;
-            if later.is_empty() && !ChildRuns::of(&self.queue).has_ended(children).await.ok()? {
-                return None;
-            }
-            self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()
-        };
-        // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it
-        // too.
-        let _ = timeout(LAST_WORDS, look).await;
-    }
-
-    /// Ends the run of a job that was let go of and is cancelled: somebody asked for that elsewhere, too late
-    /// for the attempt to be told by its lease, and the queue has made an end of the job by itself.
-    async fn end_if_cancelled(&self, claim: &Claim) {
-        let look = async {
-            let job = self.queue.read(&claim.job_id).await?;
-            match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
-                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await,
-                None => Ok(()),
-            }
-        };
-        // The ending takes up to `LAST_WORDS` of its own.
-        match timeout(LAST_WORDS * 2, look).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!(%error, "it is not known whether the job was cancelled meanwhile"),
-            Err(_elapsed) => debug!("it is not known whether the job was cancelled meanwhile"),
-        }
-    }
-
     /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
     /// the worker `wants_next` and the queue can. `None` when another worker has the job by now, or when the
     /// process ends.
@@ -498,11 +417,6 @@ impl LeaseClaim for HeldJob<'_> {
             }
         }
     }
-}
-
-/// Whether a job is left for a later attempt, although nothing went wrong.
-fn goes_on(end: &AttemptEnd) -> bool {
-    matches!(end, AttemptEnd::Parked { .. } | AttemptEnd::HandedBack { .. })
 }
 
 /// So long after `stopping`.

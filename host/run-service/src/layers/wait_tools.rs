@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::clock;
+use crate::loop_driver::nested_bounds;
 
 pub(crate) const ASK_USER: &str = "ask_user";
 const WAIT_UNTIL: &str = "wait_until";
@@ -127,6 +128,9 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
+/// Most bytes of the name of an event, and of its key: what delivers them takes no more.
+const EVENT_BYTES: usize = 256;
+
 /// When a call of `wait_until` goes on. What is no time is an answer to the model.
 fn due(arguments: &Value) -> Result<SystemTime, String> {
     let time = arguments["time"].as_str().ok_or("\"time\" is missing: a text such as 2026-11-30T09:00:00")?;
@@ -177,8 +181,9 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
     let within = within.clamp(Duration::from_secs(1), LONGEST);
     let (kind, answer, within, on_expiry) = match call.name.as_str() {
         ASK_USER => {
-            arguments["question"].as_str().ok_or_else(|| missing("question"))?;
-            let schema = arguments.get("schema").filter(|schema| schema.is_object()).cloned();
+            let question = arguments["question"].as_str().ok_or_else(|| missing("question"))?;
+            let schema = arguments.get("schema").filter(|schema| schema.is_object()).map(Value::to_string);
+            let schema = nested_bounds::read_question(question, schema.as_deref())?;
             (WaitKind::Question, schema, DEFAULT_WITHIN, OnExpiry::Reject)
         }
         WAIT_UNTIL => {
@@ -190,8 +195,16 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
             (WaitKind::Child, None, within, OnExpiry::Reject)
         }
         _ => {
-            arguments["name"].as_str().ok_or_else(|| missing("name"))?;
-            arguments["key"].as_str().ok_or_else(|| missing("key"))?;
+            for part in ["name", "key"] {
+                let text = arguments[part].as_str().ok_or_else(|| missing(part))?;
+                // Nobody could deliver it.
+                if text.is_empty() || text.len() > EVENT_BYTES {
+                    return Err(format!(
+                        "\"{part}\" has 1 to {EVENT_BYTES} bytes: this one has {}",
+                        text.len()
+                    ));
+                }
+            }
             (WaitKind::Event, None, within, OnExpiry::Reject)
         }
     };
@@ -296,10 +309,23 @@ mod tests {
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
         assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
-        let wrong = call(WAIT_FOR_EVENT, json!({ "name": "paid" }));
-        assert!(tools.approval(&wrong, &nobody).is_none());
-        let deadline = std::time::Instant::now() + Duration::from_secs(1);
-        let answer = tools.call(ToolRequest::outside_of_runs("r", &wrong, deadline)).await;
-        assert!(answer.content.contains("\"key\" is missing"), "{}", answer.content);
+        let long = "x".repeat(EVENT_BYTES + 1);
+        for (tool, arguments, why) in [
+            (WAIT_FOR_EVENT, json!({ "name": "paid" }), "\"key\" is missing"),
+            (WAIT_FOR_EVENT, json!({ "name": long, "key": "k" }), "\"name\" has 1 to 256 bytes"),
+            (WAIT_FOR_EVENT, json!({ "name": "paid", "key": "" }), "\"key\" has 1 to 256 bytes"),
+            (ASK_USER, json!({ "question": " " }), "a question has 1 to 4096 bytes"),
+            (
+                ASK_USER,
+                json!({ "question": "Which?", "schema": { "type": "strin" } }),
+                "the schema of the answer",
+            ),
+        ] {
+            let wrong = call(tool, arguments);
+            assert!(tools.approval(&wrong, &nobody).is_none());
+            let deadline = std::time::Instant::now() + Duration::from_secs(1);
+            let answer = tools.call(ToolRequest::outside_of_runs("r", &wrong, deadline)).await;
+            assert!(answer.content.contains(why), "{}", answer.content);
+        }
     }
 }

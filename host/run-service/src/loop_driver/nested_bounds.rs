@@ -57,6 +57,18 @@ pub(crate) fn question(name: String, question: Question<'_>) -> ToolCall {
     ToolCall { id: String::new(), name, arguments: Value::Object(arguments) }
 }
 
+/// The schema of the answer to a question, read, or what is wrong with either: those who decide are to be able
+/// to read the one and to meet the other.
+pub(crate) fn read_question(text: &str, schema: Option<&str>) -> Result<Option<Value>, String> {
+    if text.trim().is_empty() || text.len() > QUESTION_BYTES {
+        return Err(format!("a question has 1 to {QUESTION_BYTES} bytes: this one has {}", text.len()));
+    }
+    let read = |text: &str| Schema::read(text, &mut SchemaBudget::until(Instant::now() + SCHEMA_TIME));
+    let answer = schema.map(read).transpose();
+    let answer = answer.map_err(|problem| format!("the schema of the answer {problem}"))?;
+    Ok(answer.map(|schema| schema.text))
+}
+
 /// On which terms a question is answered, or the answer to one that nobody is asked. `call` is the question
 /// as it is shown.
 pub(crate) fn terms(
@@ -68,16 +80,8 @@ pub(crate) fn terms(
         let receipt = ToolReceipt::new(&call.name, ToolOutcome::InvalidArguments);
         ToolReturn { content, receipt }
     };
-    if question.text.trim().is_empty() || question.text.len() > QUESTION_BYTES {
-        let content = format!(
-            "Error: a question has 1 to {QUESTION_BYTES} bytes: this one has {}.",
-            question.text.len()
-        );
-        return Err(wrong(content));
-    }
-    let read = |text: &str| Schema::read(text, &mut SchemaBudget::until(Instant::now() + SCHEMA_TIME));
-    let answer = question.schema.map(read).transpose();
-    let answer = answer.map_err(|problem| wrong(format!("Error: the schema of the answer {problem}.")))?;
+    let answer = read_question(question.text, question.schema);
+    let answer = answer.map_err(|problem| wrong(format!("Error: {problem}.")))?;
     Ok(WaitTerms {
         kind: WaitKind::Question,
         shown: ShownCall {
@@ -87,7 +91,7 @@ pub(crate) fn terms(
             policy: String::new(),
             hints,
         },
-        answer: answer.map(|schema| schema.text),
+        answer,
         deciders: Deciders::default(),
         within: ANSWER_WITHIN,
         on_expiry: OnExpiry::Reject,

@@ -1,0 +1,93 @@
+//! What a worker does around the end of an attempt, when the job is let go of: the journal is told that
+//! nothing went wrong, and whoever waits for the run is woken.
+
+use std::time::Duration;
+
+use agent_core::agent_loop::{Run, attempts_without_progress, hand_backs_without_progress};
+use agent_core::ports::{AttemptEnd, Claim};
+use agent_core::words::{Event, JobStatus, OpenKinds, Wait};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::worker::Worker;
+use super::{LAST_WORDS, cancelled};
+use crate::loop_driver::ChildRuns;
+
+/// What the journal says of a run that was let go of.
+#[derive(Default)]
+pub(super) struct Excused {
+    /// How often that was noted before without any progress since.
+    pub(super) hand_backs: u32,
+    /// The kinds of things that somebody may decide about, although nobody works on the run.
+    pub(super) open: OpenKinds,
+}
+
+impl Worker {
+    /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
+    /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
+    /// third one.
+    pub(super) async fn excuse(&self, claim: &Claim) -> Excused {
+        let note = async {
+            let events = self.context.journal.read(&claim.run_id, 0).await?;
+            if attempts_without_progress(&events) > 0 {
+                let end = events.len() as u64;
+                self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
+            }
+            let hand_backs = hand_backs_without_progress(&events);
+            let run = Run::waiting(events).ok().filter(|run| run.waits_epoch().is_some());
+            let waits = run.iter().flat_map(Run::waits).filter(|wait| wait.decided().is_none());
+            let open = OpenKinds::of(waits.map(|open| &open.wait));
+            Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, open })
+        };
+        match timeout(LAST_WORDS, note).await {
+            Ok(Ok(excused)) => return excused,
+            Ok(Err(error)) => debug!(%error, "the journal does not say that the run was let go of"),
+            Err(_elapsed) => debug!("the journal does not say that the run was let go of"),
+        }
+        Excused::default()
+    }
+
+    /// Has the parent of a child run that ends claimed: in some seconds before the queue is told, in case
+    /// that this worker is killed behind it, and at once then. A parent that is taken up too early is let go
+    /// of again.
+    pub(super) async fn wake_parent(&self, claim: &Claim, end: &AttemptEnd, within: Duration) {
+        let parent = claim.data.as_ref().ok().and_then(|data| Wait::job_of(data.parent.as_deref()?));
+        if let Some(parent) = parent.filter(|_| !end.goes_on()) {
+            // silent-ok: the parent is due by itself after a while.
+            let _ = timeout(LAST_WORDS, self.queue.resume(parent, within)).await;
+        }
+    }
+
+    /// Has a parked job claimed again when something was decided about it, or a child run of its ended, while
+    /// this attempt still held it: nobody could have it claimed then.
+    pub(super) async fn resume_if_decided(&self, claim: &Claim, seen: u64, children: &[String]) {
+        let look = async {
+            let later = self.context.journal.read_page(&claim.run_id, seen, 1).await.ok()?;
+            if later.is_empty() && !ChildRuns::of(&self.queue).has_ended(children).await.ok()? {
+                return None;
+            }
+            self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()
+        };
+        // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it
+        // too.
+        let _ = timeout(LAST_WORDS, look).await;
+    }
+
+    /// Ends the run of a job that was let go of and is cancelled: somebody asked for that elsewhere, too late
+    /// for the attempt to be told by its lease, and the queue has made an end of the job by itself.
+    pub(super) async fn end_if_cancelled(&self, claim: &Claim) {
+        let look = async {
+            let job = self.queue.read(&claim.job_id).await?;
+            match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
+                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await,
+                None => Ok(()),
+            }
+        };
+        // The ending takes up to `LAST_WORDS` of its own.
+        match timeout(LAST_WORDS * 2, look).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!(%error, "it is not known whether the job was cancelled meanwhile"),
+            Err(_elapsed) => debug!("it is not known whether the job was cancelled meanwhile"),
+        }
+    }
+}
