@@ -55,7 +55,8 @@ async fn main() {
     println!("machine: {}", machine::describe());
     let model = Model::openai().await;
     model.obeys();
-    // An author and the service beside them share the compile cache of their user, as they do without any setting.
+    // An author and the service beside them share the compile cache of their user, as they do without any
+    // setting.
     let service =
         Service::variant_a().model(&model).env("TOOLS_CACHE_DIR", Subject::ours().cache()).start().await;
     let home = tempfile::tempdir().unwrap();

@@ -214,7 +214,7 @@ impl Server {
         }
     }
 
-    /// This runtime's connection, which is made if there is none.
+    /// The connection of this runtime, which is made if there is none.
     fn connect(&self) -> Joined {
         let runtime = Handle::current().id();
         let mut connections = self.connections.lock();

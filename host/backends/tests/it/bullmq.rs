@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::{ATTEMPTS, QUEUE, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, ParkedRun, Principal};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, Principal};
 use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
@@ -103,31 +103,6 @@ async fn a_job_of_another_producer_is_worked_off_and_listed() {
     assert_eq!((seen.attempts_made(), seen.processed_by()), (1, Some("worker")));
     let listed = queue.list(&JobQuery { user_id: "5", status: None, limit: 1, cursor: None }).await.unwrap();
     assert_eq!(listed.jobs[0].id, added.id());
-}
-
-/// A job that waits for months stays in its owner's list, however many short ones follow.
-#[tokio::test]
-async fn a_list_is_kept_for_as_long_as_the_job_in_it_that_waits_longest() {
-    let (server, queue) = start().await;
-    let list = format!("agent-host:{QUEUE}:user:u1");
-    let kept_for = async || -> u64 {
-        redis::cmd("TTL").arg(&list).query_async(&mut connect(&server).await).await.unwrap()
-    };
-    let months = Duration::from_secs(60 * 24 * 3600);
-    let until = SystemTime::now() + months;
-    let goes_on = Some(ParkedRun { run_id: "run_1".into(), until, open: Default::default() });
-    queue.add(&JobData { goes_on, ..data("pay").with_id("01a204ec6206715fbb305322b42db970") }).await.unwrap();
-    assert!(kept_for().await > months.as_secs());
-    queue.add(&data("short")).await.unwrap();
-    assert!(kept_for().await > months.as_secs(), "one of ours");
-    // What another producer added is listed when it is claimed.
-    official(&server).await.add("invoke", json!({"query": "q", "userId": "u1"})).await.unwrap();
-    for _ in 0..2 {
-        let claim = claim_next(&queue).await;
-        let soon = SystemTime::now() + Duration::from_secs(60);
-        queue.settle(&claim, &AttemptEnd::Parked { until: soon, open: Default::default() }).await.unwrap();
-    }
-    assert!(kept_for().await > months.as_secs(), "one of another producer, and one that parks for a while");
 }
 
 #[tokio::test]

@@ -2,17 +2,19 @@
 //! twice, and what BullMQ's stream of events tells those who wait.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, Epoch, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobStatus};
+use agent_core::words::{CancelOutcome, JobData, JobStatus, ParkedRun};
 use backends::bullmq::BullQueue;
 use futures::future::join_all;
 use redis::aio::MultiplexedConnection;
+use serde_json::json;
 use test_servers::{PATIENCE, Proxy, Redis, Task, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::bullmq::{LEASE, completed, connect, data, official, start, status};
+use crate::bullmq::{LEASE, claim_next, completed, connect, data, official, start, status};
 
 /// Commands that search a list from one end to the other.
 const SEARCHES: [&str; 3] = ["LPOS", "LRANGE", "LREM"];
@@ -361,4 +363,29 @@ async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
     producer.clean(0, 10, "wait").await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, ChangedJobs::Any, "it does not say which");
     assert!(queue.read(&ids[4]).await.unwrap().is_none());
+}
+
+/// A job that waits for months stays in its owner's list, however many short ones follow.
+#[tokio::test]
+async fn a_list_is_kept_for_as_long_as_the_job_in_it_that_waits_longest() {
+    let (server, queue) = start().await;
+    let list = format!("agent-host:{QUEUE}:user:u1");
+    let kept_for = async || -> u64 {
+        redis::cmd("TTL").arg(&list).query_async(&mut connect(&server).await).await.unwrap()
+    };
+    let months = Duration::from_secs(60 * 24 * 3600);
+    let until = SystemTime::now() + months;
+    let goes_on = Some(ParkedRun { run_id: "run_1".into(), until, open: Default::default() });
+    queue.add(&JobData { goes_on, ..data("pay").with_id("01a204ec6206715fbb305322b42db970") }).await.unwrap();
+    assert!(kept_for().await > months.as_secs());
+    queue.add(&data("short")).await.unwrap();
+    assert!(kept_for().await > months.as_secs(), "one of ours");
+    // What another producer added is listed when it is claimed.
+    official(&server).await.add("invoke", json!({"query": "q", "userId": "u1"})).await.unwrap();
+    for _ in 0..2 {
+        let claim = claim_next(&queue).await;
+        let soon = SystemTime::now() + Duration::from_secs(60);
+        queue.settle(&claim, &AttemptEnd::Parked { until: soon, open: Default::default() }).await.unwrap();
+    }
+    assert!(kept_for().await > months.as_secs(), "one of another producer, and one that parks for a while");
 }

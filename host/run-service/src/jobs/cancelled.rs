@@ -32,8 +32,8 @@ pub struct CancelledRuns {
 }
 
 impl CancelledRuns {
-    /// Those of a process that serves nothing, and what writes their records once it is run: to end a run
-    /// takes no model and no tools.
+    /// For a process that serves nothing, with what writes their records once it is run: ending a run takes
+    /// no model and no tools.
     pub fn beside_the_service(runs: &Arc<dyn RunStore>) -> (Self, Flusher) {
         let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
         let journal: Arc<dyn Journal> = runs.clone();

@@ -57,7 +57,7 @@ pub(crate) fn question(name: String, question: Question<'_>) -> ToolCall {
     ToolCall { id: String::new(), name, arguments: Value::Object(arguments) }
 }
 
-/// The schema of the answer to a question, read, or what is wrong with either: those who decide are to be able
+/// The schema of the answer to a question, read, or what is wrong with either: whoever decides is to be able
 /// to read the one and to meet the other.
 pub(crate) fn read_question(text: &str, schema: Option<&str>) -> Result<Option<Value>, String> {
     if text.trim().is_empty() || text.len() > QUESTION_BYTES {

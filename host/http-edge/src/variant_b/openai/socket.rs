@@ -1,8 +1,8 @@
 //! `GET /v1/responses` as a WebSocket: OpenAI's WebSocket mode of responses, of which `socket_session` is one
 //! connection.
 //!
-//! The task of a connection is one that shutdown waits for as for a connection, and the connection is counted by
-//! permits of its own: hyper hands it over with the answer, so that it is none of `MAX_CONNECTIONS` any more.
+//! Shutdown waits for the task of a connection as for any connection, and permits of its own count it: hyper
+//! hands it over with the answer, so that it is none of `MAX_CONNECTIONS` any more.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
