@@ -22,7 +22,7 @@ static THIS: Release = Release { journal: journal_format::VERSION, knows_calls_a
 /// leave the run out.
 static BEFORE: Release = Release { journal: 6, knows_calls_and_children: false };
 
-/// What is deployed.
+/// What one simulation deploys, drawn from its seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Deployment {
     pub replicas: usize,

@@ -35,7 +35,7 @@ const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::fr
 
 type Serve = dyn Fn(Request<String>, Parts) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// Where an answer goes.
+/// Where the parts of an answer go.
 type Parts = mpsc::UnboundedSender<Part>;
 
 type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;

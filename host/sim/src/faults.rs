@@ -117,7 +117,7 @@ pub enum CallKind {
     Client,
 }
 
-/// What is asked.
+/// Which server a call of a port asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     Database,

@@ -101,7 +101,7 @@ impl TestQueue {
         let _is_first = self.before_writes.set(Box::new(look));
     }
 
-    /// What it holds now.
+    /// All jobs that it holds now.
     pub fn held_now(&self) -> HeldJobs {
         HeldJobs(self.state.lock().clone())
     }

@@ -74,7 +74,7 @@ struct PlaceOfDelayed {
 }
 
 impl PlaceOfDelayed {
-    /// Reads a cursor: `<shard>-<score>-<listed>`.
+    /// Reads a cursor, which is `<shard>-<score>-<listed>`.
     fn parse(cursor: &str) -> Option<Self> {
         let mut parts = cursor.splitn(3, '-');
         let mut part = || parts.next()?.parse::<u64>().ok();

@@ -107,7 +107,7 @@ pub(super) async fn end_run(
     Ok(())
 }
 
-/// Neither model nor tools.
+/// Stands for a model and tools that are not there.
 #[derive(Debug, Clone, Default)]
 struct Nobody(Arc<Catalog>);
 

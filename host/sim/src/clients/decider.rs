@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// A decision was acknowledged.
+    /// Takes note of a decision that was acknowledged.
     fn decided(&mut self, wait: &str, verdict: Verdict) {
         let before = self.world.promises.lock().decisions.insert(wait.to_owned(), verdict);
         // A job that was forgotten is begun again under its id, and its waits are decided anew.

@@ -31,7 +31,7 @@ struct Reading {
 }
 
 enum End {
-    /// Behind so many events.
+    /// The run has ended behind so many events.
     Ended(Option<usize>),
     GoesOn(String),
 }

@@ -30,7 +30,7 @@ pub struct Redis {
     flushed: Mutex<Option<Flushed>>,
 }
 
-/// What the disk has.
+/// What the disk has of queue and keys.
 #[derive(Debug)]
 struct Flushed {
     at: Instant,
@@ -43,7 +43,7 @@ impl ReferenceKeys {
         Arc::new(Self(Mutex::new(Arc::new(keys))))
     }
 
-    /// As they are now.
+    /// The keys as they are now.
     pub fn now(&self) -> Arc<MemoryIdempotency> {
         self.0.lock().clone()
     }

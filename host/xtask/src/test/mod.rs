@@ -107,8 +107,8 @@ pub(crate) fn run_all(
     prepared?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
-    // One more at a time than there are processors: a test waits for its servers a third of its time.
-    let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
+    // Two more at a time than there are processors: a test waits for its servers half of its time.
+    let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 2;
     let mut tests = cargo(repository, runner);
     tests.env("NEXTEST_TEST_THREADS", at_once.to_string()).env("PROPTEST_RNG_SEED", seed_of_properties());
     run(tests.args(of_compiler()).args(&arguments.runner))?;

@@ -27,10 +27,9 @@ pub(super) fn read(items: Option<&Value>, before: &[Message], turn_id: String) -
     for (index, item) in items.iter().enumerate() {
         read_item(item, &format!("items[{index}]"), &mut said)?;
     }
-    let messages = said.into_messages("items")?;
-    if messages.iter().any(|message| matches!(message, Message::User { content } if content.bytes() == 0)) {
-        return Err(Problem::invalid("items", "a message of the user says nothing: leave it out."));
-    }
+    let mut messages = said.into_messages("items")?;
+    // What says nothing would stand in every later prompt.
+    messages.retain(|message| !matches!(message, Message::User { content } if content.bytes() == 0));
     if messages.iter().any(|message| matches!(message, Message::System { .. })) {
         let why = "A conversation keeps no instructions: send them as `instructions` of each response.";
         return Err(Problem::unsupported_value("items", why));
@@ -58,6 +57,7 @@ mod tests {
     fn items_are_a_turn_that_no_run_made() {
         let turn = read(&json!([
             {"role": "user", "content": "hi"},
+            {"role": "user", "content": ""},
             {"type": "reasoning", "summary": []},
             {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
         ]))
@@ -84,7 +84,6 @@ mod tests {
                 "unsupported_value",
                 "items",
             ),
-            (json!([message("")]), "invalid_value", "items"),
             (json!([message("hi"), {"type": "computer_call"}]), "unsupported_value", "items[1].type"),
         ] {
             let error = read(&items).unwrap_err().body()["error"].take();
