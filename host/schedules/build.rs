@@ -33,7 +33,7 @@ const PLACES: [Place; 7] = [
         becomes: "let upgraded = |opened: &Opened<W, A>| {
             opened.as_ref().and_then(|(sender, batches)| Some((sender.upgrade()?, batches.upgrade()?)))
         };
-        let theirs = upgraded(&*self.0.lock());
+        let theirs = upgraded(&self.0.lock());
         let mut opened = self.0.lock();",
     },
     // A worker is woken before there is a reason to look.

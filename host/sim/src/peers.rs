@@ -47,7 +47,7 @@ impl<'a> UnderWay<'a> {
         let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
         let is_alone = other.as_ref().is_none_or(|other| *other == own);
         // Whose claim was forgotten goes on until it is renewed.
-        gate.world.holds(is_alone || gate.world.is_run_undone(run_id), ONE_OWNER, || {
+        gate.world.holds(is_alone || gate.world.are_claims_undone(), ONE_OWNER, || {
             format!("{run_id}: {own} and {other:?}")
         });
         Self { gate, run_id }
@@ -74,7 +74,7 @@ impl Provider {
         let is_reply = |event: &Event| matches!(event, Event::ModelReplied { .. });
         let recorded =
             world.runs.look(run_id, |events| events.iter().filter(|(_, event)| is_reply(event)).count());
-        let is_undone = world.is_run_undone(run_id);
+        let is_undone = world.are_claims_undone();
         let may_be_asked = is_undone || may_be_done_again(step < recorded || has_ended, false);
         world.holds(may_be_asked, PAID_ONCE, || {
             format!("{run_id} asks for reply {step} and has {recorded}, ended: {has_ended}")
@@ -320,7 +320,7 @@ impl ToolsOfRun {
         let index = call_id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
         // A run whose journal is written behind its answer has none yet.
         // Whose claim was forgotten may come late, behind an answer which says that it may have been made.
-        let may_be_late = world.is_run_undone(request.run_id);
+        let may_be_late = world.are_claims_undone();
         if call_id != format!("{}.{}.{index}", request.run_id, open.replies) {
             return world
                 .holds(may_be_late, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));

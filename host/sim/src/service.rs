@@ -82,21 +82,8 @@ impl Service {
         let store: Arc<dyn RunStore> = Ported::new(gate, &world.runs);
         let queue: Arc<dyn JobQueue> = Ported::new(gate, &world.queue);
         let outbox: Arc<dyn WebhookOutbox> = Ported::new(gate, &world.outbox);
-        let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
         let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
-        let parts = Parts {
-            model: Arc::new(Provider(gate.clone())),
-            toolbox: Arc::new(Tools(gate.clone())),
-            conversations: Conversations::new(Ported::new(gate, &world.conversations), spawn.clone()),
-            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
-            admission: Admission::new(PERMITS),
-            live: LiveRuns::default(),
-            shutdown: Shutdown::default(),
-            behind: behind.clone(),
-            store: store.clone(),
-            queue: queue.clone(),
-            spawn,
-        };
+        let parts = Parts::new(gate, store.clone(), queue.clone(), behind.clone());
         let stopping = parts.shutdown.stopping().clone();
         let context = parts.for_jobs(gate.process.name.clone());
         let jobs = Jobs::new(queue.clone()).until(stopping.clone()).recorded_in(store.clone());
@@ -114,25 +101,14 @@ impl Service {
         let runs = parts.requests();
         let invoke = parts.conversed(Arc::new(RateChecked::new(runs.clone())));
         let streams = parts.streams().with_jobs(jobs.clone());
-        let worker = Arc::new(Worker::new(&jobs, context));
-        let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
-        for _ in 0..WORKERS {
-            let (worker, stopping) = (worker.clone(), stopping.clone());
-            tasks.push(async move { worker.work(stopping).await }.boxed());
-        }
+        let mut tasks = workers(Worker::new(&jobs, context), &parts.shutdown);
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
         tasks.push(async move { followed.follow_changes().await }.boxed());
         tasks.push(recover(queue, name).boxed());
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
-        let calls = DirectCalls::new(parts.toolbox.clone(), TIMEOUT).until(parts.shutdown.stopping().clone());
-        let calls = if gate.process.release.has_waiting_calls() {
-            let (jobs, waits, store) = (jobs.clone(), waits.clone(), parts.store.clone());
-            calls.kept_in(WaitingCalls { runs: parts.direct_calls(), jobs, waits, store })
-        } else {
-            calls
-        };
+        let calls = parts.calls(gate, &jobs, &waits);
         let served = Served {
             calls: calls.clone(),
             jobs: jobs.clone(),
@@ -174,6 +150,33 @@ impl Service {
 }
 
 impl Parts {
+    fn new(gate: &Gate, store: Arc<dyn RunStore>, queue: Arc<dyn JobQueue>, behind: WriteBehind) -> Self {
+        let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
+        Self {
+            model: Arc::new(Provider(gate.clone())),
+            toolbox: Arc::new(Tools(gate.clone())),
+            conversations: Conversations::new(Ported::new(gate, &gate.world.conversations), spawn.clone()),
+            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
+            admission: Admission::new(PERMITS),
+            live: LiveRuns::default(),
+            shutdown: Shutdown::default(),
+            behind,
+            store,
+            queue,
+            spawn,
+        }
+    }
+
+    /// Direct calls, which wait where the release of the process knows how.
+    fn calls(&self, gate: &Gate, jobs: &Jobs, waits: &Waits) -> DirectCalls {
+        let calls = DirectCalls::new(self.toolbox.clone(), TIMEOUT).until(self.shutdown.stopping().clone());
+        if !gate.process.release.has_waiting_calls() {
+            return calls;
+        }
+        let (jobs, waits, store) = (jobs.clone(), waits.clone(), self.store.clone());
+        calls.kept_in(WaitingCalls { runs: self.direct_calls(), jobs, waits, store })
+    }
+
     fn dependencies(&self, gate: &Gate) -> Dependencies {
         Dependencies {
             gate: gate.clone(),
@@ -245,6 +248,16 @@ impl Parts {
     fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         Arc::new(Conversed::new(run, self.conversations.clone(), TIMEOUT))
     }
+}
+
+/// The tasks that work off jobs.
+fn workers(worker: Worker, shutdown: &Shutdown) -> Vec<BoxFuture<'static, ()>> {
+    let worker = Arc::new(worker);
+    let work = |_| {
+        let (worker, stopping) = (worker.clone(), shutdown.stopping().clone());
+        async move { worker.work(stopping).await }.boxed()
+    };
+    (0..WORKERS).map(work).collect()
 }
 
 /// What a webhook says of a job.

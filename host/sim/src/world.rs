@@ -213,12 +213,10 @@ impl World {
         self.state.lock().undone.contains_key(job_id)
     }
 
-    /// Whether a server has forgotten something of the job of that run just now, perhaps that somebody has
-    /// claimed it: its worker goes on until it renews the claim the next time, or its lease ends.
-    pub fn is_run_undone(&self, run_id: &str) -> bool {
-        let state = self.state.lock();
-        state.forgot_at.is_some_and(|forgot| forgot.elapsed() < LEASE)
-            && state.undone.values().any(|undone| undone == run_id)
+    /// Whether a server has forgotten something just now, perhaps that somebody has claimed a job, or has
+    /// renewed the claim: that worker goes on until it renews it the next time, or its lease ends.
+    pub fn are_claims_undone(&self) -> bool {
+        self.state.lock().forgot_at.is_some_and(|forgot| forgot.elapsed() < LEASE)
     }
 
     pub fn is_quiet(&self) -> bool {

@@ -244,8 +244,8 @@ mod tests {
                 StepKind::Child => json!({ "event": "tool_returned", "index": 0 }),
                 _ => json!({ "event": "nested_returned", "index": 0, "number": 0 }),
             };
-            assert_eq!(judged(&[replied.clone()], &[0, 1]), Tally::default(), "{kind:?}");
-            assert_eq!(judged(&[replied.clone()], &[0, 0, 1]).called_again, 1);
+            assert_eq!(judged(std::slice::from_ref(&replied), &[0, 1]), Tally::default(), "{kind:?}");
+            assert_eq!(judged(std::slice::from_ref(&replied), &[0, 0, 1]).called_again, 1);
             assert_eq!(judged(&[replied.clone(), returned], &[0, 0, 1]).repeated, 1);
             assert_eq!(judged(&[replied], &[0, 1, 1]).acted_twice, 1);
         }

@@ -68,7 +68,7 @@ impl Journal for Ported<TestRuns> {
             self.store_events(run_id, epoch, first, events).await
         };
         let is_halved = world.deployment.is_on_mongo && events.len() > 1;
-        let half = is_halved.then(|| async {
+        let half = is_halved.then_some(async {
             // What is wrong with the first one would be said of all of them.
             let _told = self.store_events(run_id, epoch, first, events.get(..1).unwrap_or_default()).await;
             world.reached("the first event of an append was stored without the others");
@@ -141,7 +141,7 @@ impl RunStore for Ported<TestRuns> {
             self.store.save(record).await
         };
         let is_halved = world.deployment.is_on_mongo && !events.is_empty();
-        let half = is_halved.then(|| async {
+        let half = is_halved.then_some(async {
             let _told = self.store_events(&record.id, epoch, first, events).await;
         });
         let call = Call::step("runs.append_and_save", &record.id);
