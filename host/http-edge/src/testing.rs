@@ -1,5 +1,5 @@
 //! What is promised of what clients send beside requests, for `host/fuzz`: functions that panic when it is
-//! broken. Whole requests go through [`crate::router`].
+//! broken. Whole requests go through [`crate::router()`].
 
 use std::time::{Duration, SystemTime};
 

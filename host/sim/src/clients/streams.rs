@@ -109,7 +109,12 @@ impl Client {
             }
             self.world.reached("a stream of a job was resumed");
         }
-        let run_id = self.world.queue.find(job_id).map(|job| job.run_id).unwrap_or_default();
+        // The queue may have forgotten the job, of whose run the first event says the id.
+        let shown = events.first().and_then(|(_, event)| match event {
+            Event::Started { task, .. } => Some(task.id.clone()),
+            _ => None,
+        });
+        let run_id = shown.or_else(|| Some(self.world.queue.find(job_id)?.run_id)).unwrap_or_default();
         self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered: false });
         self.read_to_its_end(user, job_id).await;
     }
