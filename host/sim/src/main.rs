@@ -22,6 +22,9 @@ struct Arguments {
     /// How long simulations are made, one after the other.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
+    /// Makes so many simulations instead, however long that takes.
+    #[arg(long, conflicts_with = "minutes")]
+    seeds: Option<u64>,
     /// The first seed, or the only one with `--trace`.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -65,7 +68,11 @@ fn main() -> anyhow::Result<ExitCode> {
             println!("{}", tally.report());
             return Ok(show(&simulation, outcome));
         }
-        if tally.took >= limit {
+        let is_over = match arguments.seeds {
+            Some(seeds) => seed + 1 - arguments.seed >= seeds,
+            None => tally.took >= limit,
+        };
+        if is_over {
             println!("seeds              {} to {seed}", arguments.seed);
             break;
         }
