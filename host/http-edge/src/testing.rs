@@ -1,8 +1,10 @@
 //! What is promised of what clients send beside requests, for `host/fuzz`: functions that panic when it is
-//! broken. Whole requests go through [`crate::router()`].
+//! broken. Whole requests go through [`crate::router()`], with what it depends on beside stores.
 
 use std::time::{Duration, SystemTime};
 
+use agent_core::ports::{Probe, ProbeError};
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -12,7 +14,29 @@ use sha2::{Sha256, Sha384, Sha512};
 pub use axum::Router;
 
 use crate::body::coding::Coding;
+use crate::dependencies::{RateLimit, RateLimits};
 use crate::tokens::Tokens;
+
+/// Limits that nobody comes to.
+pub const NO_LIMITS: RateLimits = {
+    let limit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
+    RateLimits { address: limit, user: limit, premium_requests: u64::MAX }
+};
+
+/// A dependency that is always well.
+#[derive(Debug)]
+pub struct Well;
+
+#[async_trait]
+impl Probe for Well {
+    fn name(&self) -> &'static str {
+        "well"
+    }
+
+    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        Ok(None)
+    }
+}
 
 /// What tokens of the corpus are signed with.
 const SECRET: &[u8] = b"a secret of strangers' tokens";

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use agent_core::ports::{ModelRequest, ToolChoice};
-use agent_core::words::{Catalog, Finish, ModelReply, ReplyRules, ToolHints, ToolSpec};
+use agent_core::words::{Catalog, Finish, ModelReply, ReplyRules, ToolSpec};
 use serde_json::json;
 
 use crate::Provider;
@@ -29,11 +29,7 @@ static TOOLS: LazyLock<Catalog> = LazyLock::new(|| {
         description: "Adds.".to_owned(),
         input_schema: parameters,
         is_repeatable: true,
-        is_destructive: false,
-        calls_tools: false,
-        may_ask: false,
-        is_replayable: false,
-        hints: ToolHints::default(),
+        ..ToolSpec::default()
     };
     Catalog::new(vec![spec], "sha256:tools".to_owned())
 });

@@ -4,17 +4,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{JobQueue, Probe, ProbeError, RunStore, Spawn, Toolbox};
-use async_trait::async_trait;
+use agent_core::ports::{JobQueue, Probe, RunStore, Spawn, Toolbox};
 use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::CONTENT_LOCATION;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
-use http_edge::{
-    Claims, Hosts, Idempotency, Latch, Origins, RateLimit, RateLimits, Settings, Tokens, VariantB,
-};
+use http_edge::testing::{NO_LIMITS, Well};
+use http_edge::{Claims, Hosts, Idempotency, Latch, Origins, Settings, Tokens, VariantB};
 use parking_lot::Mutex;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
@@ -29,9 +27,6 @@ use crate::gate::Gate;
 use crate::ports::Ported;
 
 const SECRET: &[u8] = b"a secret of the simulation, of some length";
-
-/// Simulated clients are not told to slow down.
-const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
 
 type Serve = dyn Fn(Request<String>, Parts) -> BoxFuture<'static, ()> + Send + Sync;
 
@@ -95,7 +90,6 @@ impl Edge {
 
     fn router(served: Served, with: Dependencies) -> Box<Serve> {
         let latch = Latch::default();
-        let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
         let keys = Ported::new(&with.gate, &with.gate.world.keys);
         let router = http_edge::router(http_edge::Edge {
             a: None,
@@ -106,7 +100,7 @@ impl Edge {
             idempotency: Idempotency { store: keys, spawn: with.spawn },
             origins: Origins::default(),
             hosts: Hosts::Unchecked,
-            settings: Settings { rates, ..Settings::default() },
+            settings: Settings { rates: NO_LIMITS, ..Settings::default() },
         });
         Box::new(move |request: Request<String>, parts: Parts| {
             // Held for as long as requests are wanted.
@@ -198,20 +192,6 @@ pub fn token(user: &str, role: Option<&str>) -> String {
     let claims = Claims { id: user.to_owned(), tier: None, role: role.map(str::to_owned) };
     // silent-ok: a token that is none is refused, and the judge finds that nothing was answered.
     Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
-}
-
-/// A dependency that is always well.
-struct Well;
-
-#[async_trait]
-impl Probe for Well {
-    fn name(&self) -> &'static str {
-        "simulated"
-    }
-
-    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
-        Ok(None)
-    }
 }
 
 impl std::fmt::Debug for Edge {

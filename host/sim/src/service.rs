@@ -87,8 +87,7 @@ impl Service {
         let stopping = parts.shutdown.stopping().clone();
         let context = parts.for_jobs(gate.process.name.clone());
         let jobs = Jobs::new(queue.clone()).until(stopping.clone()).recorded_in(store.clone());
-        let agent = Arc::new(Recorded::new(parts.agent_alone(context.journal.clone()), behind.clone()));
-        let ended = CancelledRuns { agent, journal: context.journal.clone() };
+        let ended = CancelledRuns::new(context.journal.clone(), behind.clone());
         let jobs = jobs.watched_in(parts.live.clone()).ending(ended);
         let waits = Waits::new(queue.clone(), store.clone(), parts.toolbox.clone());
         let dispatcher = Dispatcher::new(DispatcherContext {

@@ -71,8 +71,8 @@ struct State {
     slowed: BTreeSet<String>,
     /// Servers whose disk is full, and until when.
     full: Vec<(Server, Instant)>,
-    /// Jobs of which a server forgot something, and their runs.
-    undone: BTreeMap<String, String>,
+    /// Jobs of which a server forgot something.
+    undone: BTreeSet<String>,
     forgot_at: Option<Instant>,
     /// The epoch of the last claim of each job.
     claimed: BTreeMap<String, Epoch>,
@@ -210,7 +210,7 @@ impl World {
 
     /// Whether a server has forgotten something of the job.
     pub fn is_undone(&self, job_id: &str) -> bool {
-        self.state.lock().undone.contains_key(job_id)
+        self.state.lock().undone.contains(job_id)
     }
 
     /// Whether a server has forgotten something just now, perhaps that somebody has claimed a job, or has

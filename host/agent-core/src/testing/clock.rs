@@ -48,7 +48,7 @@ impl Drop for SimulatedClock {
     }
 }
 
-/// What time it is for the process that runs on this thread: simulated, or that of tokio's clock, which a
+/// The time of the process that runs on this thread: simulated, or that of tokio's clock, which a
 /// test may stop, as a date.
 pub fn wall_clock() -> SystemTime {
     let Some((simulated, skew)) = simulated() else { return stoppable_clock() };

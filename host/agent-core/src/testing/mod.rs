@@ -176,11 +176,7 @@ impl EchoTools {
             description: "Echoes its arguments.".into(),
             input_schema: json!({"type": "object"}),
             is_repeatable: true,
-            is_destructive: false,
-            calls_tools: false,
-            may_ask: false,
-            is_replayable: false,
-            hints: ToolHints::default(),
+            ..ToolSpec::default()
         };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self {

@@ -1,6 +1,6 @@
-//! What tests and simulations see of the queue in memory and do to it beside its port.
+//! The queue in memory beside its port: tests and simulations look into it, and break it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use super::queue::TestQueue;
 use super::queue_state::{Entry, Held, State};
 use crate::words::{Job, JobData};
 
-/// What a queue held at some time.
+/// The jobs that a queue held at some time.
 pub struct HeldJobs(State);
 
 impl TestQueue {
@@ -107,8 +107,8 @@ impl TestQueue {
     }
 
     /// Forgets everything since then, as the server does that did not keep it. Says of which jobs something
-    /// was forgotten, with their runs.
-    pub fn go_back(&self, to: HeldJobs) -> BTreeMap<String, String> {
+    /// was forgotten.
+    pub fn go_back(&self, to: HeldJobs) -> BTreeSet<String> {
         let undone = self.state.lock().go_back(to.0);
         self.wake();
         undone

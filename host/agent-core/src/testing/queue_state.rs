@@ -230,15 +230,14 @@ impl State {
         Ok(None)
     }
 
-    /// Goes back to `earlier`, and says of which jobs anything was forgotten, with their runs. What is given
-    /// once is not given again: numbers of jobs, names of runs, tokens.
-    pub(super) fn go_back(&mut self, earlier: Self) -> BTreeMap<String, String> {
+    /// Goes back to `earlier`, and says of which jobs anything was forgotten. What is given once is not given
+    /// again: numbers of jobs, names of runs, tokens.
+    pub(super) fn go_back(&mut self, earlier: Self) -> BTreeSet<String> {
         let later = std::mem::replace(self, earlier);
         let changed = |(number, later): &(&u64, &Entry)| {
             self.jobs.get(number).is_none_or(|entry| !entry.stands_as(later))
         };
-        let name = |(_, entry): (&u64, &Entry)| (entry.job.id.clone(), entry.job.run_id.clone());
-        let undone = later.jobs.iter().filter(changed).map(name).collect();
+        let undone = later.jobs.iter().filter(changed).map(|(_, entry)| entry.job.id.clone()).collect();
         let last = later.jobs.last_key_value().map_or(0, |(number, _)| *number);
         (self.claims, self.runs) = (later.claims, later.runs);
         self.forgotten = last.max(later.forgotten);

@@ -175,8 +175,13 @@ impl OpenKinds {
     pub fn of<'a>(waits: impl IntoIterator<Item = &'a Wait>) -> Self {
         waits.into_iter().fold(Self::default(), |of_all, wait| Self {
             bits: of_all.bits | wait.kind.bit(),
-            since: if of_all.bits == 0 { wait.began_at } else { of_all.since.min(wait.began_at) },
+            since: if of_all.is_empty() { wait.began_at } else { of_all.since.min(wait.began_at) },
         })
+    }
+
+    /// Whether no kind is known.
+    pub fn is_empty(self) -> bool {
+        self.bits == 0
     }
 
     /// The kinds, in the order of [`WaitKind::ALL`].

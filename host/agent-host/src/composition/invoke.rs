@@ -182,12 +182,9 @@ impl SharedDeps<'_> {
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 
-    /// What ends the runs of jobs that nobody works on any more. No call is made, so nothing stands around
-    /// the agent but the record.
+    /// What ends the runs of jobs that nobody works on any more.
     pub(crate) fn for_cancelled_jobs(&self, journal: Arc<dyn Journal>) -> Option<CancelledRuns> {
-        let behind = self.behind.clone()?;
-        let agent = Arc::new(Recorded::new(self.bare_agent(journal.clone()), behind));
-        Some(CancelledRuns { agent, journal })
+        Some(CancelledRuns::new(journal, self.behind.clone()?))
     }
 
     /// The runs of requests. What every request passes on the way to one belongs to the run, which its owner

@@ -54,7 +54,7 @@ const SERIES: [Series<Depth>; 6] = [
     },
 ];
 
-/// What is shown of each kind of waits.
+/// Two gauges for each kind of waits.
 struct ByKind {
     last: QueueDepth,
     runs: Family,

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tool_kit::people::{AnswerLine, People};
 
-/// What a call of another tool is refused with.
+/// The refusal of a call of another tool.
 const NO_OTHER_TOOLS: &str = "a test has no other tools";
 
 /// How long reading the schema of an answer may take.

@@ -423,7 +423,7 @@ impl OfficialScripts {
 fn add_ending(script: &mut ScriptInvocation<'_>, own: &OwnKeys, ending: &Ending<'_>) {
     script.key(own.cancel_request(ending.job_id)).key(own.ending(ending.token));
     script.arg(ending.attempt).arg(ending.digest).arg(millis(NOTED_FOR));
-    let waits = if ending.open.bits == 0 { String::new() } else { parked_mark(ending.open) };
+    let waits = if ending.open.is_empty() { String::new() } else { parked_mark(ending.open) };
     script.arg(ending.job_id).arg(waits).arg(ending.open.since).arg(own.prefix());
 }
 

@@ -5,18 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{KeyBounds, Probe, ProbeError, Toolbox};
+use agent_core::ports::{KeyBounds, Probe, Toolbox};
 use agent_core::testing::{EchoTools, TestConversations, TestQueue, TestRuns, TokioSpawn};
 use agent_core::words::RunLimits;
-use async_trait::async_trait;
 use backends::memory::{MemoryIdempotency, MemoryWindows};
 use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
-use http_edge::testing::Router;
-use http_edge::{
-    Claims, Edge, Hosts, Idempotency, Latch, Origins, RateLimit, RateLimits, Settings, Tokens, VariantA,
-    VariantB,
-};
+use http_edge::testing::{NO_LIMITS, Router, Well};
+use http_edge::{Claims, Edge, Hosts, Idempotency, Latch, Origins, Settings, Tokens, VariantA, VariantB};
 use model_client::DemoModel;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
@@ -35,9 +31,6 @@ const MOST_INPUTS: u32 = 500;
 
 /// Longer than any stream lasts, by a clock that jumps whenever nothing else can go on.
 const WITHIN: Duration = Duration::from_hours(3);
-
-/// Nobody is told to slow down.
-const NO_LIMIT: RateLimit = RateLimit { requests: u64::MAX, period: Duration::from_secs(60) };
 
 /// A router and the tokens that it takes. Clones are the same.
 #[derive(Clone)]
@@ -106,7 +99,6 @@ impl Served {
         };
         let bounds = KeyBounds { keys: 10_000, bytes: 64 << 20 };
         let store = Arc::new(MemoryIdempotency::new(bounds));
-        let rates = RateLimits { address: NO_LIMIT, user: NO_LIMIT, premium_requests: u64::MAX };
         let router = http_edge::router(Edge {
             a: Some(a),
             b: Some(variant_b(invoke, streams, queue, runs, toolbox)),
@@ -116,7 +108,7 @@ impl Served {
             idempotency: Idempotency { store, spawn: Arc::new(TokioSpawn) },
             origins: Origins::default(),
             hosts: Hosts::Unchecked,
-            settings: Settings { rates, trusted_proxies: 2, ..Settings::default() },
+            settings: Settings { rates: NO_LIMITS, trusted_proxies: 2, ..Settings::default() },
         });
         let [user, admin] = [("u1", None), ("a1", Some("admin"))].map(|(id, role)| bearer(id, role));
         Self { router, user, admin, _latch: Arc::new(latch) }
@@ -172,18 +164,4 @@ fn bearer(id: &str, role: Option<&str>) -> String {
     let token = Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now());
     // silent-ok: a token that is none is refused, and the seeds of the corpus reach no handler.
     format!("Bearer {}", token.unwrap_or_default())
-}
-
-/// A dependency that is always well.
-struct Well;
-
-#[async_trait]
-impl Probe for Well {
-    fn name(&self) -> &'static str {
-        "fuzzed"
-    }
-
-    async fn check(&self) -> Result<Option<Duration>, ProbeError> {
-        Ok(None)
-    }
 }

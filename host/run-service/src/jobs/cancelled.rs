@@ -22,21 +22,16 @@ use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Agent, Ask, Invoke, InvokeError, Recorded};
 use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
 
-/// Takes a run up to cancel it at once.
+/// Takes a run up to cancel it at once. That asks no model and calls no tool, so no version of a tool is
+/// loaded for it, and it needs no permit and is not counted.
 pub struct CancelledRuns {
-    /// Runs the agent on behalf of jobs and records its runs. It is asked for no step, so it needs no permit
-    /// and is not counted.
-    pub agent: Arc<dyn Invoke>,
-    /// The journals of these runs.
-    pub journal: Arc<dyn Journal>,
+    agent: Recorded<Agent>,
+    journal: Arc<dyn Journal>,
 }
 
 impl CancelledRuns {
-    /// For a process that serves nothing, with what writes their records once it is run: ending a run takes
-    /// no model and no tools.
-    pub fn beside_the_service(runs: &Arc<dyn RunStore>) -> (Self, Flusher) {
-        let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-        let journal: Arc<dyn Journal> = runs.clone();
+    /// Runs with their journals in `journal`, whose records go to `behind`.
+    pub fn new(journal: Arc<dyn Journal>, behind: WriteBehind) -> Self {
         let nobody = Arc::new(Nobody::default());
         let agent = Agent {
             model: nobody.clone(),
@@ -46,7 +41,13 @@ impl CancelledRuns {
             instructions: None,
             wait_tools: false,
         };
-        (Self { agent: Arc::new(Recorded::new(agent, behind)), journal }, flusher)
+        Self { agent: Recorded::new(agent, behind), journal }
+    }
+
+    /// For a process that serves nothing, with what writes their records once it is run.
+    pub fn beside_the_service(runs: &Arc<dyn RunStore>) -> (Self, Flusher) {
+        let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+        (Self::new(runs.clone(), behind), flusher)
     }
 
     /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled

@@ -79,7 +79,7 @@ impl Disposition {
     /// for somebody: what they decide meanwhile has it claimed.
     pub(super) fn parked_meanwhile(self, open: OpenKinds) -> Self {
         match self.end {
-            Some(AttemptEnd::HandedBack { delay }) if open.bits != 0 && !delay.is_zero() => {
+            Some(AttemptEnd::HandedBack { delay }) if !open.is_empty() && !delay.is_zero() => {
                 Self { end: Some(AttemptEnd::Parked { until: clock::now() + delay, open }), ..self }
             }
             _ => self,

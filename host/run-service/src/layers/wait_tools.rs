@@ -29,6 +29,10 @@ const HOST: &str = "agent-host";
 /// How long a user has to answer, and an event to come unless the model says otherwise: a day.
 const DEFAULT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Most bytes of the name of an event, and most characters of its key: the route that delivers events takes
+/// no more.
+const MOST_OF_EVENT: usize = 256;
+
 /// The longest that a run waits: a year.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
@@ -128,9 +132,6 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
-/// Most bytes of the name of an event, and of its key: what delivers them takes no more.
-const EVENT_BYTES: usize = 256;
-
 /// When a call of `wait_until` goes on. What is no time is an answer to the model.
 fn due(arguments: &Value) -> Result<SystemTime, String> {
     let time = arguments["time"].as_str().ok_or("\"time\" is missing: a text such as 2026-11-30T09:00:00")?;
@@ -157,6 +158,14 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
     match at.duration_since(clock::now()) {
         Ok(left) if left > LONGEST => Err("a run waits for a year at most".to_owned()),
         _ => Ok(at),
+    }
+}
+
+/// Whether an event can be delivered whose name or key is that long.
+fn deliverable(part: &str, length: usize, unit: &str) -> Result<(), String> {
+    match length {
+        1..=MOST_OF_EVENT => Ok(()),
+        _ => Err(format!("\"{part}\" has 1 to {MOST_OF_EVENT} {unit}: this one has {length}")),
     }
 }
 
@@ -195,16 +204,9 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
             (WaitKind::Child, None, within, OnExpiry::Reject)
         }
         _ => {
-            for part in ["name", "key"] {
-                let text = arguments[part].as_str().ok_or_else(|| missing(part))?;
-                // Nobody could deliver it.
-                if text.is_empty() || text.len() > EVENT_BYTES {
-                    return Err(format!(
-                        "\"{part}\" has 1 to {EVENT_BYTES} bytes: this one has {}",
-                        text.len()
-                    ));
-                }
-            }
+            let text = |part: &str| arguments[part].as_str().ok_or_else(|| missing(part));
+            deliverable("name", text("name")?.len(), "bytes")?;
+            deliverable("key", text("key")?.chars().count(), "characters")?;
             (WaitKind::Event, None, within, OnExpiry::Reject)
         }
     };
@@ -309,11 +311,11 @@ mod tests {
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
         assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
-        let long = "x".repeat(EVENT_BYTES + 1);
+        let long = "x".repeat(MOST_OF_EVENT + 1);
         for (tool, arguments, why) in [
             (WAIT_FOR_EVENT, json!({ "name": "paid" }), "\"key\" is missing"),
             (WAIT_FOR_EVENT, json!({ "name": long, "key": "k" }), "\"name\" has 1 to 256 bytes"),
-            (WAIT_FOR_EVENT, json!({ "name": "paid", "key": "" }), "\"key\" has 1 to 256 bytes"),
+            (WAIT_FOR_EVENT, json!({ "name": "paid", "key": "" }), "\"key\" has 1 to 256 characters"),
             (ASK_USER, json!({ "question": " " }), "a question has 1 to 4096 bytes"),
             (
                 ASK_USER,

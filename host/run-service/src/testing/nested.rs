@@ -8,7 +8,8 @@ use crate::loop_driver::nested_bounds;
 /// Arguments of a nested call, and a question with the schema of its answer: each is read, or refused in
 /// words for the tool.
 ///
-/// # Panics When a question is shown otherwise than it was asked, or a refusal says nothing.
+/// # Panics
+/// When a question is shown otherwise than it was asked, or a refusal says nothing.
 pub fn read_nested(arguments: &str, question: Question<'_>) {
     match nested_bounds::read("1".to_owned(), nested_bounds::shortened(arguments), arguments) {
         Ok(call) => assert!(call.arguments.is_object() || call.arguments.is_string(), "{call:?}"),

@@ -65,8 +65,8 @@ impl Bench {
             instructions: None,
             wait_tools: true,
         });
-        let ends = CancelledRuns { agent: agent.clone(), journal: runs.clone() };
-        let jobs = Jobs::new(queue.clone()).ending(ends);
+        let store: Arc<dyn RunStore> = runs.clone();
+        let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
         let worker = Worker::new(&jobs, context(agent, &runs));
         let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
         let waits = Waits::new(queue.clone(), runs.clone(), tools);

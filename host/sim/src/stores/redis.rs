@@ -6,7 +6,7 @@
 //! | queue, idempotency keys | Redis, or the database | Redis: all but the last second. Database: everything |
 //! | journals, records, conversations, webhooks | the database, or MongoDB for the first three | everything |
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -71,11 +71,10 @@ impl Redis {
         }
     }
 
-    /// The server is restarted over its disk. Says of which jobs something was forgotten, and of which runs
-    /// these are.
-    pub fn restart(&self) -> BTreeMap<String, String> {
+    /// The server is restarted over its disk. Says of which jobs something was forgotten.
+    pub fn restart(&self) -> BTreeSet<String> {
         let flushed = self.flushed.lock().take().filter(|flushed| flushed.at.elapsed() < FLUSHED_EVERY);
-        let Some(Flushed { jobs, keys, .. }) = flushed else { return BTreeMap::new() };
+        let Some(Flushed { jobs, keys, .. }) = flushed else { return BTreeSet::new() };
         *self.keys.0.lock() = Arc::new(keys);
         self.queue.go_back(jobs)
     }

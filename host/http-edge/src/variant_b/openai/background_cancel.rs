@@ -12,7 +12,7 @@ use super::super::auth::Caller;
 use super::super::documented as of_variant;
 use super::super::error::{Error, Problem};
 use super::super::state::Shared;
-use super::current_response::{current, job_of};
+use super::current_response::{current, job_of, unknown};
 use super::responses_kept::{ID, read_id};
 use super::{documented, response_schema};
 use crate::answer;
@@ -43,7 +43,10 @@ pub(super) async fn cancel(
     let id = read_id(id)?;
     let read = async || {
         let kept = current(&edge.variant, caller.id(), &id).await?;
-        Ok::<_, Error>(kept.ok_or_else(|| Problem::unknown_response(&id))?)
+        match kept {
+            Some(kept) => Ok(kept),
+            None => Err(unknown(&edge.variant, caller.id(), &id).await),
+        }
     };
     let mut response = read().await?;
     if !response.is_background {

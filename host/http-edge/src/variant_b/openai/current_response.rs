@@ -71,17 +71,23 @@ pub(super) async fn current(
 }
 
 /// A response whose job goes on although newer ones have taken its place among those that are kept: without
-/// what it repeats of its request, so that it can be looked for and cancelled. Of one whose job has ended the
-/// refusal says where its result is.
+/// what it repeats of its request, so that it can be looked for and cancelled.
 async fn of_job_alone(variant: &VariantB, user_id: &str, id: &str) -> Result<Option<CurrentResponse>, Error> {
-    let Some(job) = variant.jobs.read(user_id, job_of(id), Duration::ZERO).await? else { return Ok(None) };
-    if job.status.has_ended() {
-        return Err(Problem::response_of_job(id, &job.id).into());
-    }
+    let job = variant.jobs.read(user_id, job_of(id), Duration::ZERO).await?;
+    let Some(job) = job.filter(|job| !job.status.has_ended()) else { return Ok(None) };
     let created_at = seconds(job.created_at);
     let shown = json!({ "id": id, "created_at": created_at, "background": true, "store": false });
     let shown = Frame::of_kept(shown).in_progress().to_string();
     Ok(Some(CurrentResponse { turns: vec![], shown, is_background: true, is_open: true }))
+}
+
+/// Why there is no response of that id. Of one whose job is there it says where the result is.
+pub(super) async fn unknown(variant: &VariantB, user_id: &str, id: &str) -> Error {
+    match variant.jobs.read(user_id, job_of(id), Duration::ZERO).await {
+        Ok(Some(job)) => Problem::response_of_job(id, &job.id).into(),
+        Ok(None) => Problem::unknown_response(id).into(),
+        Err(error) => error.into(),
+    }
 }
 
 /// What a response has come to whose job has ended, with its turn, if it is one.

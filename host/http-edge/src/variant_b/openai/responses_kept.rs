@@ -98,7 +98,9 @@ pub(super) async fn read(
     let id = read_id(id)?;
     let ResponseReading { stream: IsStreamed(is_streamed), starting_after } = read_query(query.as_deref())?;
     let kept = current_response::current(&edge.variant, caller.id(), &id).await?;
-    let kept = kept.ok_or_else(|| Problem::unknown_response(&id))?;
+    let Some(kept) = kept else {
+        return Err(current_response::unknown(&edge.variant, caller.id(), &id).await);
+    };
     if !is_streamed {
         return Ok(answer::json_bytes(StatusCode::OK, kept.shown));
     }

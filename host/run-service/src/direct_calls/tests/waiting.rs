@@ -1,7 +1,7 @@
 //! Direct calls that wait, with the real worker and driver over stores in memory. No model is ever asked.
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue as _, Unobserved};
+use agent_core::ports::{JobQueue as _, RunStore, Unobserved};
 use agent_core::testing::{ScriptedModel, TestQueue, TestRuns, TokioSpawn};
 use agent_core::words::{Event, JobStatus, RunLimits, Verdict};
 
@@ -30,8 +30,8 @@ impl Bench {
             instructions: Some("be kind".into()),
             wait_tools: false,
         };
-        let ending = CancelledRuns { agent: Arc::new(agent()), journal: runs.clone() };
-        let jobs = Jobs::new(queue.clone()).ending(ending);
+        let store: Arc<dyn RunStore> = runs.clone();
+        let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
         let context = WorkerContext {
             name: "host-1".into(),
             admission: Admission::new(10),

@@ -390,10 +390,7 @@ async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_
     assert_eq!((queue.job(&job_id).status, runs.records().len()), (JobStatus::Waiting, 0));
 
     let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-    let nothing_is_asked = agent(&runs, &Arc::new(ScriptedModel::new([])));
-    let cancelled =
-        CancelledRuns { agent: Arc::new(Recorded::new(nothing_is_asked, behind)), journal: runs.clone() };
-    let jobs = Jobs::new(queue.clone()).ending(cancelled);
+    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
     for id in [&job_id, &untouched] {
         assert_eq!(jobs.cancel("u1", id).await.unwrap(), CancelOutcome::Done);
     }
@@ -416,9 +413,8 @@ async fn a_job_that_waits_is_cancelled_although_its_journal_does_not_answer() {
     let job_id = bench.submit().await;
     bench.work_while(moments(1)).await;
     runs.switch.hang(true);
-    let journal: Arc<dyn Journal> = runs.clone();
-    let jobs = Jobs::new(queue.clone())
-        .ending(CancelledRuns { agent: Arc::new(ScriptedInvoke::default()), journal });
+    let store: Arc<dyn RunStore> = runs.clone();
+    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
     let start = Instant::now();
     assert_eq!(jobs.cancel("u1", &job_id).await.unwrap(), CancelOutcome::Done);
     assert!(start.elapsed() < LEASE, "{:?}", start.elapsed());
