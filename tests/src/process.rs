@@ -1,5 +1,6 @@
 //! A child process that does not outlive its guard, with all it writes.
 
+use std::io;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, kill_process};
@@ -92,8 +93,19 @@ impl Process {
 
     /// Waits until it has ended and all it wrote has been read.
     pub async fn ended(&mut self) -> Ended {
-        let status: ExitStatus =
-            within("the process to end", self.child.wait()).await.expect("our own child can be waited for");
+        let status = within("the process to end", self.child.wait()).await;
+        self.read_to_the_end(status).await
+    }
+
+    /// Waits as [`Self::ended`] does, for as long as the test runner lets a test run: a program that works for
+    /// half a minute on an idle machine needs more than [`crate::PATIENCE`] beside others.
+    pub async fn ended_at_last(&mut self) -> Ended {
+        let status = self.child.wait().await;
+        self.read_to_the_end(status).await
+    }
+
+    async fn read_to_the_end(&mut self, status: io::Result<ExitStatus>) -> Ended {
+        let status = status.expect("our own child can be waited for");
         self.read();
         let read_all = async { while self.readers.join_next().await.is_some() {} };
         within("the output of a process that ended", read_all).await;

@@ -26,7 +26,7 @@ async fn succeed(what: &str, command: &mut Command) -> String {
     for proxy in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
     }
-    let Ended { code, stdout, stderr } = Process::spawn(command).ended().await;
+    let Ended { code, stdout, stderr } = Process::spawn(command).ended_at_last().await;
     assert_eq!(code, Some(0), "{what}: {stdout}{stderr}");
     stdout
 }
