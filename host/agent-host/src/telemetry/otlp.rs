@@ -188,3 +188,40 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 fn length(value: usize) -> usize {
     (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+
+    #[derive(prost::Message)]
+    struct Outer {
+        #[prost(message, repeated, tag = "1")]
+        inner: Vec<Inner>,
+    }
+
+    #[derive(prost::Message)]
+    struct Inner {
+        #[prost(string, tag = "5")]
+        text: String,
+        #[prost(fixed64, tag = "7")]
+        number: u64,
+    }
+
+    #[test]
+    fn a_message_within_a_message_has_its_length_before_it() {
+        let sizes = [0, 1, 100, 120, 127, 128, 16_370, 16_384, 70_000];
+        let mut encoded = Vec::new();
+        for size in sizes {
+            nested(&mut encoded, 1, |inner| {
+                text(inner, 5, &"x".repeat(size));
+                fixed64(inner, 7, size as u64);
+            });
+        }
+        let read = Outer::decode(&*encoded).unwrap().inner;
+        let read: Vec<_> = read.iter().map(|inner| (inner.text.len(), inner.number)).collect();
+        assert_eq!(read, sizes.map(|size| (size, size as u64)));
+        assert_eq!([0, 127, 128, 16_383, 16_384].map(length), [1, 1, 2, 2, 3]);
+    }
+}

@@ -63,7 +63,7 @@ impl Recorder for SpanRecorder {
 
 /// Decided by the bits of the id that OpenTelemetry's SDKs decide by, so that every service decides alike.
 fn is_in_share(trace_id: u128, share: f64) -> bool {
-    share >= 1.0 || ((trace_id as u64 >> 1) as f64) < share * (1_u64 << 63) as f64
+    share >= 1.0 || (trace_id as u64) >> 1 < (share * (1_u64 << 63) as f64) as u64
 }
 
 fn now() -> u64 {
