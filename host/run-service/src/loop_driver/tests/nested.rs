@@ -1,6 +1,5 @@
 //! Calls that tools make of other tools.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::ports::{CallEnds, NestedTools, Question};
@@ -454,11 +453,8 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
 /// The spans of nested calls are within that of the call that makes them.
 #[tokio::test(start_paused = true)]
 async fn traces_show_which_call_made_which() {
-    /// Spans by their numbers, as they end.
-    #[derive(Default)]
-    struct Spans(AtomicUsize, Mutex<Vec<Record>>);
-
-    static SPANS: LazyLock<Spans> = LazyLock::new(Spans::default);
+    /// How many began, and those that ended.
+    static SPANS: (AtomicUsize, Mutex<Vec<Record>>) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
 
     struct Recording;
 
