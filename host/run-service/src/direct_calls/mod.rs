@@ -261,9 +261,3 @@ impl Drop for CallLine<'_> {
         );
     }
 }
-
-impl std::fmt::Debug for DirectCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectCalls").field("time_limit", &self.time_limit).finish_non_exhaustive()
-    }
-}
