@@ -21,7 +21,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
 }
 
 /// The only wait of a job, once it is parked.
-pub(super) async fn wait_of(user: &User, job: &str) -> Value {
+pub(crate) async fn wait_of(user: &User, job: &str) -> Value {
     eventually("the job to wait for somebody", async || {
         let job = user.job(job).await.json();
         (job["status"] == "parked").then(|| job["waits"][0].clone())
@@ -29,7 +29,7 @@ pub(super) async fn wait_of(user: &User, job: &str) -> Value {
     .await
 }
 
-pub(super) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
+pub(crate) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
     let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
     let request = user.request(Method::POST, &path).header("content-type", "application/json");
     let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
@@ -77,19 +77,10 @@ async fn check_an_approval(stores: Stores) {
     assert!(calls[1].tool_results()[0].contains("42"), "{:?}", calls[1].tool_results());
 }
 
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
-    check_an_approval(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
-    check_an_approval(Stores::redis_and_mongo().await).await;
-}
-
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_on_postgresql() {
-    check_an_approval(Stores::postgres().await).await;
+on_each! { check_an_approval:
+    an_approved_call_is_made_once_whoever_is_killed_with_everything_in_one_file = Stores::embedded();
+    an_approved_call_is_made_once_whoever_is_killed_with_jobs_on_redis = Stores::redis_and_mongo().await;
+    an_approved_call_is_made_once_whoever_is_killed_on_postgresql = Stores::postgres().await;
 }
 
 /// Kills around a call that a client of MCP makes itself: no model has any part in it.
@@ -133,19 +124,10 @@ async fn check_a_direct_call(stores: Stores) {
     );
 }
 
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
-    check_a_direct_call(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
-    check_a_direct_call(Stores::redis_and_mongo().await).await;
-}
-
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql() {
-    check_a_direct_call(Stores::postgres().await).await;
+on_each! { check_a_direct_call:
+    an_approved_direct_call_is_made_once_whoever_is_killed_with_everything_in_one_file = Stores::embedded();
+    an_approved_direct_call_is_made_once_whoever_is_killed_with_jobs_on_redis = Stores::redis_and_mongo().await;
+    an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql = Stores::postgres().await;
 }
 
 #[tokio::test]
@@ -164,32 +146,6 @@ async fn an_operator_decides_beside_the_service() {
     let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
     assert!(ended.code == Some(0) && ended.stdout.contains("the run goes on"), "{ended:?}");
     assert_eq!(user.ended_job(&job).await["result"]["output"], "42");
-}
-
-#[tokio::test]
-async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
-    let (stores, model) = (Stores::embedded(), Model::openai().await);
-    let service = service(&stores, &model, None).await;
-    let user = service.user(Token::of("ada"));
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("then not");
-    let job = user.job_for("What is 6 * 7?").await;
-    let wait = wait_of(&user, &job).await;
-    let rejected = decide(&user, &wait, &json!({ "decision": "reject", "reason": "too dear" })).await;
-    assert_eq!(rejected.status, 200, "{rejected}");
-    assert_eq!(user.ended_job(&job).await["result"]["output"], "then not");
-    let calls = model.calls();
-    assert!(calls[1].tool_results()[0].contains("too dear"), "{:?}", calls[1].tool_results());
-
-    let user = service.user(Token::of("bob"));
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("five");
-    let job = user.job_for("And 6 * 8?").await;
-    let wait = wait_of(&user, &job).await;
-    let edit = json!({ "decision": "edit", "arguments": { "expression": "2 + 3" } });
-    assert_eq!(decide(&user, &wait, &edit).await.status, 200);
-    let done = user.ended_job(&job).await;
-    assert_eq!(done["result"]["output"], "five", "{done:#}");
-    let calls = model.calls();
-    assert!(calls[3].tool_results()[0].contains('5'), "{:?}", calls[3].tool_results());
 }
 
 /// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.
@@ -212,19 +168,10 @@ async fn check_a_request(stores: Stores) {
     assert_eq!(model.calls().len(), 4, "what was paid for before the wait is not paid again");
 }
 
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_in_one_file() {
-    check_a_request(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_on_redis() {
-    check_a_request(Stores::redis().await).await;
-}
-
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_on_postgresql() {
-    check_a_request(Stores::postgres().await).await;
+on_each! { check_a_request:
+    a_request_that_must_wait_becomes_a_job_in_one_file = Stores::embedded();
+    a_request_that_must_wait_becomes_a_job_on_redis = Stores::redis().await;
+    a_request_that_must_wait_becomes_a_job_on_postgresql = Stores::postgres().await;
 }
 
 #[tokio::test]
