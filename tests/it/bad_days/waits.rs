@@ -133,19 +133,46 @@ on_each! { check_a_direct_call:
 #[tokio::test]
 async fn an_operator_decides_beside_the_service() {
     let (folder, model) = (tempfile::tempdir().unwrap(), Model::openai().await);
-    let calculator = Component::shipped("calculator");
+    let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
     let builder = Service::variant_b().model(&model).sqlite_in(folder.path());
-    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]);
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")]);
     let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
     model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
     let user = service.user(Token::of("ada"));
     let job = user.job_for("What is 6 * 7?").await;
     let wait = wait_of(&user, &job).await;
     let (id, digest) = (wait["waitId"].as_str().unwrap(), wait["digest"].as_str().unwrap());
-    let command = Service::command(&["waits", "decide", id, "--approve", "--digest", digest]);
-    let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
-    assert!(ended.code == Some(0) && ended.stdout.contains("the run goes on"), "{ended:?}");
+    let waits = async |arguments: &[&str]| {
+        let command = Service::command(&[&["waits"], arguments].concat());
+        let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    let said = waits(&["decide", id, "--approve", "--digest", digest]).await;
+    assert!(said.contains("the run goes on"), "{said}");
     assert_eq!(user.ended_job(&job).await["result"]["output"], "42");
+
+    model.asks_for("order", json!({ "thing": "shoes" })).says("ordered");
+    let job = user.job_for("order shoes").await;
+    for (number, answer) in [(0, "blue"), (1, "3")] {
+        let wait = eventually("the question", async || {
+            let job = user.job(&job).await.json();
+            let waits = job["waits"].as_array().cloned().unwrap_or_default();
+            waits.into_iter().find(|wait| wait["within"]["number"] == number)
+        })
+        .await;
+        let id = wait["waitId"].as_str().unwrap();
+        let shown: Value = serde_json::from_str(&waits(&["show", id, "--json"]).await).unwrap();
+        assert_eq!(shown, wait);
+        let command = format!("waits decide {id} --answer JSON --digest {}", wait["digest"].as_str().unwrap());
+        let shown = waits(&["show", id]).await;
+        assert!(shown.contains(&format!("To answer: agent-host {command}")), "{shown}");
+        let command = command.replace("JSON", answer);
+        waits(&command.split(' ').skip(1).collect::<Vec<_>>()).await;
+    }
+    user.ended_job(&job).await;
+    let told: Value = serde_json::from_str(model.calls()[3].tool_results()[0]).unwrap();
+    assert_eq!((&told["colour"], &told["count"]), (&json!("blue"), &json!(3)), "{told}");
 }
 
 /// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.

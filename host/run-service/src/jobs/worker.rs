@@ -239,6 +239,7 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
+            self.stop_children_of_failed(claim, attempt_end).await;
             if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
                 self.end_if_cancelled(claim).await;
             }
