@@ -1,15 +1,13 @@
 //! Calls that tools make of other tools.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::ports::{CallEnds, NestedTools, Question};
+use agent_core::trace::{self, InTrace as _, Parent, Record, Recorder, TraceContext};
 use agent_core::words::{StopReason, ToolReceipt, ToolSpec};
 use futures::future::join_all;
 use serde_json::Value;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use super::*;
 
@@ -473,43 +471,52 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
 /// The spans of nested calls are within that of the call that makes them.
 #[tokio::test(start_paused = true)]
 async fn traces_show_which_call_made_which() {
-    #[derive(Clone, Default)]
-    struct Spans(Arc<Mutex<Vec<String>>>);
+    /// Spans by their numbers, as they end.
+    #[derive(Default)]
+    struct Spans(AtomicUsize, Mutex<Vec<Record>>);
 
-    impl<S> Layer<S> for Spans
-    where
-        S: tracing::Subscriber + for<'a> LookupSpan<'a>,
-    {
-        fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-            struct CallId(String);
-            impl Visit for CallId {
-                fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-                    if field.name() == "gen_ai.tool.call.id" {
-                        self.0 = format!("{value:?}");
-                    }
-                }
-            }
-            let mut call = CallId(String::new());
-            attributes.record(&mut call);
-            let scope = context.span(id).unwrap().scope();
-            let names: Vec<_> = scope.from_root().map(|span| span.name()).collect();
-            self.0.lock().push(format!("{} {}", names.join("/"), call.0));
+    static SPANS: LazyLock<Spans> = LazyLock::new(Spans::default);
+
+    struct Recording;
+
+    impl Recorder for Recording {
+        fn context(&self, parent: Option<&Parent>) -> TraceContext {
+            let span_id = 100 + SPANS.0.fetch_add(1, Ordering::Relaxed) as u64;
+            let nowhere = TraceContext { trace_id: 1, span_id, sampled: false };
+            parent.map_or(nowhere, |parent| TraceContext { span_id, ..parent.context })
+        }
+
+        fn now(&self) -> u64 {
+            0
+        }
+
+        fn end(&self, record: Record) {
+            SPANS.1.lock().push(record);
         }
     }
 
-    let spans = Spans::default();
-    let _subscriber = tracing::subscriber::set_default(Registry::default().with(spans.clone()));
+    assert!(trace::record_with(Box::new(Recording)));
+    let caller = TraceContext { trace_id: 1, span_id: 1, sampled: true };
     let model = ScriptedModel::new([Ok(asks_for(&[at_once("a", ("look", "{}"), 2)])), Ok(says("done"))]);
     let (tools, journal) = (Scripts::new(), TestJournal::default());
-    driver(&model, &tools, &journal).start(task()).await.unwrap();
-    let tool_spans: Vec<_> =
-        spans.0.lock().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
-    assert_eq!(
-        tool_spans,
-        [
-            r#"execute_tool "a""#,
-            r#"execute_tool/execute_tool "run_1.1.0.0""#,
-            r#"execute_tool/execute_tool "run_1.1.0.1""#
-        ]
-    );
+    let driver = driver(&model, &tools, &journal);
+    driver.start(task()).in_trace(Some(Parent::remote(caller, None))).await.unwrap();
+    let spans = SPANS.1.lock();
+    let calls = spans.iter().filter(|span| span.name == "execute_tool");
+    let mut calls: Vec<_> = calls
+        .map(|span| {
+            let mut fields = span.fields.iter();
+            let (_, trace::Value::Text(id)) =
+                fields.find(|(name, _)| *name == "gen_ai.tool.call.id").unwrap()
+            else {
+                panic!("an id is a text")
+            };
+            (id, span.context.span_id, span.parent.as_ref().unwrap().context.span_id)
+        })
+        .collect();
+    calls.sort_unstable();
+    let [("a", outer, 1), ("run_1.1.0.0", _, first), ("run_1.1.0.1", _, second)] = calls[..] else {
+        panic!("{calls:?}")
+    };
+    assert_eq!((first, second), (outer, outer));
 }
