@@ -10,7 +10,6 @@ mod tests;
 
 mod queue;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -317,10 +316,4 @@ impl ExportError {
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
     sleep(grace).await;
-}
-
-impl fmt::Debug for Exporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exporter").field("counts", &self.counts).finish_non_exhaustive()
-    }
 }

@@ -3,7 +3,7 @@
 //! `trace_id` and `span_id` when it belongs to a trace.
 
 use std::error::Error;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::io::Write as _;
 
 use agent_core::trace::{self, TraceContext};
@@ -167,11 +167,5 @@ impl Visit for Fields {
             cause = error.source();
         }
         self.set(field, Value::String(text));
-    }
-}
-
-impl<W> fmt::Debug for JsonLines<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonLines").finish_non_exhaustive()
     }
 }

@@ -209,9 +209,3 @@ impl Jobs {
         read.map_err(|error| QueueError::Store { detail: format!("the record of a job's run: {error}") })
     }
 }
-
-impl std::fmt::Debug for Jobs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").finish_non_exhaustive()
-    }
-}

@@ -243,6 +243,7 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
+            self.stop_children_of_failed(claim, attempt_end).await;
             if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
                 self.end_if_cancelled(claim).await;
             }
@@ -427,16 +428,4 @@ impl LeaseClaim for HeldJob<'_> {
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
     sleep(grace).await;
-}
-
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("name", &self.context.name).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for WorkerContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
-    }
 }

@@ -34,6 +34,14 @@ pub struct Agent {
     pub wait_tools: bool,
 }
 
+impl Agent {
+    /// An agent with the default limits, and neither instructions nor tools to wait with.
+    pub fn new(model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>, journal: Arc<dyn Journal>) -> Self {
+        let limits = RunLimits::default();
+        Self { model, toolbox, journal, limits, instructions: None, wait_tools: false }
+    }
+}
+
 #[async_trait]
 impl Invoke for Agent {
     /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is
@@ -163,12 +171,6 @@ fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
     client_functions::offered(tools, &options.functions)
 }
 
-impl std::fmt::Debug for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
@@ -185,14 +187,11 @@ mod tests {
     fn agent(journal: TestJournal) -> (Agent, Arc<TestJournal>) {
         let journal = Arc::new(journal);
         let calls = asks_for(&[("1", "add", json!({})), ("2", "search", json!({}))]);
-        let agent = Agent {
-            model: Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
-            toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-            journal: journal.clone(),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
+            Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
+            journal.clone(),
+        );
         (agent, journal)
     }
 

@@ -58,7 +58,6 @@ const PATIENCE: Duration = Duration::from_millis(600);
 /// A follower whose leader's result is not for it runs for itself: once more together with the equal
 /// questions of the same user, and then alone, so that no question waits for more than two runs besides its
 /// own.
-#[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
     flights: SingleFlight<Landed>,
@@ -123,7 +122,6 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
 
 /// [`Cached`] for runs that share none with others: those that are streamed, each of which has a life and
 /// readers of its own. What is kept is looked at before such a run, and its result is kept.
-#[derive(Debug)]
 pub struct Unshared<I>(Arc<Parts<I>>);
 
 impl<I> Cached<I> {
@@ -332,10 +330,4 @@ fn read(key: &str, json: Bytes) -> Option<JsonAnswer> {
     let result: serde_json::Result<AgentResult> = serde_json::from_slice(&json);
     let result = result.inspect_err(|error| debug!(key, %error, "a kept result cannot be read")).ok()?;
     Some(JsonAnswer::Parsed(answer_with(Arc::new(result), true)))
-}
-
-impl<I> std::fmt::Debug for Parts<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("answerer", &self.answerer).finish_non_exhaustive()
-    }
 }

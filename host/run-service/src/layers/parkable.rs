@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
+use agent_core::ports::{
+    Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
+};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
@@ -63,7 +65,7 @@ impl<I> Parkable<I> {
     }
 
     /// Hands a run over in a task of its own: who asked may leave meanwhile.
-    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
         let (done, handed_over) = oneshot::channel();
         let desk = self.desk.clone();
         let work = async move {
@@ -94,7 +96,7 @@ struct HandedOver {
 
 impl Desk {
     /// Tries again while a store fails: the run is paid for, and each step may be made twice.
-    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
         let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
         let outage = &self.outage;
         let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
@@ -171,11 +173,5 @@ impl<I: Invoke> Invoke for Parkable<I> {
             }
             ended => ended,
         }
-    }
-}
-
-impl<I> std::fmt::Debug for Parkable<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parkable").finish_non_exhaustive()
     }
 }

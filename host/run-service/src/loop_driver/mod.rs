@@ -229,9 +229,3 @@ struct Journaled {
 fn taken_up() -> Event {
     Event::TakenUp { by: clock::new_id() }
 }
-
-impl std::fmt::Debug for Driver<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("request_id", &self.request_id).finish_non_exhaustive()
-    }
-}

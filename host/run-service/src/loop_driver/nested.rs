@@ -62,9 +62,14 @@ impl<'a> NestedCalls<'a> {
         Self { calls, outer, parent, made: AtomicU32::new(0), per_user: AtomicBool::new(false), recorder }
     }
 
-    /// Why the outer call has no answer of its tool, if it has none.
-    pub(super) fn ended(&self) -> Option<Ended> {
-        self.recorder.as_ref().and_then(Recorder::ended)
+    /// Why the outer call does not have this answer of its tool, if it does not.
+    pub(super) fn ended(&self, answer: &ToolReturn) -> Option<Ended> {
+        let recorder = self.recorder.as_ref()?;
+        // One that failed may have come less far.
+        if answer.receipt.outcome == ToolOutcome::Ok {
+            recorder.answered_after(self.made.load(Relaxed));
+        }
+        recorder.ended()
     }
 
     /// Puts what the calls came to into the outer call's receipt.
@@ -94,8 +99,12 @@ impl<'a> NestedCalls<'a> {
 
     /// Gives the answer that is known, or has it made and journals it.
     async fn step(&self, number: u32, asked: Arc<ToolCall>, what: Asked) -> Result<ToolReturn, CallEnds> {
+        let component = match &what {
+            Asked::Question(terms) => Some(terms.shown.component.as_str()),
+            Asked::Call | Asked::Refused(_) => None,
+        };
         let known = match &self.recorder {
-            Some(recorder) => recorder.known(number, &asked)?,
+            Some(recorder) => recorder.known(number, &asked, component)?,
             None => Known::Nothing,
         };
         let answer = match known {

@@ -112,7 +112,7 @@ impl CallContext<'_> {
         let nested = NestedCalls::new(self, open, made.span.inner(), recorder);
         let mut answer = self.call(made, Some(&nested)).await;
         nested.sign(&mut answer.receipt);
-        match nested.ended() {
+        match nested.ended(&answer) {
             None => Some(answer),
             Some(Ended::Differs(why)) => Some(recorder::stopped(answer.receipt, why)),
             Some(Ended::Waits(wait)) => {

@@ -85,7 +85,7 @@ impl RunTable {
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
         let cancel = ask.control.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
-        let (outcome, handle) = handle::new(id.clone(), cancel);
+        let (outcome, handle) = handle::new(cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
@@ -127,11 +127,5 @@ impl Invoke for Runs {
     async fn invoke(&self, mut ask: Ask) -> InvokeResult {
         let (owned, _) = self.0.list(&mut ask);
         self.0.own(owned, ask).await
-    }
-}
-
-impl std::fmt::Debug for Runs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runs").field("under_way", &self.0.under_way.lock()).finish_non_exhaustive()
     }
 }

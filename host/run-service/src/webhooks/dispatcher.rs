@@ -65,12 +65,6 @@ pub struct DispatcherContext {
     pub render: RenderJob,
 }
 
-impl std::fmt::Debug for DispatcherContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DispatcherContext").finish_non_exhaustive()
-    }
-}
-
 /// Delivers webhooks.
 pub struct Dispatcher {
     context: DispatcherContext,
@@ -290,10 +284,4 @@ fn log(webhook: &mut Webhook, at: SystemTime, took: Duration, outcome: Result<u1
 fn spread(webhook: &Webhook) -> f64 {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((&webhook.job_id, webhook.tries));
     (hash % 1000) as f64 / 1000.0
-}
-
-impl std::fmt::Debug for Dispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").finish_non_exhaustive()
-    }
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
-use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms, Renewal, Spawn};
+use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal, Spawn};
 use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
@@ -228,11 +228,11 @@ impl LeaseClaim for Claim {
     const WHAT: &'static str = "idempotency key";
     type Error = IdempotencyError;
 
-    async fn renew(&self) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self) -> KeyResult<Renewal> {
         self.store.renew(self.digests.key(), &self.owner, LEASE).await
     }
 
-    async fn release(&self) -> Result<(), IdempotencyError> {
+    async fn release(&self) -> KeyResult {
         self.store.release(self.digests.key(), &self.owner).await
     }
 }
@@ -347,7 +347,7 @@ impl Held {
         Response::from_parts(parts, Body::from(bytes))
     }
 
-    async fn settle(&self, kept: &[u8]) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, kept: &[u8]) -> KeyResult<bool> {
         let Claim { store, digests, owner } = self.lease.claim();
         let settled = timeout(CALL_LIMIT, store.settle(digests.key(), owner, kept)).await;
         settled.unwrap_or_else(|_elapsed| Err(IdempotencyError("no answer in time".to_owned())))

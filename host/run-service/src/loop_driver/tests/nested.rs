@@ -19,6 +19,10 @@ pub(super) struct Scripts {
     approved: &'static [&'static str],
     /// What the first call of a script is instead of what its arguments say.
     instead: Option<(&'static str, &'static str)>,
+    /// How many calls a script makes at most.
+    most: usize,
+    /// The version of the component that asks.
+    component: &'static str,
     /// Call ids of the calls it got.
     called: Mutex<Vec<String>>,
     /// What scripts were told.
@@ -77,6 +81,16 @@ impl Scripts {
         Self { instead: Some(call), ..self }
     }
 
+    /// With scripts that make no more than so many of their calls.
+    pub(super) fn making(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// With another version of the component that asks.
+    pub(super) fn of_version(self, component: &'static str) -> Self {
+        Self { component, ..self }
+    }
+
     /// `pay` is neither read-only nor idempotent, `mine` tells users apart. `script` says of itself that it
     /// is read-only.
     fn of(names: &[&str]) -> Self {
@@ -92,6 +106,8 @@ impl Scripts {
             catalog: Arc::new(Catalog::new(tools, "sha256:test".into())),
             approved: &[],
             instead: None,
+            most: usize::MAX,
+            component: "c@sha256:1",
             called: Mutex::default(),
             told: Mutex::default(),
             scripts: Gauge::default(),
@@ -114,6 +130,7 @@ impl Scripts {
         if let Some((name, text)) = self.instead {
             calls[0] = json!([name, text]);
         }
+        calls.truncate(self.most);
         let mut answers = Vec::new();
         if arguments["atOnce"] == json!(true) {
             let made = join_all(calls.iter().map(|call| self.make(call, patience, nested))).await;
@@ -135,7 +152,7 @@ impl Scripts {
         let (name, text) = (call[0].as_str().unwrap(), call[1].as_str().unwrap());
         let step = async {
             match name {
-                "?" => nested.ask(Question { component: "c@sha256:1", text, schema: None }).await,
+                "?" => nested.ask(Question { component: self.component, text, schema: None }).await,
                 _ => nested.call(name, text).await,
             }
         };
