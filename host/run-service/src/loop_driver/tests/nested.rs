@@ -498,21 +498,14 @@ async fn traces_show_which_call_made_which() {
     let driver = driver(&model, &tools, &journal);
     driver.start(task()).in_trace(Some(Parent::remote(caller, None))).await.unwrap();
     let spans = SPANS.1.lock();
-    let calls = spans.iter().filter(|span| span.name == "execute_tool");
-    let mut calls: Vec<_> = calls
-        .map(|span| {
-            let mut fields = span.fields.iter();
-            let (_, trace::Value::Text(id)) =
-                fields.find(|(name, _)| *name == "gen_ai.tool.call.id").unwrap()
-            else {
-                panic!("an id is a text")
-            };
-            (id, span.context.span_id, span.parent.as_ref().unwrap().context.span_id)
-        })
-        .collect();
-    calls.sort_unstable();
-    let [("a", outer, 1), ("run_1.1.0.0", _, first), ("run_1.1.0.1", _, second)] = calls[..] else {
-        panic!("{calls:?}")
+    let call_of = |span: &Record| {
+        let id = span.fields.iter().find(|(name, _)| *name == "gen_ai.tool.call.id");
+        Some((format!("{:?}", id?.1), span.context.span_id, span.parent.as_ref()?.context.span_id))
     };
+    let mut calls: Vec<_> = spans.iter().filter_map(call_of).collect();
+    calls.sort_unstable();
+    let [(a, outer, 1), (b, _, first), (c, _, second)] = &calls[..] else { panic!("{calls:?}") };
+    let ids = [a, b, c].map(String::as_str);
+    assert_eq!(ids, [r#"Text("a")"#, r#"Text("run_1.1.0.0")"#, r#"Text("run_1.1.0.1")"#]);
     assert_eq!((first, second), (outer, outer));
 }
