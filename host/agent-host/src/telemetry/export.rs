@@ -2,8 +2,9 @@
 //!
 //! Spans that ended wait, encoded, in a bounded queue for a task that posts them in batches. When the
 //! collector is down or slow the queue fills up, and further spans are dropped and counted: nothing that
-//! serves ever waits for a collector. The task is woken when a batch begins and when it is full, and not for each span:
-//! that was most of what tracing cost. It posts with a client of its own, whose requests are not traced.
+//! serves ever waits for a collector. The task is woken when a batch begins and when it is full, and not for
+//! each span: that was much of what tracing cost. It posts with a client of its own, whose requests are not
+//! traced.
 
 #[cfg(test)]
 mod tests;
