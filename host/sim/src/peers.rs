@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use crate::faults::{CallKind, mixed};
 use crate::gate::{Call, Gate};
 use crate::plan::Plan;
-use crate::world::ToolVersion;
+use crate::world::{ToolVersion, World};
 
 pub const PAID_ONCE: &str = "no recorded reply is paid again";
 pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
@@ -276,14 +276,22 @@ impl ToolSet for ToolsOfRun {
         }
         let world = &self.gate.world;
         let takes = mixed(world.seed, u64::from(request.attempt) + request.call_id.len() as u64) % 40;
-        let act = async {
-            self.acts(&request);
+        let made = Made::of(&request, self.component);
+        let is_waited_for = Arc::new(());
+        let (asker, acting) = (Arc::downgrade(&is_waited_for), world.clone());
+        let act = async move {
+            // Of a call that comes when its run may have gone on without it, only what it does counts.
+            if asker.strong_count() > 0 {
+                made.is_right(&acting);
+            }
+            made.acts(&acting);
             sleep(Duration::from_millis(takes)).await;
             Ok(())
         };
         let _under_way = UnderWay::begin(&self.gate, request.run_id);
         let call = Call { name: "tool", subject: request.call_id, kind: CallKind::Step };
-        let called = self.gate.pass(call, |error: String| error, act).await;
+        let called = self.gate.write(call, |error: String| error, act).await;
+        drop(is_waited_for);
         let (content, outcome) = match called {
             Ok(()) => (request.call.arguments.to_string(), ToolOutcome::Ok),
             Err(error) => (error, ToolOutcome::Failed),
@@ -296,38 +304,56 @@ impl ToolSet for ToolsOfRun {
     }
 }
 
-impl ToolsOfRun {
-    /// The effect of a call, and what must be true before it.
-    fn acts(&self, request: &ToolRequest<'_>) {
-        let (world, call_id) = (&self.gate.world, request.call_id);
+/// A call that is made.
+struct Made {
+    run_id: String,
+    call_id: String,
+    component: u64,
+    must_not_repeat: bool,
+    /// What whoever approved it was shown.
+    approved: Option<String>,
+}
+
+impl Made {
+    fn of(request: &ToolRequest<'_>, component: u64) -> Self {
+        let (run_id, call_id) = (request.run_id.to_owned(), request.call_id.to_owned());
         let must_not_repeat = request.call.name != "look";
+        let approved = request.approved.map(|Approved { digest, .. }| digest.clone());
+        Self { run_id, call_id, component, must_not_repeat, approved }
+    }
+
+    /// Its effect.
+    fn acts(&self, world: &World) {
+        let Self { call_id, must_not_repeat, .. } = self;
         let times = {
             let mut promises = world.promises.lock();
-            let before = promises.components.insert(request.run_id.to_owned(), self.component);
-            if before.is_some_and(|before| before != self.component) {
-                drop(promises);
-                return world
-                    .holds(false, PINNED, || format!("{call_id}: {before:?} and {}", self.component));
-            }
-            let times = promises.acts.entry(call_id.to_owned()).or_default();
+            let times = promises.acts.entry(call_id.clone()).or_default();
             *times += 1;
             *times
         };
         world.holds(!must_not_repeat || times == 1, ACTS_ONCE, || format!("{call_id} acted {times} times"));
-        let open =
-            world.runs.look(request.run_id, |kept| OpenReply::read(kept.iter().map(|(_, event)| event)));
+    }
+
+    /// What must be true when it is made.
+    fn is_right(&self, world: &World) {
+        let Self { run_id, call_id, component, must_not_repeat, approved } = self;
+        let before = world.promises.lock().components.insert(run_id.clone(), *component);
+        world.holds(before.is_none_or(|before| before == *component), PINNED, || {
+            format!("{call_id}: {before:?} and {component}")
+        });
+        let open = world.runs.look(run_id, |kept| OpenReply::read(kept.iter().map(|(_, event)| event)));
+        // A run whose journal is written behind its answer has none yet.
         let Some(open) = open else { return };
         let index = call_id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
-        // A run whose journal is written behind its answer has none yet.
         // Whose claim was forgotten may come late, behind an answer which says that it may have been made.
         let may_be_late = world.are_claims_undone();
-        if call_id != format!("{}.{}.{index}", request.run_id, open.replies) {
+        if *call_id != format!("{run_id}.{}.{index}", open.replies) {
             return world
                 .holds(may_be_late, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));
         }
-        world.holds(may_be_late || !open.returned.contains(&index), ANSWERED_ONCE, || call_id.to_owned());
-        world.holds(!must_not_repeat || open.started.contains(&index), ANNOUNCED, || call_id.to_owned());
-        if let Some(Approved { digest, .. }) = request.approved {
+        world.holds(may_be_late || !open.returned.contains(&index), ANSWERED_ONCE, || call_id.clone());
+        world.holds(!must_not_repeat || open.started.contains(&index), ANNOUNCED, || call_id.clone());
+        if let Some(digest) = approved {
             world.holds(open.approved.contains(digest), AS_SHOWN, || format!("{call_id}: {digest}"));
         }
     }
