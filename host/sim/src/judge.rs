@@ -93,6 +93,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     judge_streams(world);
     judge_shown(world);
     judge_records(world);
+    judge_families(world);
     judge_decisions(world);
     judge_turns(world, &promised).await;
     for living in replicas.living() {
@@ -171,6 +172,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
             world.holds(recorded.output == result.output, invariants::ONE_END, || {
                 format!("job {}: {} and in its journal {}", job.id, result.output, recorded.output)
             });
+            let (told, bill) = (result.usage.total(), invariants::bill(&world.events(&job.run_id)));
+            world.holds(told == bill, invariants::BILL, || format!("job {}: {told} of {bill}", job.id));
         }
         Ok(None) => {
             let by = world.promises.lock().completed_by.get(&job.id).cloned().unwrap_or_default();
@@ -228,6 +231,25 @@ fn judge_records(world: &World) {
     records.sort_by(|a, b| a.id.cmp(&b.id));
     for record in records.iter().filter(|record| recorded.contains(&record.id)) {
         world.holds(record.outcome != RunOutcome::Running, RECORD_KEPT, || format!("{record:?}"));
+    }
+}
+
+/// Runs that other runs began.
+fn judge_families(world: &World) {
+    let mut calls = BTreeSet::new();
+    for child in world.queue.look(|job, _| job.parent.is_some().then(|| job.clone())) {
+        let wait = child.parent.clone().unwrap_or_default();
+        let parent = Wait::job_of(&wait).and_then(|job_id| world.queue.find(job_id));
+        let is_undone = |job: &Job| world.is_undone(&job.id);
+        let Some(parent) = parent.filter(|parent| !is_undone(parent) && !is_undone(&child)) else { continue };
+        world.reached("a run began a run");
+        let is_first = calls.insert(wait.clone());
+        world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
+        let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
+        world.check(invariants::child(&of_parent, &of_child, child.status == JobStatus::Failed));
+        if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
+            world.reached("a run was cancelled with the one that began it");
+        }
     }
 }
 

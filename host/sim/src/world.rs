@@ -21,6 +21,9 @@ use crate::process::Process;
 use crate::promises::Promises;
 use crate::stores::{Redis, ReferenceKeys, ReferenceOutbox};
 
+/// How long Redis answers nobody when it is restarted.
+const RESTART: Duration = Duration::from_millis(20);
+
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
 pub struct World {
@@ -206,6 +209,8 @@ impl World {
         if !undone.is_empty() {
             self.reached("a server forgot what it had acknowledged");
         }
+        // As long as it takes, so that no claim behind it is of the same millisecond as one before it.
+        self.stop(Server::Redis, RESTART);
         let mut state = self.state.lock();
         state.forgot_at = Some(Instant::now());
         state.undone.extend(undone);
