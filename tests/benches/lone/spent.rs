@@ -46,7 +46,7 @@ impl Reading {
         }
     }
 
-    /// User and system time.
+    /// User and system time since the start.
     #[allow(dead_code, reason = "not every bench reads it of a whole process")]
     pub(crate) fn processor(&self) -> Duration {
         self.user + self.system

@@ -15,7 +15,7 @@ use super::context::{TraceContext, TraceState};
 /// The span that others are within: one of this process, or a caller's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
-    /// The span.
+    /// The span that what begins is within.
     pub context: TraceContext,
     /// What tracing systems say of its trace.
     pub state: Option<TraceState>,
@@ -24,7 +24,7 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// A caller's.
+    /// The span of a caller in another process.
     pub fn remote(context: TraceContext, state: Option<TraceState>) -> Self {
         Self { context, state, is_remote: true }
     }
@@ -108,7 +108,7 @@ impl<F: Future> Future for Within<F> {
     }
 }
 
-/// Futures in traces.
+/// Gives futures the parent of what begins in them.
 pub trait InTrace: Future + Sized {
     /// Has all that begins in this future be within `parent`; without one, within that of whoever polls.
     fn in_trace(self, parent: Option<Parent>) -> Within<Self> {

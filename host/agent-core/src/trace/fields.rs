@@ -35,13 +35,13 @@ enum Stored {
 /// The value of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// A text.
+    /// A text, cut where it was too long.
     Text(&'a str),
     /// A list of this one text.
     List(&'a str),
-    /// A whole number.
+    /// A whole number, at most `i64::MAX`.
     Int(i64),
-    /// Any other number.
+    /// A number that may have a fraction.
     Double(f64),
 }
 
@@ -107,12 +107,12 @@ impl Fields {
         self.name.as_ref().map(|range| self.get(range))
     }
 
-    /// Whether the span failed.
+    /// Whether the span was marked as failed.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Names and values.
+    /// Names and values in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Value<'_>)> {
         self.values.iter().map(|(name, stored)| {
             let value = match stored {

@@ -2,11 +2,11 @@
 //! what tracing systems say beside it (`tracestate`), which is passed on as it came, and the spans.
 //!
 //! - `context`: one span of one trace, read and written.
-//! - `current`: the [`Parent`] of what begins on this thread. A future is given one with [`InTrace`]; who asks
-//!   something of another process sends the [`current`] context.
-//! - `fields`, `span`: a [`Span`] with its attributes, a plain struct until it ends. Then the [`Recorder`] has
-//!   it, if the process has one. Without one a span is nothing but its parent, so that a caller's context is
-//!   passed on as it came.
+//! - `current`: the [`Parent`] of what begins on this thread. A future is given one with [`InTrace`].
+//!   Requests to other processes carry the [`current`] context.
+//! - `fields`, `span`: a [`Span`] with its attributes, a plain struct until it ends. Then the [`Recorder`]
+//!   has it, if the process has one. Without a recorder a span is nothing but its parent, so that a caller's
+//!   context is passed on as it came.
 //!
 //! What does not belong here: ids, the clock, sampling and exporting, which are the binary's.
 

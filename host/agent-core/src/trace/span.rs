@@ -15,7 +15,7 @@ const MOST_EVENTS: usize = 128;
 /// What a span is beside those around it, as OpenTelemetry names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Work within this process.
+    /// Work that no other process asks for.
     Internal,
     /// A request that is answered here.
     Server,
@@ -23,7 +23,7 @@ pub enum Kind {
     Client,
     /// Work that is handed over, to be done later.
     Producer,
-    /// Such work being done.
+    /// Work that was handed over, being done.
     Consumer,
 }
 
@@ -32,17 +32,17 @@ pub enum Kind {
 pub struct Record {
     /// The name of the span, unless its fields have another one.
     pub name: &'static str,
-    /// What it is.
+    /// Whether others ask for it, or it asks others.
     pub kind: Kind,
-    /// The span itself.
+    /// Which span of which trace it is.
     pub context: TraceContext,
-    /// What it is within.
+    /// The span that it is within, if any.
     pub parent: Option<Parent>,
     /// When it began, in nanoseconds since 1970.
     pub begun: u64,
-    /// Its attributes.
+    /// Attributes, and the name that overrides `name`.
     pub fields: Fields,
-    /// What happened in it.
+    /// What happened within it, in its order.
     pub events: Vec<SpanEvent>,
     /// How many events were too many.
     pub dropped_events: u32,
@@ -51,11 +51,11 @@ pub struct Record {
 /// Something that happened within a span.
 #[derive(Debug)]
 pub struct SpanEvent {
-    /// What it was.
+    /// The name of what happened.
     pub name: &'static str,
     /// When, in nanoseconds since 1970.
     pub at: u64,
-    /// Its attributes.
+    /// Attributes of what happened.
     pub fields: Fields,
 }
 
@@ -125,7 +125,7 @@ impl Span {
         Self { inner: Some(Parent { context, state, is_remote: false }), record }
     }
 
-    /// Sets further fields.
+    /// Sets further fields of a span that is recorded.
     pub fn record(&self, fill: impl FnOnce(&mut Fields)) {
         if let Some(record) = &self.record {
             fill(&mut record.lock().fields);
@@ -155,7 +155,7 @@ impl Span {
         self.inner.clone()
     }
 
-    /// Its context, or that of the caller's span that it passes on.
+    /// Context of the span, or of the caller's span that it passes on.
     pub fn context(&self) -> Option<TraceContext> {
         self.inner.as_ref().map(|parent| parent.context)
     }

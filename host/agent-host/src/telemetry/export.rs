@@ -1,9 +1,10 @@
 //! Exports spans by OTLP over HTTP, with protobuf bodies.
 //!
-//! Spans that ended wait, encoded, in a bounded queue for a task that posts them in batches. When the collector
-//! is down or slow the queue fills up, and further spans are dropped and counted: nothing that serves ever
-//! waits for a collector. The task is woken when a batch begins and when it is full, and not for each span:
-//! that was most of what tracing cost. It posts with a client of its own, whose requests are not traced.
+//! Spans that ended wait, encoded, in a bounded queue for a task that posts them in batches. When the
+//! collector is down or slow the queue fills up, and further spans are dropped and counted: nothing that
+//! serves ever waits for a collector. The task is woken when a batch begins and when it is full, and not for
+//! each span: that was much of what tracing cost. It posts with a client of its own, whose requests are not
+//! traced.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ mod tests;
 mod queue;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -30,6 +31,7 @@ use super::otlp::Envelope;
 use crate::config;
 use queue::Batch;
 pub(super) use queue::Queue;
+pub use queue::SpanCounts;
 
 /// The delay before a failed export is tried again; it doubles with each further attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -45,31 +47,6 @@ const ANSWER_LIMIT: usize = 64 << 10;
 
 /// The most that is quoted of what a collector says, in bytes.
 const LONGEST_MESSAGE: usize = 512;
-
-/// What became of the spans that were recorded.
-#[derive(Debug, Default)]
-pub struct SpanCounts {
-    exported: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl SpanCounts {
-    /// Spans that a collector took.
-    pub fn exported(&self) -> u64 {
-        self.exported.load(Ordering::Relaxed)
-    }
-
-    /// Spans that found the queue full.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    /// Spans that a collector did not take.
-    pub fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
-    }
-}
 
 /// Posts what is in the queue: to be run as a task.
 pub struct Exporter {
@@ -117,14 +94,14 @@ enum ExportError {
     Rejected { spans: u64, message: String },
 }
 
-/// `ExportTraceServiceResponse`.
+/// What a collector answers (`ExportTraceServiceResponse`).
 #[derive(prost::Message)]
 struct Answer {
     #[prost(message, optional, tag = "1")]
     partial_success: Option<PartialSuccess>,
 }
 
-/// `ExportTracePartialSuccess`.
+/// Which spans a collector did not take (`ExportTracePartialSuccess`).
 #[derive(prost::Message)]
 struct PartialSuccess {
     #[prost(int64, tag = "1")]

@@ -10,19 +10,19 @@ const FIXED64: u8 = 1;
 const BYTES: u8 = 2;
 const FIXED32: u8 = 5;
 
-/// `SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK` and `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`.
+/// Flags of a span: `SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK` and `SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK`.
 const KNOWS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
-/// `STATUS_CODE_ERROR`.
+/// The code of a failure, `STATUS_CODE_ERROR`.
 const FAILED: u64 = 2;
 
 /// What surrounds the spans of every export: the service, and the scope that they were recorded in.
 #[derive(Debug)]
 pub(super) struct Envelope {
-    /// `ResourceSpans.resource`.
+    /// The service, encoded as `ResourceSpans.resource`.
     resource: Vec<u8>,
-    /// `ScopeSpans.scope`.
+    /// The scope, encoded as `ScopeSpans.scope`.
     scope: Vec<u8>,
 }
 
@@ -124,7 +124,7 @@ fn attributes(out: &mut Vec<u8>, field: u32, fields: &Fields) {
     }
 }
 
-/// A `KeyValue`.
+/// Appends a name and its value, a `KeyValue`.
 fn attribute(out: &mut Vec<u8>, field: u32, name: &str, value: Value<'_>) {
     nested(out, field, |pair| {
         text(pair, 1, name);
@@ -141,7 +141,7 @@ fn attribute(out: &mut Vec<u8>, field: u32, name: &str, value: Value<'_>) {
     });
 }
 
-/// A message within a message. Its length stands before it and is known afterwards: most need one byte for it.
+/// A message within a message. Its length stands before it and is known afterwards: most take one byte.
 fn nested(out: &mut Vec<u8>, field: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     tag(out, field, BYTES);
     let place = out.len();

@@ -1,6 +1,6 @@
 //! The spans of a run, named as OpenTelemetry's semantic conventions for generative AI say: `invoke_agent`,
-//! `chat` for a model call, `execute_tool`. What happens within a span is an event of it: the first words of a
-//! streamed reply, a tool's progress.
+//! `chat` for a model call, `execute_tool`. What happens within a span is an event of it: the first words of
+//! a streamed reply, a tool's progress.
 //!
 //! They hold names, numbers and outcomes. What users, models and tools say is in them only where
 //! [`trace::captures_content`].

@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-
-use super::SpanCounts;
 
 /// Spans that wait for their export, and their bytes.
 const SPANS: usize = 4096;
@@ -21,9 +19,34 @@ pub(super) const BATCH: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 pub(super) const LINGER: Duration = Duration::from_secs(1);
 
+/// What became of the spans that were recorded.
+#[derive(Debug, Default)]
+pub struct SpanCounts {
+    pub(super) exported: AtomicU64,
+    dropped: AtomicU64,
+    pub(super) failed: AtomicU64,
+}
+
+impl SpanCounts {
+    /// Spans that a collector took.
+    pub fn exported(&self) -> u64 {
+        self.exported.load(Ordering::Relaxed)
+    }
+
+    /// Spans that found the queue full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Spans that a collector did not take.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
 /// The queue. Threads that serve put spans in; one task takes them out.
 #[derive(Debug)]
-pub(in crate::telemetry) struct Queue {
+pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     /// Told when a batch begins and when it is full.
     changed: Notify,
@@ -49,12 +72,12 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// How many.
+    /// How many spans there are in it.
     pub(super) fn spans(&self) -> usize {
         self.spans
     }
 
-    /// One behind the other.
+    /// The encoded spans, one behind the other.
     pub(super) fn encoded(&self) -> &[u8] {
         &self.encoded
     }
@@ -65,13 +88,13 @@ impl Batch {
 }
 
 impl Queue {
-    /// An empty one.
+    /// An empty queue that counts what it drops.
     pub(super) fn new(counts: Arc<SpanCounts>) -> Self {
         Self { waiting: Mutex::default(), changed: Notify::new(), counts }
     }
 
     /// Puts an encoded span in, or counts it as dropped.
-    pub(in crate::telemetry) fn put(&self, span: &[u8]) {
+    pub(crate) fn put(&self, span: &[u8]) {
         let mut waiting = self.waiting.lock();
         let Waiting { full, open, spans, bytes, begun } = &mut *waiting;
         if *spans >= SPANS || *bytes >= BYTES {
@@ -134,7 +157,7 @@ impl Queue {
         batch
     }
 
-    /// How many spans wait.
+    /// How many spans wait in all batches.
     pub(super) fn len(&self) -> usize {
         self.waiting.lock().spans
     }

@@ -1,10 +1,8 @@
 //! Calls that tools make of other tools.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::ports::{CallEnds, NestedTools, Question};
-use agent_core::trace::{self, InTrace as _, Parent, Record, Recorder, TraceContext};
 use agent_core::words::{StopReason, ToolReceipt, ToolSpec};
 use futures::future::join_all;
 use serde_json::Value;
@@ -213,7 +211,11 @@ pub(super) fn script(id: &'static str, calls: &[(&str, &str)]) -> (&'static str,
     (id, "script", json!({ "calls": calls }))
 }
 
-fn at_once(id: &'static str, call: (&str, &str), count: usize) -> (&'static str, &'static str, Value) {
+pub(super) fn at_once(
+    id: &'static str,
+    call: (&str, &str),
+    count: usize,
+) -> (&'static str, &'static str, Value) {
     (id, "script", json!({ "calls": vec![call; count], "atOnce": true }))
 }
 
@@ -466,57 +468,4 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     assert!(
         sizes.map(|event| agent_core::journal_format::encode(&event).unwrap().len()).all(|size| size < 1_000)
     );
-}
-
-/// The spans of nested calls are within that of the call that makes them.
-#[tokio::test(start_paused = true)]
-async fn traces_show_which_call_made_which() {
-    /// Spans by their numbers, as they end.
-    #[derive(Default)]
-    struct Spans(AtomicUsize, Mutex<Vec<Record>>);
-
-    static SPANS: LazyLock<Spans> = LazyLock::new(Spans::default);
-
-    struct Recording;
-
-    impl Recorder for Recording {
-        fn context(&self, parent: Option<&Parent>) -> TraceContext {
-            let span_id = 100 + SPANS.0.fetch_add(1, Ordering::Relaxed) as u64;
-            let nowhere = TraceContext { trace_id: 1, span_id, sampled: false };
-            parent.map_or(nowhere, |parent| TraceContext { span_id, ..parent.context })
-        }
-
-        fn now(&self) -> u64 {
-            0
-        }
-
-        fn end(&self, record: Record) {
-            SPANS.1.lock().push(record);
-        }
-    }
-
-    assert!(trace::record_with(Box::new(Recording)));
-    let caller = TraceContext { trace_id: 1, span_id: 1, sampled: true };
-    let model = ScriptedModel::new([Ok(asks_for(&[at_once("a", ("look", "{}"), 2)])), Ok(says("done"))]);
-    let (tools, journal) = (Scripts::new(), TestJournal::default());
-    let driver = driver(&model, &tools, &journal);
-    driver.start(task()).in_trace(Some(Parent::remote(caller, None))).await.unwrap();
-    let spans = SPANS.1.lock();
-    let calls = spans.iter().filter(|span| span.name == "execute_tool");
-    let mut calls: Vec<_> = calls
-        .map(|span| {
-            let mut fields = span.fields.iter();
-            let (_, trace::Value::Text(id)) =
-                fields.find(|(name, _)| *name == "gen_ai.tool.call.id").unwrap()
-            else {
-                panic!("an id is a text")
-            };
-            (id, span.context.span_id, span.parent.as_ref().unwrap().context.span_id)
-        })
-        .collect();
-    calls.sort_unstable();
-    let [("a", outer, 1), ("run_1.1.0.0", _, first), ("run_1.1.0.1", _, second)] = calls[..] else {
-        panic!("{calls:?}")
-    };
-    assert_eq!((first, second), (outer, outer));
 }
