@@ -90,7 +90,7 @@ impl Driver<'_> {
                     && !self.is_cancelled()
                     && Box::pin(self.due(&run.run, &waits)).await?.is_none() =>
             {
-                return Err(self.parked(&run.run, &waits, next));
+                return Err(self.parked_again(&run.run, &waits, next));
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
