@@ -69,21 +69,7 @@ fn main() {
         while client::run(*address, 1, Duration::ZERO, asking(request)).failures > 0 {}
     }
     for connections in [1, 32] {
-        let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
-        let mut processor = [Duration::ZERO; 2];
-        for _ in 0..TURNS {
-            for (index, ((_, (address, request)), load)) in contenders.iter().zip(&mut loads).enumerate() {
-                let before = [&service, &traced].map(Service::processor);
-                load.add(client::run(*address, connections, TURN, asking(request)));
-                let spent = [&service, &traced].map(Service::processor);
-                // Of the same requests, not traced and traced.
-                match index {
-                    NOT_TRACED => processor[0] += spent[0].saturating_sub(before[0]),
-                    TRACED => processor[1] += spent[1].saturating_sub(before[1]),
-                    _ => {}
-                }
-            }
-        }
+        let (mut loads, processor) = take_turns(&contenders, connections, [&service, &traced]);
         assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
         let names: Vec<_> = contenders.iter().map(|(name, _)| *name).collect();
         report(connections, &names, &mut loads);
@@ -108,6 +94,29 @@ fn main() {
         milliseconds(starts[STARTS / 2]),
         milliseconds(starts[STARTS - 1])
     );
+}
+
+/// All contenders in turn, and the processor time of the service in its turns, not traced and traced.
+fn take_turns(
+    contenders: &[(&str, (SocketAddr, Vec<u8>))],
+    connections: usize,
+    services: [&Service; 2],
+) -> (Vec<Load>, [Duration; 2]) {
+    let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
+    let mut processor = [Duration::ZERO; 2];
+    for _ in 0..TURNS {
+        for (index, ((_, (address, request)), load)) in contenders.iter().zip(&mut loads).enumerate() {
+            let before = services.map(Service::processor);
+            load.add(client::run(*address, connections, TURN, asking(request)));
+            let spent = services.map(Service::processor);
+            match index {
+                NOT_TRACED => processor[0] += spent[0].saturating_sub(before[0]),
+                TRACED => processor[1] += spent[1].saturating_sub(before[1]),
+                _ => {}
+            }
+        }
+    }
+    (loads, processor)
 }
 
 /// Has every connection ask that; a 200 with a body is expected.

@@ -107,7 +107,7 @@ async fn callers_poll_while_the_queue_does_not_say_which_jobs_end() {
         };
         (job.status, start.elapsed())
     };
-    let (status, took) = bench.work_while(follow_while(&elsewhere, read)).await;
+    let (status, took) = Box::pin(bench.work_while(follow_while(&elsewhere, read))).await;
     assert_eq!(status, JobStatus::Completed);
     assert!(took <= SECOND * 10 + LAST_POLL + Duration::from_millis(5), "{took:?}");
 }
