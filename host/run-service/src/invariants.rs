@@ -1,11 +1,11 @@
-//! What always holds, as pure functions: the simulator (`host/sim`) asks them after every step, the judge of
-//! `cargo xtask chaos` of every kill, and `debug_assert!` in this crate where the data are at hand.
+//! What always holds, as pure functions: the simulator (`host/sim`) asks them after every step, and the judge
+//! of `cargo xtask chaos` of every kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::agent_loop::OpenWait;
+use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
-use agent_core::words::{CallPlace, Event, ModelReply, ToolOutcome, Turn};
+use agent_core::words::{CallPlace, Event, ModelReply, ToolOutcome, Turn, Verdict, Wait};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,13 @@ pub const ONE_DECISION: &str = "a wait is decided once, by somebody who was show
 pub const DECIDED_FIRST: &str = "a call that waits is not made before it is decided";
 pub const FENCED: &str = "nothing is written under an earlier claim behind a later one";
 pub const PREFIX: &str = "a reader is shown the journal, in its order and nothing else";
+pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
+pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
+pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
+pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
+pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits for it";
+pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
+pub const BILL: &str = "the tokens of a run are on its bill, with those of the runs that it began";
 pub const ONE_TURN: &str = "a conversation has each turn once";
 
 /// A journal, as far as it goes.
@@ -54,6 +61,80 @@ pub fn may_be_done_again(is_recorded: bool, must_not_be_repeated: bool) -> bool 
     !is_recorded && !must_not_be_repeated
 }
 
+/// A call of a tool, when it is made.
+#[derive(Debug)]
+pub struct MadeCall<'a> {
+    /// Its name: the run, the reply that asked for it and its index.
+    pub id: &'a str,
+    pub run_id: &'a str,
+    pub must_not_repeat: bool,
+    /// The digest of what whoever approved it was shown.
+    pub approved: Option<&'a str>,
+    /// Whether it may come behind its answer: its claim was forgotten.
+    pub may_be_late: bool,
+}
+
+/// Whether a call may be made by the journal of its run, as far as that goes. A run whose journal is written
+/// behind its answer has none yet.
+pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_>) -> Result<(), Broken> {
+    let MadeCall { id, run_id, must_not_repeat, approved, may_be_late } = call;
+    let Some(open) = OpenReply::read(journal) else { return Ok(()) };
+    let broken = |rule| Err(Broken { rule, what: format!("{id} of {} replies", open.replies) });
+    let index = id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
+    let is_of_last_reply = *id == format!("{run_id}.{}.{index}", open.replies);
+    if !may_be_late && (!is_of_last_reply || open.returned.contains(&index)) {
+        return broken(ANSWERED_ONCE);
+    }
+    if !is_of_last_reply {
+        return Ok(());
+    }
+    if *must_not_repeat && !open.started.contains(&index) {
+        return broken(ANNOUNCED);
+    }
+    if approved.is_some_and(|digest| !open.approved.contains(&digest)) {
+        return broken(AS_SHOWN);
+    }
+    Ok(())
+}
+
+/// How often a call has acted, of one that may be repeated or not.
+pub fn acted(call_id: &str, times: u32, must_not_repeat: bool) -> Result<(), Broken> {
+    match times > 1 && must_not_repeat {
+        true => Err(Broken { rule: ACTS_ONCE, what: format!("{call_id} acted {times} times") }),
+        false => Ok(()),
+    }
+}
+
+/// What a journal says of the calls of its last reply.
+#[derive(Debug, Default)]
+struct OpenReply<'a> {
+    replies: usize,
+    started: Vec<usize>,
+    returned: Vec<usize>,
+    /// Digests of what was shown to those who approved.
+    approved: Vec<&'a str>,
+}
+
+impl<'a> OpenReply<'a> {
+    fn read(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
+        let mut open = Self::default();
+        for event in events {
+            match event {
+                Event::ModelReplied { .. } => open = Self { replies: open.replies + 1, ..Self::default() },
+                Event::ToolsStarted { indexes } => open.started.extend(indexes),
+                Event::ToolReturned { index, .. } => open.returned.push(*index),
+                Event::Decided { decision, .. }
+                    if matches!(decision.verdict, Verdict::Approve | Verdict::Edit { .. }) =>
+                {
+                    open.approved.push(&decision.shown);
+                }
+                _ => {}
+            }
+        }
+        (open.replies > 0).then_some(open)
+    }
+}
+
 /// What a reader was shown, by the numbers of the events, of a journal that has these.
 pub fn shown<'a>(seen: impl IntoIterator<Item = (u64, &'a Event)>, journal: &[Event]) -> Result<(), Broken> {
     let broken = |what: String| Err(Broken { rule: PREFIX, what });
@@ -67,6 +148,53 @@ pub fn shown<'a>(seen: impl IntoIterator<Item = (u64, &'a Event)>, journal: &[Ev
             return broken(format!("event {number} was {event:?} and is {kept:?}"));
         }
         next = Some(number + 1);
+    }
+    Ok(())
+}
+
+/// The tokens that a run has used by its journal, with those of the runs that it was told of.
+pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
+    let of = |event: &Event| match event {
+        Event::ModelReplied { reply, .. } => reply.usage.map_or(0, |usage| usage.total()),
+        Event::Decided { decision, .. } => match decision.verdict {
+            Verdict::Ended { usage, .. } => usage.total(),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    events.into_iter().map(of).sum()
+}
+
+/// The journal of a child run that nobody goes on with, beside that of the run which began it. `has_failed`
+/// is whether its job has.
+pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), Broken> {
+    let Some(Event::Started { task, .. }) = child.first() else { return Ok(()) };
+    let broken = |rule, what: &str| Err(Broken { rule, what: format!("{}: {what}", task.id) });
+    let waits = parent.iter().flat_map(|event| match event {
+        Event::Waiting { waits, .. } => waits.as_slice(),
+        _ => &[],
+    });
+    let is_of = |wait: &&Wait| wait.child.as_ref().is_some_and(|child| child.run_id == task.id);
+    let ids: BTreeSet<_> = waits.filter(is_of).map(|wait| wait.id.as_str()).collect();
+    let call = task.parent.as_ref().map(|call| call.wait.as_str());
+    if ids.len() != 1 || ids.first().copied() != call {
+        return broken(ONE_CHILD, &format!("begun for {call:?}, and {ids:?} wait for it"));
+    }
+    let told = parent.iter().find_map(|event| match event {
+        Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(&decision.verdict),
+        _ => None,
+    });
+    let Some(Verdict::Ended { answer, is_answered, usage }) = told else { return Ok(()) };
+    // The last events of a job may be lost with its process, whose result the queue has.
+    let end = recorded_end(child.to_vec(), None).ok().flatten();
+    if *is_answered && end.as_ref().is_some_and(|end| end.output != *answer) {
+        return broken(CHILD_TOLD, &format!("told as {answer:?}"));
+    }
+    let (billed, used) = (usage.total(), bill(child));
+    // What is stopped may use some more behind that.
+    let is_settled = (*is_answered && end.is_some()) || has_failed;
+    if (billed > used && !*is_answered) || (is_settled && billed != used) {
+        return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
     Ok(())
 }

@@ -35,6 +35,9 @@ pub struct Deployment {
     /// Whether some clients speak HTTP. Not everywhere: the router of a process takes longer to make than
     /// most of its lives.
     pub is_over_http: bool,
+    /// Whether models may begin runs of their own, wait for a time and ask questions: as AGENT_WAIT_TOOLS is
+    /// switched on once no replica of the release before is left.
+    pub has_families: bool,
     /// Whether few users have long conversations, and several are part of one at once.
     pub is_talkative: bool,
 }
@@ -48,6 +51,7 @@ impl Deployment {
             has_older: seed % 4 == 2 || seed % 4 == 3,
             is_over_http: matches!(seed % 8, 1 | 6),
             is_talkative: seed % 7 == 5,
+            has_families: seed % 4 < 2 && seed % 5 < 3,
         }
     }
 

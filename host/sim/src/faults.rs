@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::deployment::Deployment;
 
 /// How many kinds of faults there are.
-pub const KINDS: usize = 12;
+pub const KINDS: usize = 15;
 
 /// What may happen to a call of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,32 @@ pub enum Fault {
     /// The network has forgotten the connection of the replica to this store for so many milliseconds: a call
     /// has no answer until its time is up.
     Forgotten(u32),
+    /// The statement is carried out so many milliseconds later, whatever has become of its caller by then: that
+    /// one is told of an error, waits in vain or dies ([`Parting`]).
+    Detached(u32),
+    /// Nobody ever answers, and nothing is done: the caller waits as long as it waits for anything.
+    Hangs,
+    /// The server answers no replica for so many milliseconds.
+    Outage(u32),
+}
+
+/// What becomes of the caller of a statement that is carried out without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    IsTold,
+    Waits,
+    Dies,
+}
+
+impl Parting {
+    /// Of the call of that number.
+    pub fn of(call: u64) -> Self {
+        match mixed(call, 30) % 3 {
+            0 => Self::IsTold,
+            1 => Self::Waits,
+            _ => Self::Dies,
+        }
+    }
 }
 
 impl Fault {
@@ -57,6 +83,9 @@ impl Fault {
         "full disk",
         "half refused",
         "dead connection",
+        "detached",
+        "hangs",
+        "outage",
     ];
 
     /// Which of [`Self::KINDS`] it is.
@@ -74,6 +103,9 @@ impl Fault {
             Self::DiskFull(_) => 9,
             Self::HalfRefused => 10,
             Self::Forgotten(_) => 11,
+            Self::Detached(_) => 12,
+            Self::Hangs => 13,
+            Self::Outage(_) => 14,
         }
     }
 
@@ -121,6 +153,8 @@ pub enum CallKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     Database,
+    /// MongoDB, where a deployment has one.
+    Documents,
     Redis,
     /// No store: the provider, the tools, receivers of webhooks.
     Peer,
@@ -143,10 +177,11 @@ impl Profile {
                 "crash before" | "crash behind" => weight.div_ceil(2),
                 "forgotten second" if deployment.is_on_redis => *weight + 4,
                 "half refused" if deployment.is_on_mongo => *weight + 8,
-                "dead connection" if deployment.is_talkative => weight.div_ceil(4),
+                "dead connection" | "hangs" | "outage" if deployment.is_talkative => weight.div_ceil(4),
+                "detached" => *weight + 6,
                 "lost answer" if deployment.is_talkative => *weight + 30,
                 // What lasts for seconds hits many calls each time.
-                "full disk" | "partition" if is_deadly => weight.div_ceil(2),
+                "full disk" | "partition" | "outage" if is_deadly => weight.div_ceil(2),
                 "late" | "slow answer" | "partition" if !is_deadly => *weight + 4,
                 _ => *weight,
             };
@@ -187,7 +222,10 @@ impl Profile {
             8 => Fault::Forgets,
             9 => Fault::DiskFull(long(1_500)),
             10 => Fault::HalfRefused,
-            _ => Fault::Forgotten(long(8_000)),
+            11 => Fault::Forgotten(long(8_000)),
+            12 => Fault::Detached(long(8_000)),
+            13 => Fault::Hangs,
+            _ => Fault::Outage(long(4_000)),
         };
         // Whoever asks does not wait for anything behind the answer.
         let may_hit_client = !fault.outlasts_call() && !matches!(fault, Fault::SlowAnswer(_));

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::faults::{CallKind, Fault, Server};
+use crate::deployment::Deployment;
+use crate::faults::{CallKind, Fault, Parting, Server};
 use crate::process::Process;
 use crate::world::{Passage, World};
 
@@ -48,9 +49,10 @@ impl<'a> Call<'a> {
         self.name.split_once('.').map_or(self.name, |(store, _)| store)
     }
 
-    fn server(&self, is_on_redis: bool) -> Server {
+    fn server(&self, deployment: &Deployment) -> Server {
         match self.store() {
-            "queue" | "key" if is_on_redis => Server::Redis,
+            "queue" | "key" if deployment.is_on_redis => Server::Redis,
+            "journal" | "runs" | "conversation" if deployment.is_on_mongo => Server::Documents,
             "queue" | "key" | "journal" | "runs" | "conversation" => Server::Database,
             "webhook" if self.name != "webhook.send" => Server::Database,
             _ => Server::Peer,
@@ -64,33 +66,56 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Has work done so much later, by nobody who could be told of it.
+type Later<W> = fn(Gate, Call<'_>, W, Duration);
+
 impl Gate {
-    /// Carries `work` out as the faults allow. `fails` makes an error of the port of a text.
+    /// Carries `read` out as the faults allow. `fails` makes an error of the port of a text.
     pub async fn pass<T, E>(
         &self,
         call: Call<'_>,
         fails: impl Fn(String) -> E,
-        work: impl Future<Output = Result<T, E>>,
+        read: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.pass_batch(call, fails, work, None::<Ready<()>>).await
+        self.pass_any(call, fails, Statement { work: read, later: None, half: None::<Ready<()>> }).await
     }
 
-    /// As [`Self::pass`], for something of which `half` may be carried out alone.
-    pub async fn pass_batch<T, E>(
+    /// As [`Self::pass`], for what changes something, and may do so without whoever asked for it.
+    pub async fn write<T: Send, E: Send>(
         &self,
         call: Call<'_>,
         fails: impl Fn(String) -> E,
-        work: impl Future<Output = Result<T, E>>,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        self.write_batch(call, fails, work, None::<Ready<()>>).await
+    }
+
+    /// As [`Self::write`], for something of which `half` may be carried out alone.
+    pub async fn write_batch<T: Send, E: Send>(
+        &self,
+        call: Call<'_>,
+        fails: impl Fn(String) -> E,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
         half: Option<impl Future<Output = ()>>,
     ) -> Result<T, E> {
-        let server = call.server(self.world.deployment.is_on_redis);
+        self.pass_any(call, fails, Statement { work, later: Some(detach), half }).await
+    }
+
+    async fn pass_any<T, E, W: Future<Output = Result<T, E>>>(
+        &self,
+        call: Call<'_>,
+        fails: impl Fn(String) -> E,
+        Statement { work, later, half }: Statement<W, impl Future<Output = ()>>,
+    ) -> Result<T, E> {
+        let server = call.server(&self.world.deployment);
         let may_be = |fault: Fault| match fault {
             Fault::Forgets => server == Server::Redis,
             Fault::HalfRefused => half.is_some(),
-            Fault::DiskFull(_) => server != Server::Peer,
+            Fault::DiskFull(_) | Fault::Outage(_) => server != Server::Peer,
+            Fault::Detached(_) => later.is_some(),
             _ => true,
         };
-        let Passage { call: number, takes, fault } = self.world.passage(call.name, call.kind, may_be);
+        let Passage { call: number, takes, fault } = self.world.passage(call.kind, may_be);
         if let Some(fault) = fault {
             self.note(call, fault.name());
             if !matches!(fault, Fault::Refused | Fault::LostAnswer) {
@@ -101,17 +126,21 @@ impl Gate {
             sleep(takes).await;
         }
         self.go_on().await;
-        match fault {
-            Some(Fault::Refused) => return Err(fails("refused".to_owned())),
-            Some(Fault::CrashBefore) => self.die().await,
-            Some(Fault::Forgets) => {
+        match (fault, later) {
+            (Some(Fault::Refused), _) => return Err(fails("refused".to_owned())),
+            (Some(Fault::CrashBefore), _) => self.die(call).await,
+            (Some(Fault::Forgets), _) => {
                 self.world.restart_redis();
                 return Err(fails("connection reset".to_owned()));
             }
-            Some(fault) => self.begin(call, server, fault).await,
-            None => {}
+            (Some(Fault::Detached(milliseconds)), Some(later)) if !self.is_unreachable(call) => {
+                later(self.clone(), call, work, millis(milliseconds));
+                return Err(fails(self.part(call, Parting::of(number)).await.to_owned()));
+            }
+            (Some(fault), _) => self.begin(call, server, fault).await,
+            (None, _) => {}
         }
-        if let Some(problem) = self.obstacle(call, server).await {
+        if let Some(problem) = self.obstacle(call, server, fault).await {
             self.world.slowed(call.subject);
             return Err(fails(problem.to_owned()));
         }
@@ -119,7 +148,7 @@ impl Gate {
             half.await;
             self.note(call, "done by half");
             if number.is_multiple_of(2) {
-                self.die().await;
+                self.die(call).await;
             }
             return Err(fails("refused in its middle".to_owned()));
         }
@@ -128,11 +157,23 @@ impl Gate {
         self.note(call, if answer.is_ok() { "done" } else { "failed" });
         match fault {
             Some(Fault::LostAnswer) => return Err(fails("connection reset".to_owned())),
-            Some(Fault::CrashBehind) => self.die().await,
+            Some(Fault::CrashBehind) => self.die(call).await,
             Some(Fault::SlowAnswer(milliseconds)) => within(milliseconds).await,
             _ => {}
         }
         answer
+    }
+
+    /// What the caller of a statement is told that is carried out without it.
+    async fn part(&self, call: Call<'_>, parting: Parting) -> &'static str {
+        match parting {
+            Parting::IsTold => "connection reset",
+            Parting::Waits => {
+                sleep(ANSWER_WITHIN).await;
+                "no answer in time"
+            }
+            Parting::Dies => self.die(call).await,
+        }
     }
 
     /// Never returns once the process has died: of tasks that are woken together, none does anything behind
@@ -150,6 +191,7 @@ impl Gate {
             Fault::Partition(milliseconds) => self.process.cut_off(millis(milliseconds)),
             Fault::ClockJump(milliseconds) => self.process.jump(milliseconds.into()),
             Fault::DiskFull(milliseconds) => self.world.fill_disk(server, millis(milliseconds)),
+            Fault::Outage(milliseconds) => self.world.stop(server, millis(milliseconds)),
             Fault::Forgotten(milliseconds) => {
                 self.process.forget_connection(call.store(), millis(milliseconds));
             }
@@ -158,16 +200,25 @@ impl Gate {
     }
 
     /// Why the call does not get through.
-    async fn obstacle(&self, call: Call<'_>, server: Server) -> Option<&'static str> {
+    async fn obstacle(&self, call: Call<'_>, server: Server, fault: Option<Fault>) -> Option<&'static str> {
         if self.process.is_cut_off() {
             return Some("no connection");
         }
-        if self.process.is_forgotten(call.store()) {
+        if fault == Some(Fault::Hangs) && matches!(call.name, "model" | "tool") {
+            // Nothing but the limit of its run ends it.
+            pending().await
+        }
+        if fault == Some(Fault::Hangs) || self.process.is_forgotten(call.store()) {
             self.note(call, "no answer");
             sleep(ANSWER_WITHIN).await;
             return Some("no answer in time");
         }
-        (self.world.has_full_disk(server) && !call.only_reads()).then_some("the disk is full")
+        self.world.refusal(server, call.only_reads())
+    }
+
+    /// Whether nothing that the process sends gets there.
+    fn is_unreachable(&self, call: Call<'_>) -> bool {
+        self.process.is_cut_off() || self.process.is_forgotten(call.store())
     }
 
     fn note(&self, call: Call<'_>, outcome: &str) {
@@ -175,11 +226,37 @@ impl Gate {
     }
 
     /// Never returns: whoever polls this is dropped.
-    async fn die(&self) {
-        self.world.dies(&self.process);
+    async fn die(&self, call: Call<'_>) -> ! {
+        self.world.dies(&self.process, call.name);
         self.process.crash();
         pending().await
     }
+}
+
+/// What a call has done.
+struct Statement<W, H> {
+    work: W,
+    /// How it is done without its caller, if it may be.
+    later: Option<Later<W>>,
+    half: Option<H>,
+}
+
+/// Has a statement carried out by the server that it was sent to, if that takes it by then.
+fn detach<W: Future<Output: Send> + Send + 'static>(gate: Gate, call: Call<'_>, work: W, after: Duration) {
+    let (name, subject) = (call.name, call.subject.to_owned());
+    let (server, only_reads) = (call.server(&gate.world.deployment), call.only_reads());
+    tokio::spawn(async move {
+        sleep(after).await;
+        if gate.world.refusal(server, only_reads).is_some() {
+            return;
+        }
+        drop(work.await);
+        gate.world.appended(&subject, &gate.process);
+        gate.world.note(&gate.process.name, name, &subject, "done behind its caller");
+        if gate.process.has_crashed() {
+            gate.world.reached("a statement was carried out after its caller had died");
+        }
+    });
 }
 
 fn millis(milliseconds: u32) -> Duration {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agent_core::agent_loop::{Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, StopReason, Wait, WebhookState,
+    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
 };
 use run_service::invariants::{self, Broken};
 
@@ -22,6 +22,7 @@ pub const TURN_KEPT: &str = "a turn that was acknowledged is in its conversation
 pub const WEBHOOK: &str = "the end of a job reaches its receiver";
 pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
 pub const ONE_JOB: &str = "what was submitted once is one job";
+pub const RECORD_KEPT: &str = "a record of how a run ended stays";
 pub const GOES_ON: &str = "a job goes on soon after it was decided about";
 pub const NO_LEAK: &str = "what was held is given back";
 
@@ -91,6 +92,8 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     }
     judge_streams(world);
     judge_shown(world);
+    judge_records(world);
+    judge_families(world);
     judge_decisions(world);
     judge_turns(world, &promised).await;
     for living in replicas.living() {
@@ -169,6 +172,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
             world.holds(recorded.output == result.output, invariants::ONE_END, || {
                 format!("job {}: {} and in its journal {}", job.id, result.output, recorded.output)
             });
+            let (told, bill) = (result.usage.total(), invariants::bill(&world.events(&job.run_id)));
+            world.holds(told == bill, invariants::BILL, || format!("job {}: {told} of {bill}", job.id));
         }
         Ok(None) => {
             let by = world.promises.lock().completed_by.get(&job.id).cloned().unwrap_or_default();
@@ -216,6 +221,35 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
+    }
+}
+
+/// What lists and readers on other replicas go by.
+fn judge_records(world: &World) {
+    let recorded = world.promises.lock().recorded.clone();
+    let mut records = world.runs.records();
+    records.sort_by(|a, b| a.id.cmp(&b.id));
+    for record in records.iter().filter(|record| recorded.contains(&record.id)) {
+        world.holds(record.outcome != RunOutcome::Running, RECORD_KEPT, || format!("{record:?}"));
+    }
+}
+
+/// Runs that other runs began.
+fn judge_families(world: &World) {
+    let mut calls = BTreeSet::new();
+    for child in world.queue.look(|job, _| job.parent.is_some().then(|| job.clone())) {
+        let wait = child.parent.clone().unwrap_or_default();
+        let parent = Wait::job_of(&wait).and_then(|job_id| world.queue.find(job_id));
+        let is_undone = |job: &Job| world.is_undone(&job.id);
+        let Some(parent) = parent.filter(|parent| !is_undone(parent) && !is_undone(&child)) else { continue };
+        world.reached("a run began a run");
+        let is_first = calls.insert(wait.clone());
+        world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
+        let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
+        world.check(invariants::child(&of_parent, &of_child, child.status == JobStatus::Failed));
+        if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
+            world.reached("a run was cancelled with the one that began it");
+        }
     }
 }
 

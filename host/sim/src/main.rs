@@ -31,6 +31,9 @@ struct Arguments {
     /// Shows the simulation of the seed as a time line.
     #[arg(long)]
     trace: bool,
+    /// Shows a simulation that fails with all its faults: looking for the fewest takes minutes.
+    #[arg(long, requires = "trace")]
+    whole: bool,
     /// Fails, too, when something was not reached that has to be: a recovery path, a kind of fault, a call to
     /// die at.
     #[arg(long)]
@@ -52,6 +55,11 @@ fn main() -> anyhow::Result<ExitCode> {
     let simulation = Simulation { seed: arguments.seed, mutation, ..Simulation::default() };
     if arguments.trace {
         let outcome = Simulation { keeps_trace: true, ..simulation.clone() }.run();
+        if let Some(broken) = outcome.broken.as_ref().filter(|_| arguments.whole) {
+            print!("{}", timeline::timeline(&outcome.trace));
+            println!("seed {}: {broken}", simulation.seed);
+            return Ok(ExitCode::FAILURE);
+        }
         return Ok(show(&simulation, outcome));
     }
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(arguments.minutes * 60.0));

@@ -1,6 +1,8 @@
 //! Bugs that are put in on purpose, one at a time: a simulation that does not find one of them within a
 //! minute has too weak a workload.
 
+use run_service::testing::Bug;
+
 use crate::deployment::Deployment;
 
 /// A seeded bug. Each stands in the way between the service and a reference store, and makes the store break
@@ -43,10 +45,16 @@ pub enum Mutation {
     KeyIdChanges,
     /// A server that forgot a claim gives its number to the next one.
     NumbersGivenTwice,
+    // Bugs of the service itself: `Bug` says what they are.
+    LostLeaseKept,
+    BusyFails,
+    HandBackCounts,
+    DecisionUnfenced,
+    EndForgotten,
 }
 
 impl Mutation {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
@@ -65,7 +73,24 @@ impl Mutation {
         Self::JobDropped,
         Self::KeyIdChanges,
         Self::NumbersGivenTwice,
+        Self::LostLeaseKept,
+        Self::BusyFails,
+        Self::HandBackCounts,
+        Self::DecisionUnfenced,
+        Self::EndForgotten,
     ];
+
+    /// The bug that is put into the service, if it is one of its own.
+    pub fn bug(self) -> Option<Bug> {
+        Some(match self {
+            Self::LostLeaseKept => Bug::LostLeaseKept,
+            Self::BusyFails => Bug::BusyFails,
+            Self::HandBackCounts => Bug::HandBackCounts,
+            Self::DecisionUnfenced => Bug::DecisionUnfenced,
+            Self::EndForgotten => Bug::EndForgotten,
+            _ => return None,
+        })
+    }
 
     /// Whether it shows where this is deployed: some are about a store or a client that not every seed has.
     pub fn is_about(self, deployment: &Deployment) -> bool {

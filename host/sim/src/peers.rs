@@ -3,36 +3,41 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::agent_loop::Approved;
+use agent_core::agent_loop::{Approved, RUN_AGENT};
 use agent_core::ports::{
     Model, ModelError, ModelRequest, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
 };
+use agent_core::testing::clock::{store_clock, wall_clock};
 use agent_core::words::{
     Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
-    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Verdict, WaitKind,
+    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait, WaitKind,
 };
 use async_trait::async_trait;
-use run_service::invariants::may_be_done_again;
+use chrono::{DateTime, Utc};
+use run_service::invariants::{MadeCall, acted, made, may_be_done_again};
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::faults::{CallKind, mixed};
 use crate::gate::{Call, Gate};
 use crate::plan::Plan;
-use crate::world::ToolVersion;
+use crate::world::{ToolVersion, World};
 
 pub const PAID_ONCE: &str = "no recorded reply is paid again";
-pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
-pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
-pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
-pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
 pub const ONE_OWNER: &str = "one process at a time carries a run out";
 pub const PINNED: &str = "a swapped tool never changes a run under way";
+pub const ENDS_WITH_PARENT: &str = "a run asks for nothing when the one that began it has ended";
 
 const NAME: &str = "sim/model";
 
 /// How long a wait lasts before it expires.
 const WAIT: Duration = Duration::from_secs(60);
+
+/// How long a run waits for a time.
+const NAP: Duration = Duration::from_secs(7);
+
+/// How long behind the end of its parent a run may ask for anything: an attempt takes no longer.
+const LEFT_ALONE: Duration = Duration::from_secs(45);
 
 /// A call of a run that is under way, until this is dropped.
 struct UnderWay<'a> {
@@ -80,6 +85,15 @@ impl Provider {
             format!("{run_id} asks for reply {step} and has {recorded}, ended: {has_ended}")
         });
     }
+
+    /// Judges that the run whose wait this is has not ended for long. While stores fail nobody knows.
+    fn is_wanted(&self, parent: Option<String>) {
+        let world = &self.0.world;
+        let job = parent.as_deref().and_then(Wait::job_of).and_then(|job_id| world.queue.find(job_id));
+        let Some(ended) = job.and_then(|job| job.finished_at).filter(|_| world.is_quiet()) else { return };
+        let ago = store_clock().duration_since(ended).unwrap_or_default();
+        world.holds(ago < LEFT_ALONE, ENDS_WITH_PARENT, || format!("{parent:?} ended {ago:?} ago"));
+    }
 }
 
 #[async_trait]
@@ -99,7 +113,8 @@ impl Model for Provider {
             // The run of a request names itself, but for one over HTTP.
             None => world.runs.run_of(request.request_id).unwrap_or_else(|| request.request_id.to_owned()),
         };
-        self.asked(&run_id, step, job.is_some_and(|job| job.status.has_ended()));
+        self.asked(&run_id, step, job.as_ref().is_some_and(|job| job.status.has_ended()));
+        self.is_wanted(job.and_then(|job| job.parent));
         let _under_way = UnderWay::begin(&self.0, &run_id);
         let asks = {
             let mut promises = world.promises.lock();
@@ -166,10 +181,18 @@ fn plan_of(seed: u64, messages: &[Message]) -> Option<(Plan, usize)> {
 
 fn reply(plan: &Plan, step: usize, asks: u32) -> ModelReply {
     let tools = plan.step(step).tools();
+    let arguments = |index: usize, name: &str| match name {
+        // Some of them take longer than that.
+        RUN_AGENT => json!({ "task": format!("plan {}", plan.child(step, index)),
+            "within_seconds": if plan.number.is_multiple_of(3) { 20 } else { 300 } }),
+        "wait_until" => json!({ "time": DateTime::<Utc>::from(wall_clock() + NAP).to_rfc3339() }),
+        "ask_user" => json!({ "question": "Which?" }),
+        _ => json!({ "plan": plan.number, "step": step, "index": index }),
+    };
     let call = |(index, name): (usize, &&str)| ToolCall {
         id: format!("c{index}"),
         name: (*name).to_owned(),
-        arguments: json!({ "plan": plan.number, "step": step, "index": index }),
+        arguments: arguments(index, name),
     };
     ModelReply {
         // Told apart by how often it was asked for: a reader who was shown another one would notice.
@@ -276,14 +299,22 @@ impl ToolSet for ToolsOfRun {
         }
         let world = &self.gate.world;
         let takes = mixed(world.seed, u64::from(request.attempt) + request.call_id.len() as u64) % 40;
-        let act = async {
-            self.acts(&request);
+        let made = Made::of(&request, self.component);
+        let is_waited_for = Arc::new(());
+        let (asker, acting) = (Arc::downgrade(&is_waited_for), world.clone());
+        let act = async move {
+            // Of a call that comes when its run may have gone on without it, only what it does counts.
+            if asker.strong_count() > 0 {
+                made.is_right(&acting);
+            }
+            made.acts(&acting);
             sleep(Duration::from_millis(takes)).await;
             Ok(())
         };
         let _under_way = UnderWay::begin(&self.gate, request.run_id);
         let call = Call { name: "tool", subject: request.call_id, kind: CallKind::Step };
-        let called = self.gate.pass(call, |error: String| error, act).await;
+        let called = self.gate.write(call, |error: String| error, act).await;
+        drop(is_waited_for);
         let (content, outcome) = match called {
             Ok(()) => (request.call.arguments.to_string(), ToolOutcome::Ok),
             Err(error) => (error, ToolOutcome::Failed),
@@ -296,69 +327,50 @@ impl ToolSet for ToolsOfRun {
     }
 }
 
-impl ToolsOfRun {
-    /// The effect of a call, and what must be true before it.
-    fn acts(&self, request: &ToolRequest<'_>) {
-        let (world, call_id) = (&self.gate.world, request.call_id);
+/// A call that is made.
+struct Made {
+    run_id: String,
+    call_id: String,
+    component: u64,
+    must_not_repeat: bool,
+    /// What whoever approved it was shown.
+    approved: Option<String>,
+}
+
+impl Made {
+    fn of(request: &ToolRequest<'_>, component: u64) -> Self {
+        let (run_id, call_id) = (request.run_id.to_owned(), request.call_id.to_owned());
         let must_not_repeat = request.call.name != "look";
+        let approved = request.approved.map(|Approved { digest, .. }| digest.clone());
+        Self { run_id, call_id, component, must_not_repeat, approved }
+    }
+
+    /// Its effect.
+    fn acts(&self, world: &World) {
+        let Self { call_id, must_not_repeat, .. } = self;
         let times = {
             let mut promises = world.promises.lock();
-            let before = promises.components.insert(request.run_id.to_owned(), self.component);
-            if before.is_some_and(|before| before != self.component) {
-                drop(promises);
-                return world
-                    .holds(false, PINNED, || format!("{call_id}: {before:?} and {}", self.component));
-            }
-            let times = promises.acts.entry(call_id.to_owned()).or_default();
+            let times = promises.acts.entry(call_id.clone()).or_default();
             *times += 1;
             *times
         };
-        world.holds(!must_not_repeat || times == 1, ACTS_ONCE, || format!("{call_id} acted {times} times"));
-        let open =
-            world.runs.look(request.run_id, |kept| OpenReply::read(kept.iter().map(|(_, event)| event)));
-        let Some(open) = open else { return };
-        let index = call_id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
-        // A run whose journal is written behind its answer has none yet.
-        // Whose claim was forgotten may come late, behind an answer which says that it may have been made.
-        let may_be_late = world.are_claims_undone();
-        if call_id != format!("{}.{}.{index}", request.run_id, open.replies) {
-            return world
-                .holds(may_be_late, ANSWERED_ONCE, || format!("{call_id} of {} replies", open.replies));
-        }
-        world.holds(may_be_late || !open.returned.contains(&index), ANSWERED_ONCE, || call_id.to_owned());
-        world.holds(!must_not_repeat || open.started.contains(&index), ANNOUNCED, || call_id.to_owned());
-        if let Some(Approved { digest, .. }) = request.approved {
-            world.holds(open.approved.contains(digest), AS_SHOWN, || format!("{call_id}: {digest}"));
-        }
+        world.check(acted(call_id, times, *must_not_repeat));
     }
-}
 
-/// What a journal says of the calls of its last reply.
-#[derive(Debug, Default)]
-struct OpenReply {
-    replies: usize,
-    started: Vec<usize>,
-    returned: Vec<usize>,
-    /// Digests of what was shown to those who approved.
-    approved: Vec<String>,
-}
-
-impl OpenReply {
-    fn read<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Self> {
-        let mut open = Self::default();
-        for event in events {
-            match event {
-                Event::ModelReplied { .. } => open = Self { replies: open.replies + 1, ..Self::default() },
-                Event::ToolsStarted { indexes } => open.started.extend(indexes),
-                Event::ToolReturned { index, .. } => open.returned.push(*index),
-                Event::Decided { decision, .. }
-                    if matches!(decision.verdict, Verdict::Approve | Verdict::Edit { .. }) =>
-                {
-                    open.approved.push(decision.shown.clone());
-                }
-                _ => {}
-            }
-        }
-        (open.replies > 0).then_some(open)
+    /// What must be true when it is made.
+    fn is_right(&self, world: &World) {
+        let Self { run_id, call_id, component, must_not_repeat, approved } = self;
+        let before = world.promises.lock().components.insert(run_id.clone(), *component);
+        world.holds(before.is_none_or(|before| before == *component), PINNED, || {
+            format!("{call_id}: {before:?} and {component}")
+        });
+        let call = MadeCall {
+            id: call_id,
+            run_id,
+            must_not_repeat: *must_not_repeat,
+            approved: approved.as_deref(),
+            may_be_late: world.are_claims_undone(),
+        };
+        world.check(world.runs.look(run_id, |kept| made(kept.iter().map(|(_, event)| event), &call)));
     }
 }

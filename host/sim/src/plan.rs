@@ -1,10 +1,15 @@
 //! What a run does: the steps that its model takes, as a function of a number, which is the run's input.
 
+use agent_core::agent_loop::RUN_AGENT;
+
 use crate::deployment::Deployment;
 use crate::faults::mixed;
 
 /// The query of the job of a direct call.
 pub const CALL: &str = "(calls pay)";
+
+/// How deep its run is stands in the number of a plan from this bit on.
+const DEPTH_AT: u32 = 48;
 
 /// What a reply of the model asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +24,14 @@ pub enum StepKind {
     Pay,
     /// Two of those at once.
     PayTwice,
+    /// A run of its own.
+    Child,
+    /// Two of those, and between them a call that must not be repeated.
+    Children,
+    /// A time that has to come.
+    Nap,
+    /// A question to the user.
+    Question,
     /// Nothing: it is the answer.
     Answer,
 }
@@ -32,6 +45,10 @@ impl StepKind {
             Self::Several => &["look", "act", "look"],
             Self::Pay => &["pay"],
             Self::PayTwice => &["pay", "pay"],
+            Self::Child => &[RUN_AGENT],
+            Self::Children => &[RUN_AGENT, "act", RUN_AGENT],
+            Self::Nap => &["wait_until"],
+            Self::Question => &["ask_user"],
             Self::Answer => &[],
         }
     }
@@ -55,13 +72,32 @@ impl Plan {
             StepKind::Pay,
             StepKind::PayTwice,
         ];
+        const OF_FAMILIES: [StepKind; 4] =
+            [StepKind::Child, StepKind::Children, StepKind::Nap, StepKind::Question];
         let roll = |salt| mixed(seed ^ number.rotate_left(32), salt);
+        let deployment = Deployment::of(seed);
         // Who talks much is answered at once.
-        let most = if Deployment::of(seed).is_talkative { 1 } else { 4 };
-        let steps = (0..roll(0) % most).filter_map(|step| {
-            KINDS.get(usize::try_from(roll(step + 1) % KINDS.len() as u64).unwrap_or(0)).copied()
+        let most = if deployment.is_talkative { 1 } else { 4 };
+        let drawn = |kinds: &[StepKind], roll: u64| {
+            kinds.get(usize::try_from(roll % kinds.len() as u64).unwrap_or(0)).copied()
+        };
+        // A Redis may forget that a question was answered, and its job waits for a day then.
+        let of_families = &OF_FAMILIES[..OF_FAMILIES.len() - usize::from(deployment.is_on_redis)];
+        let is_of_family = |step| deployment.has_families && roll(step + 20) % 3 == 0;
+        let steps = (0..roll(0) % most).filter_map(|step| match is_of_family(step) {
+            // A child of a child begins none.
+            true if number >> DEPTH_AT < 2 => drawn(of_families, roll(step + 1)),
+            true => drawn(&of_families[2..], roll(step + 1)),
+            false => drawn(&KINDS, roll(step + 1)),
         });
         Self { number, steps: steps.chain([StepKind::Answer]).collect() }
+    }
+
+    /// The plan of the run that a call begins.
+    pub fn child(&self, step: usize, index: usize) -> u64 {
+        let depth = (self.number >> DEPTH_AT) + 1;
+        let drawn = mixed(self.number, 100 * step as u64 + index as u64);
+        (depth << DEPTH_AT) | (drawn & ((1 << DEPTH_AT) - 1))
     }
 
     /// The input of its run.

@@ -33,6 +33,8 @@ pub struct Promises {
     pub delivered: BTreeMap<String, Vec<String>>,
     /// The process that told the queue of a job's result.
     pub completed_by: BTreeMap<String, String>,
+    /// Runs of which a record was stored that says how they ended.
+    pub recorded: BTreeSet<String>,
     /// The process in which a call of a run is under way.
     pub under_way: BTreeMap<String, String>,
     /// What readers of streams were shown, by the service and over HTTP.

@@ -108,7 +108,7 @@ impl Replicas {
         name: &'static str,
         work: impl FnOnce(Arc<Service>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> Option<T> {
-        let Passage { takes, fault, .. } = world.passage(name, CallKind::Client, |_fault| true);
+        let Passage { takes, fault, .. } = world.passage(CallKind::Client, |_fault| true);
         sleep(takes).await;
         match fault {
             Some(Fault::Refused) => return None,

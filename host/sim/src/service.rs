@@ -73,6 +73,7 @@ struct Parts {
     circuit: SharedCircuit,
     admission: Admission,
     shutdown: Shutdown,
+    wait_tools: bool,
 }
 
 impl Service {
@@ -159,6 +160,7 @@ impl Parts {
             admission: Admission::new(PERMITS),
             live: LiveRuns::default(),
             shutdown: Shutdown::default(),
+            wait_tools: gate.world.deployment.has_families,
             behind,
             store,
             queue,
@@ -190,7 +192,7 @@ impl Parts {
 
     fn agent_alone(&self, journal: Arc<dyn Journal>) -> Agent {
         let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
-        Agent { model, toolbox, journal, limits, instructions: None, wait_tools: false }
+        Agent { model, toolbox, journal, limits, instructions: None, wait_tools: self.wait_tools }
     }
 
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {

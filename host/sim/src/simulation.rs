@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent_core::testing::clock::SimulatedClock;
 use agent_core::words::Job;
 use run_service::invariants::Broken;
+use run_service::testing::Planted;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -78,6 +79,7 @@ impl Simulation {
 
     async fn simulate(&self) -> Outcome {
         let _clock = SimulatedClock::begin(self.seed);
+        let _bug = Planted::begin(self.mutation.and_then(Mutation::bug));
         let faults = match &self.schedule {
             Some(schedule) => Faults::Given(schedule.clone()),
             None => Faults::Seeded(Profile::of(self.seed)),

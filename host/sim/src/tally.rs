@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 27] = [
+pub const TO_BE_REACHED: [&str; 30] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -36,6 +36,9 @@ pub const TO_BE_REACHED: [&str; 27] = [
     "a stream was resumed over HTTP",
     "a stream broke off within an event",
     "a run of another replica was cancelled in its journal",
+    "a statement was carried out after its caller had died",
+    "a run began a run",
+    "a run was cancelled with the one that began it",
 ];
 
 /// Calls at which a replica has to have died.

@@ -21,6 +21,9 @@ use crate::process::Process;
 use crate::promises::Promises;
 use crate::stores::{Redis, ReferenceKeys};
 
+/// How long Redis answers nobody when it is restarted.
+const RESTART: Duration = Duration::from_millis(20);
+
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
 pub struct World {
@@ -71,6 +74,8 @@ struct State {
     slowed: BTreeSet<String>,
     /// Servers whose disk is full, and until when.
     full: Vec<(Server, Instant)>,
+    /// Servers that answer nobody, and until when.
+    down: Vec<(Server, Instant)>,
     /// Jobs of which a server forgot something.
     undone: BTreeSet<String>,
     forgot_at: Option<Instant>,
@@ -155,7 +160,7 @@ impl World {
     }
 
     /// The next call, how long it takes and what hits it, if that may be.
-    pub fn passage(&self, name: &'static str, kind: CallKind, may_be: impl Fn(Fault) -> bool) -> Passage {
+    pub fn passage(&self, kind: CallKind, may_be: impl Fn(Fault) -> bool) -> Passage {
         let mut state = self.state.lock();
         state.calls += 1;
         let call = state.calls;
@@ -164,9 +169,6 @@ impl World {
         if let Some(fault) = fault {
             state.fired.insert(call, fault);
             state.kinds[fault.kind()] += 1;
-            if matches!(fault, Fault::CrashBefore | Fault::CrashBehind) {
-                *state.died_at.entry(name).or_default() += 1;
-            }
         }
         Passage { call, takes: latency(self.seed, call), fault }
     }
@@ -176,6 +178,7 @@ impl World {
         let mut state = self.state.lock();
         state.is_quiet = true;
         state.full.clear();
+        state.down.clear();
     }
 
     /// The disk of that server is full for a while.
@@ -183,13 +186,21 @@ impl World {
         self.state.lock().full.push((server, Instant::now() + within));
     }
 
-    pub fn has_full_disk(&self, server: Server) -> bool {
-        let mut state = self.state.lock();
-        if state.full.is_empty() {
-            return false;
+    /// That server answers nobody for a while.
+    pub fn stop(&self, server: Server, within: Duration) {
+        self.state.lock().down.push((server, Instant::now() + within));
+    }
+
+    /// Why that server does not do what it is asked, for every replica.
+    pub fn refusal(&self, server: Server, only_reads: bool) -> Option<&'static str> {
+        let state = self.state.lock();
+        let is_in = |list: &[(Server, Instant)]| {
+            list.iter().any(|(of, until)| *of == server && *until > Instant::now())
+        };
+        if is_in(&state.down) {
+            return Some("connection refused");
         }
-        state.full.retain(|(_, until)| *until > Instant::now());
-        state.full.iter().any(|(of, _)| *of == server)
+        (!only_reads && is_in(&state.full)).then_some("the disk is full")
     }
 
     /// Redis is restarted, and forgets its last second.
@@ -198,6 +209,8 @@ impl World {
         if !undone.is_empty() {
             self.reached("a server forgot what it had acknowledged");
         }
+        // As long as it takes, so that no claim behind it is of the same millisecond as one before it.
+        self.stop(Server::Redis, RESTART);
         let mut state = self.state.lock();
         state.forgot_at = Some(Instant::now());
         state.undone.extend(undone);
@@ -248,9 +261,10 @@ impl World {
     }
 
     /// A process is about to die, with what it has under way.
-    pub fn dies(&self, process: &Process) {
+    pub fn dies(&self, process: &Process, call: &'static str) {
         let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
         let mut state = self.state.lock();
+        *state.died_at.entry(call).or_default() += 1;
         state.crashes.all += 1;
         state.crashes.with_work += u64::from(has_work);
     }

@@ -164,7 +164,8 @@ async fn an_operator_decides_beside_the_service() {
         let id = wait["waitId"].as_str().unwrap();
         let shown: Value = serde_json::from_str(&waits(&["show", id, "--json"]).await).unwrap();
         assert_eq!(shown, wait);
-        let command = format!("waits decide {id} --answer JSON --digest {}", wait["digest"].as_str().unwrap());
+        let command =
+            format!("waits decide {id} --answer JSON --digest {}", wait["digest"].as_str().unwrap());
         let shown = waits(&["show", id]).await;
         assert!(shown.contains(&format!("To answer: agent-host {command}")), "{shown}");
         let command = command.replace("JSON", answer);

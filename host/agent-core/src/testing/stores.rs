@@ -142,7 +142,10 @@ fn index(sequence: u64) -> usize {
 impl RunStore for TestRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         self.check().await?;
-        self.records.lock().insert(record.id.clone(), record.clone());
+        let mut records = self.records.lock();
+        if !records.get(&record.id).is_some_and(|kept| record.is_heartbeat_behind(kept)) {
+            records.insert(record.id.clone(), record.clone());
+        }
         Ok(())
     }
 

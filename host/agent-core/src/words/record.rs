@@ -28,6 +28,14 @@ pub struct RunRecord {
     pub outcome: RunOutcome,
 }
 
+impl RunRecord {
+    /// Whether this is a heartbeat that came too late to be written over `kept`.
+    pub fn is_heartbeat_behind(&self, kept: &Self) -> bool {
+        let is_later = kept.outcome != RunOutcome::Running || kept.finished_at > self.finished_at;
+        self.outcome == RunOutcome::Running && is_later
+    }
+}
+
 /// Which records to list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunQuery<'a> {

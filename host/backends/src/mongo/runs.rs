@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal, JournalResult, RunStore};
-use agent_core::words::{Event, RunQuery, RunRecord};
+use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, doc};
@@ -11,6 +11,7 @@ use mongodb::{Collection, Database};
 
 use super::documents::{EventDocument, RecordDocument, consecutive, events_of};
 use super::error::{answer, store_error};
+use super::lease::is_taken;
 use super::retention::Indexes;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
@@ -76,10 +77,19 @@ impl Journal for MongoRuns {
 #[async_trait]
 impl RunStore for MongoRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
-        let key = doc! { "_id": &record.id };
+        let mut replaced = doc! { "_id": &record.id };
+        let is_heartbeat = record.outcome == RunOutcome::Running;
+        if is_heartbeat {
+            replaced.insert("outcome", "running");
+            replaced.insert("finished_at", doc! { "$lte": DateTime::from_system_time(record.finished_at) });
+        }
         let document = RecordDocument::from(record);
-        answer(self.records.replace_one(key, document).upsert(true).into_future()).await?;
-        Ok(())
+        match answer(self.records.replace_one(replaced, document).upsert(true).into_future()).await {
+            Ok(_saved) => Ok(()),
+            // There is a record, which it comes too late for.
+            Err(error) if is_heartbeat && is_taken(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 use agent_core::agent_loop::refusal;
 use agent_core::ports::{NestedTools, ProgressSink, ToolRequest, ToolSet, Toolbox};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{
     Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use crate::clock;
 use crate::latest_progress::LatestProgress;
@@ -176,7 +176,7 @@ impl DirectCalls {
                 reader.report(progress);
             }
         };
-        let answer = self.answer(tools, wanted, (call, &sink)).instrument(span.clone());
+        let answer = self.answer(tools, wanted, (call, &sink)).in_trace(span.inner());
         let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();

@@ -10,7 +10,7 @@ use agent_core::words::Event;
 use async_trait::async_trait;
 
 use super::WriteBehind;
-use super::write_behind::followed_by;
+use super::pending::followed_by;
 
 /// Leaves the last events of runs to a [`WriteBehind`]. Each of these runs has to be recorded there
 /// ([`WriteBehind::end`]), or its last events stay unwritten.

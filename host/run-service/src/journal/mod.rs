@@ -6,6 +6,7 @@
 //! - [`LastEventsBehind`]: the same, but for the events that end a job's run, which go with its record.
 
 mod last_events;
+mod pending;
 mod retrying;
 mod size;
 mod write_behind;

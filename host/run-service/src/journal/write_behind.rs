@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::pending::followed_by;
 use super::size;
 use crate::outage::Outage;
 
@@ -33,8 +34,14 @@ const AT_ONCE: usize = 64;
 /// records are found that much later.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How long a store may fail before a run is given up, and how long one call of it may take.
+/// How long a store may fail before a run is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// As long for the last events of a job's run: the queue has its result by then, and the backlog takes them
+/// only while it has room.
+const PATIENCE_WITH_JOBS: Duration = Duration::from_secs(15 * 60);
+
+/// How long one call of the store may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long the flusher goes on after it was told to stop.
@@ -120,6 +127,13 @@ struct EndedRun {
     spilled: bool,
 }
 
+impl EndedRun {
+    /// Whether these are the last events of a job's run, which nobody else writes.
+    fn was_taken(&self) -> bool {
+        self.epoch != Epoch::UNCLAIMED && !self.events.is_empty()
+    }
+}
+
 impl WriteBehind {
     /// An empty backlog before `store`, and the flusher, which has to run for anything to get there.
     pub fn new(store: Arc<dyn RunStore>, bounds: Backlog, observer: Arc<dyn Observer>) -> (Self, Flusher) {
@@ -142,9 +156,7 @@ impl WriteBehind {
         let open = held.open.remove(&record.id).unwrap_or_default();
         let OpenRun { epoch, first, events, bytes, spilled } = open;
         let run = Arc::new(EndedRun { record, epoch, first, events, bytes, spilled });
-        // The last events of a job's run were taken: nobody else writes them.
-        let was_taken = run.epoch != Epoch::UNCLAIMED && !run.events.is_empty();
-        if held.ended.len() >= self.0.bounds.runs && !was_taken {
+        if held.ended.len() >= self.0.bounds.runs && !run.was_taken() {
             held.bytes -= bytes;
             drop(held);
             self.0.lose(&run);
@@ -277,18 +289,6 @@ impl Journal for WriteBehind {
     }
 }
 
-/// The events of a run from number `from` on: those that a store gave, and of `waiting`, the first of which
-/// has the number `first`, those that come behind them.
-pub(super) fn followed_by(mut stored: Vec<Event>, from: u64, first: u64, waiting: Vec<Event>) -> Vec<Event> {
-    let next = from + stored.len() as u64;
-    // Events that were written meanwhile are among the stored ones. A journal with a gap ends before it.
-    if let Some(written) = next.checked_sub(first) {
-        let written = usize::try_from(written).unwrap_or(usize::MAX);
-        stored.extend(waiting.into_iter().skip(written));
-    }
-    stored
-}
-
 impl Flusher {
     /// Writes what is queued until `stopping`, and then what is left for up to 5 s. It is to be stopped after
     /// everything that records runs.
@@ -361,11 +361,12 @@ impl Flusher {
             // spilled.
             store.append_and_save(run.epoch, run.first, &run.events, record).await
         };
-        match (self.persist(write).await, run.epoch) {
+        let patience = if run.was_taken() { PATIENCE_WITH_JOBS } else { PATIENCE };
+        match (self.persist(patience, write).await, run.epoch) {
             // Nobody else writes the run of a request: what is there already came from a call that seemed to
             // fail.
             (Err(JournalError::Conflict { .. }), Epoch::UNCLAIMED) => {
-                self.persist(|| store.save(record)).await
+                self.persist(PATIENCE, || store.save(record)).await
             }
             (outcome, Epoch::UNCLAIMED) => outcome,
             // Whoever has taken over the run of a job records it too.
@@ -374,11 +375,11 @@ impl Flusher {
         }
     }
 
-    async fn persist<F>(&self, write: impl Fn() -> F) -> JournalResult
+    async fn persist<F>(&self, patience: Duration, write: impl Fn() -> F) -> JournalResult
     where
         F: Future<Output = Result<(), JournalError>>,
     {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience;
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             let error = match timeout(CALL_LIMIT, write()).await {

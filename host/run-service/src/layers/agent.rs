@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agent_core::agent_loop::{RUN_AGENT, kept_history};
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
-use tracing::{Instrument as _, info};
+use tracing::info;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions, wait_tools};
 use crate::loop_driver::{Driver, RunClaim, RunError, gen_ai};
@@ -123,7 +124,7 @@ impl Agent {
         let driven = async {
             if journaled.is_empty() { driver.start(task).await } else { driver.resume(journaled).await }
         };
-        let ended = driven.instrument(span.clone()).await;
+        let ended = driven.in_trace(span.inner()).await;
         gen_ai::agent_ended(&span, &ended);
         Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }

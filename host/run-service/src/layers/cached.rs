@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use agent_core::chosen_tools;
 use agent_core::ports::{CacheError, CacheUse, Observer, ResultCache as _, Toolbox};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{AgentResult, CanonicalResult, Principal, StopReason};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -182,6 +183,7 @@ impl<I: Invoke + 'static> Cached<I> {
                 Landed { outcome, leader, tools }
             }
             .in_current_span()
+            .in_current_trace()
             .boxed()
         });
         let landed = flight.await;
@@ -290,7 +292,7 @@ impl<I: Invoke + 'static> Parts<I> {
             parts.bounded(parts.put(&key, &result)).await;
             parts.cache.unwritten.remove(&key, entry);
         };
-        self.cache.spawn.spawn("cache-write", write.in_current_span().boxed());
+        self.cache.spawn.spawn("cache-write", write.in_current_span().in_current_trace().boxed());
     }
 
     async fn put(&self, key: &str, result: &AgentResult) -> Result<(), CacheError> {

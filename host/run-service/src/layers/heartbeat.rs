@@ -44,7 +44,8 @@ impl<I> Heartbeat<I> {
         if events.contains(&Event::Cancelled) {
             return Ok(true);
         }
-        record.finished_at = clock::now();
+        // The store keeps the latest one: a wall clock that was put back must not silence those that follow.
+        record.finished_at = clock::now().max(record.finished_at + Duration::from_millis(1));
         self.store.save(record).await?;
         Ok(false)
     }

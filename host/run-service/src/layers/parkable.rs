@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::{
     Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
 };
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::{FutureExt as _, TryFutureExt as _};
@@ -70,7 +71,7 @@ impl<I> Parkable<I> {
         let work = async move {
             let _nobody_waits_any_more = done.send(desk.hand_over(run).await);
         };
-        self.spawn.spawn("hand-over", work.in_current_span().boxed());
+        self.spawn.spawn("hand-over", work.in_current_span().in_current_trace().boxed());
         let stopped =
             || JournalError::Store { detail: "the task that hands the run over broke off".to_owned() };
         handed_over.await.unwrap_or_else(|_dropped| Err(stopped()))

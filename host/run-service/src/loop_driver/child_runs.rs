@@ -22,7 +22,7 @@ use agent_core::words::{
 };
 use tracing::debug;
 
-/// After which time a parent is due again that waits for the first moment.
+/// After which time a run is due again that waits for the first moment.
 const LOOK_FIRST: Duration = Duration::from_secs(5);
 
 /// How a run begins runs of its own.
@@ -64,10 +64,7 @@ impl ChildRuns {
         match self {
             Self::Never => u64::MAX,
             Self::ByJob => now,
-            Self::In(_) => {
-                let first = u64::try_from(LOOK_FIRST.as_millis()).unwrap_or(u64::MAX);
-                now.saturating_add(now.saturating_sub(since).max(first))
-            }
+            Self::In(_) => look_again(since, now),
         }
     }
 
@@ -140,6 +137,13 @@ impl ChildRuns {
         }
         Ok(false)
     }
+}
+
+/// When a run is due again that has waited since then, and for which nothing may have come to an end yet: after
+/// as long as it has waited, so that it is looked at less and less often.
+pub(super) fn look_again(since: u64, now: u64) -> u64 {
+    let first = u64::try_from(LOOK_FIRST.as_millis()).unwrap_or(u64::MAX);
+    now.saturating_add(now.saturating_sub(since).max(first))
 }
 
 /// A child, as its parent knows it.

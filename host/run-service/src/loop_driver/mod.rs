@@ -22,9 +22,9 @@ mod waits;
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
 use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{AgentResult, Event, RequiredCall, Task};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::clock;
 use crate::output_check;
@@ -90,7 +90,7 @@ impl Driver<'_> {
                     && !self.is_cancelled()
                     && Box::pin(self.due(&run.run, &waits)).await?.is_none() =>
             {
-                return Err(self.parked(&run.run, &waits, next));
+                return Err(self.parked_again(&run.run, &waits, next));
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
@@ -192,7 +192,7 @@ impl Driver<'_> {
         let span = gen_ai::chat(self.model.name(), &request);
         let deltas = deltas.as_ref().map(|deltas| gen_ai::TimedDeltas::new(deltas, &span));
         let request = ModelRequest { deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas), ..request };
-        let replied = self.model.complete(request).instrument(span.clone()).await;
+        let replied = self.model.complete(request).in_trace(span.inner()).await;
         gen_ai::chat_ended(&span, &replied);
         let reply = replied.map_err(RunError::Model)?;
         let fault = match run.format_of(&call, &reply) {

@@ -5,7 +5,7 @@ use agent_core::chosen_tools;
 use agent_core::ports::{WaitDecided, WaitingCall};
 use agent_core::words::{Decision, Event, OnExpiry, OpenKinds, Usage, Verdict, Wait};
 
-use super::child_runs::Child;
+use super::child_runs::{Child, look_again};
 use super::{Driver, Journaled, RunError};
 use crate::clock;
 
@@ -101,18 +101,34 @@ impl Driver<'_> {
         self.control.children.stop(run.children().map(|(_, child)| child.job_id.as_str())).await;
     }
 
+    /// The end of an attempt that took its run up too early. Whoever was about to decide had the job claimed, and
+    /// may have died of it or have been told that it failed: what they wrote can still arrive.
+    pub(super) fn parked_again(&self, run: &Run, waits: &[Wait], events: u64) -> RunError {
+        match self.parked(run, waits, events) {
+            RunError::Parked { until, due, events, children, open } => {
+                let due = due.min(look_again(began_to_wait(run, waits), clock::millis()));
+                RunError::Parked { until, due, events, children, open }
+            }
+            other => other,
+        }
+    }
+
     /// The end of an attempt whose run waits.
     pub(super) fn parked(&self, run: &Run, waits: &[Wait], events: u64) -> RunError {
         let until = waits.iter().map(|wait| wait.expires_at).min().unwrap_or_default();
         let children: Vec<_> = run.children().map(|(_, child)| child.job_id.clone()).collect();
-        let decided = run.waits().filter_map(|open| open.decided()).map(|decision| decision.at);
-        let since = waits.iter().map(|wait| wait.began_at).chain(decided).max().unwrap_or_default();
         let look = match children.is_empty() {
             true => u64::MAX,
-            false => self.control.children.due(since, clock::millis()),
+            false => self.control.children.due(began_to_wait(run, waits), clock::millis()),
         };
         RunError::Parked { until, due: until.min(look), events, children, open: OpenKinds::of(waits) }
     }
+}
+
+/// When a run began to wait for what it waits for now.
+fn began_to_wait(run: &Run, waits: &[Wait]) -> u64 {
+    let decided = run.waits().filter_map(|open| open.decided()).map(|decision| decision.at);
+    waits.iter().map(|wait| wait.began_at).chain(decided).max().unwrap_or_default()
 }
 
 pub(super) struct Due {

@@ -29,6 +29,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use agent_core::ports::Spawn;
+use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::watch;
@@ -64,7 +65,7 @@ impl Runs {
         let shared = self.0.clone();
         let work = async move { drop(shared.own(owned, ask).await) };
         // Log lines and spans of the run are those of the request that began it.
-        self.0.spawn.spawn("run", work.in_current_span().boxed());
+        self.0.spawn.spawn("run", work.in_current_span().in_current_trace().boxed());
         handle
     }
 

@@ -1,6 +1,7 @@
 //! An agent that does what a test says; `nested.rs` is for the fuzz targets.
 
 mod nested;
+mod planted;
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use async_trait::async_trait;
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
 pub use nested::read_nested;
+pub(crate) use planted::has;
+pub use planted::{Bug, Planted};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]

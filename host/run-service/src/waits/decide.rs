@@ -137,9 +137,13 @@ impl Waits {
             }
             has_looked = true;
             let found = self.find(&job, proposals).await?;
-            for (wait, proposal) in found.waits.iter().zip(proposals) {
-                check(wait, proposal.decision, clock::millis())?;
+            let mut proposed = found.waits.iter().zip(proposals);
+            let checked = proposed.try_for_each(|(wait, of)| check(wait, of.decision, clock::millis()));
+            if let (Err(NotDecided::Already(_)), JobStatus::Parked) = (&checked, job.status) {
+                // Whoever decided may have been told that it failed, or have died before the job was resumed.
+                self.go_on(job_id).await?;
             }
+            checked?;
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
                 // Other calls of the reply are made first, or it was claimed too early.
@@ -166,6 +170,11 @@ impl Waits {
 
     /// Appends to the journal of a job that goes on soon, and has it go on soon for as long as that takes.
     async fn append_armed(&self, job: &Job, epoch: Epoch, next: u64, events: &[Event]) -> JournalResult {
+        #[cfg(any(test, feature = "testing"))]
+        let next = match crate::testing::has(crate::testing::Bug::DecisionUnfenced) {
+            true => self.journal.read(&job.run_id, 0).await?.len() as u64,
+            false => next,
+        };
         let mut append = pin!(self.journal.append(&job.run_id, epoch, next, events));
         loop {
             tokio::select! {

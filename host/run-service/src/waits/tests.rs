@@ -198,6 +198,31 @@ async fn edited_arguments_have_to_fit_the_tool() {
     assert_eq!(result["messages"][2]["content"], json!({ "euros": 1 }).to_string());
 }
 
+/// What was sent to the store arrives all the same when who decides was told that it failed, or was killed.
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_arrives_late_has_its_job_go_on_by_itself_and_at_once_when_it_is_decided_again() {
+    for is_decided_again in [false, true] {
+        let bench = Bench::parked(tools()).await;
+        let wait = bench.wait().await;
+        let shown = wait.open.wait.shown.digest();
+        assert!(bench.queue.resume(&bench.job_id, Duration::from_secs(5)).await.unwrap());
+        bench.work_for(10).await;
+        assert_eq!(bench.status(), JobStatus::Parked, "claimed before the decision, and let go of again");
+        let (by, verdict) = (ada().user_id, Verdict::Approve);
+        let decision = Decision { by, at: 0, shown: shown.clone(), verdict: verdict.clone() };
+        let decided = Event::Decided { wait: wait.id.clone(), decision };
+        let (epoch, next) = bench.runs.look("run_job_1", |kept| (kept.last().unwrap().0, kept.len()));
+        bench.runs.append("run_job_1", epoch, next as u64, &[decided]).await.unwrap();
+        if is_decided_again {
+            let again = ProposedDecision { by: ada(), shown, verdict };
+            let refused = bench.waits.decide(&wait.id, &again).await;
+            assert!(matches!(refused, Err(NotDecided::Already(_))), "{refused:?}");
+        }
+        bench.work_for(if is_decided_again { 1 } else { 20 }).await;
+        assert_eq!(bench.status(), JobStatus::Completed);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_is_killed_before_the_decision_is_written_leaves_a_job_that_waits_on() {
     let bench = Bench::parked(tools()).await;

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
 use agent_core::ports::{WebhookOutbox, WebhookSender};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -218,7 +219,7 @@ impl Dispatcher {
         let (at, began) = (clock::now(), Instant::now());
         let (around, span) = spans::deliver(webhook);
         let sending = self.context.sender.send(&webhook.url, message);
-        let reply = sending.instrument(span.clone()).instrument(around).await;
+        let reply = sending.in_trace(span.inner()).instrument(around).await;
         spans::delivered(&span, &reply);
         let (state, retry_after) = (reply.state(), reply.retry_after);
         log(webhook, at, began.elapsed(), reply.outcome);

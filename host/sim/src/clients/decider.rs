@@ -1,6 +1,6 @@
 //! People who decide what waits. Two of them look at one list.
 
-use agent_core::words::{Principal, Verdict, Wait};
+use agent_core::words::{Principal, Verdict, Wait, WaitKind};
 use futures::FutureExt as _;
 use http::StatusCode;
 use run_service::invariants::ONE_DECISION;
@@ -33,8 +33,15 @@ impl Client {
         }
     }
 
-    fn verdict(&mut self) -> Verdict {
+    fn verdict(&mut self, kind: WaitKind) -> Verdict {
         match self.random.u32(0..6) {
+            roll if kind == WaitKind::Question && roll > 0 => Verdict::Answer { answer: json!(self.name) },
+            roll => self.verdict_of_call(roll),
+        }
+    }
+
+    fn verdict_of_call(&self, roll: u32) -> Verdict {
+        match roll {
             0 => Verdict::Reject { reason: None },
             1 => Verdict::Edit { arguments: json!({ "plan": 0, "by": self.name }) },
             _ => Verdict::Approve,
@@ -54,7 +61,7 @@ impl Client {
                 let (Some(id), Some(digest)) = (wait["waitId"].as_str(), wait["digest"].as_str()) else {
                     continue;
                 };
-                if self.random.u32(0..4) > 0 {
+                if self.random.u32(0..4) > 0 && wait["kind"] == "approval" {
                     self.post_decision(&name, id, digest).await;
                 }
             }
@@ -62,7 +69,7 @@ impl Client {
     }
 
     async fn post_decision(&mut self, name: &str, id: &str, digest: &str) {
-        let (verdict, tag) = (self.verdict(), format!("\"{digest}\""));
+        let (verdict, tag) = (self.verdict(WaitKind::Approval), format!("\"{digest}\""));
         let body = match &verdict {
             Verdict::Edit { arguments } => json!({ "decision": "edit", "arguments": arguments }),
             Verdict::Reject { .. } => json!({ "decision": "reject" }),
@@ -88,7 +95,7 @@ impl Client {
     }
 
     async fn decide(&mut self, admin: &Principal, wait: JobWait) {
-        let verdict = self.verdict();
+        let verdict = self.verdict(wait.open.wait.kind);
         let shown = wait.open.wait.shown.digest();
         let proposed = ProposedDecision { by: admin.clone(), shown, verdict: verdict.clone() };
         let id = wait.id.clone();

@@ -6,7 +6,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
 };
 use agent_core::testing::TestConversations;
-use agent_core::words::{Conversation, ConversationKey, ConversationSummary, Turn};
+use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use async_trait::async_trait;
 use tokio::time::sleep;
 
@@ -14,6 +14,23 @@ use super::Ported;
 use crate::faults::mixed;
 use crate::gate::Call;
 use crate::mutation::Mutation;
+
+/// A key that outlasts its caller.
+struct OwnedKey {
+    user_id: String,
+    kind: ConversationKind,
+    id: String,
+}
+
+impl OwnedKey {
+    fn of(key: ConversationKey<'_>) -> Self {
+        Self { user_id: key.user_id.to_owned(), kind: key.kind, id: key.id.to_owned() }
+    }
+
+    fn key(&self) -> ConversationKey<'_> {
+        ConversationKey { user_id: &self.user_id, kind: self.kind, id: &self.id }
+    }
+}
 
 impl Ported<TestConversations> {
     /// How much later a turn comes that is written again. Where several runs wait for one conversation, the
@@ -35,19 +52,20 @@ impl ConversationStore for Ported<TestConversations> {
         owner: &str,
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
-        let world = &self.gate.world;
-        let claim = async {
-            let claim = self.store.claim(key, owner, terms).await?;
+        let (this, of, owner) = (self.clone(), OwnedKey::of(key), owner.to_owned());
+        let claim = async move {
+            let world = &this.gate.world;
+            let claim = this.store.claim(of.key(), &owner, terms).await?;
             if claim == ConversationClaim::Busy {
                 world.reached("a conversation was busy");
                 if world.has(Mutation::ConversationGivenTwice) {
-                    let kept = self.store.read(key).await?;
+                    let kept = this.store.read(of.key()).await?;
                     return Ok(ConversationClaim::Claimed(kept.map(|kept| kept.turns).unwrap_or_default()));
                 }
             }
             Ok(claim)
         };
-        self.gate.pass(Call::rare("conversation.claim", key.id), ConversationError, claim).await
+        self.gate.write(Call::rare("conversation.claim", key.id), ConversationError, claim).await
     }
 
     async fn renew(
@@ -56,8 +74,10 @@ impl ConversationStore for Ported<TestConversations> {
         owner: &str,
         lease: Duration,
     ) -> Result<Renewal, ConversationError> {
+        let (store, of, owner) = (self.store.clone(), OwnedKey::of(key), owner.to_owned());
+        let renew = async move { store.renew(of.key(), &owner, lease).await };
         let call = Call { subject: key.id, ..Call::poll("conversation.renew") };
-        self.gate.pass(call, ConversationError, self.store.renew(key, owner, lease)).await
+        self.gate.write(call, ConversationError, renew).await
     }
 
     async fn settle(
@@ -66,28 +86,31 @@ impl ConversationStore for Ported<TestConversations> {
         owner: &str,
         turns: &[Turn],
     ) -> Result<bool, ConversationError> {
-        let world = &self.gate.world;
         let late = self.late(owner);
-        let settle = async {
+        let (this, of) = (self.clone(), OwnedKey::of(key));
+        let (owner, turns) = (owner.to_owned(), turns.to_vec());
+        let settle = async move {
             sleep(late).await;
+            let world = &this.gate.world;
             let is_bug = world.has(Mutation::TurnNotFenced) || world.has(Mutation::ConversationGivenTwice);
-            let settled = self.store.settle(key, owner, turns).await?;
+            let settled = this.store.settle(of.key(), &owner, &turns).await?;
             if !settled && is_bug {
-                self.store.put(key, turns, "", None).await?;
+                this.store.put(of.key(), &turns, "", None).await?;
                 return Ok(true);
             }
             if !settled {
                 world.reached("a turn was not the owner's to write any more");
             }
-            world.check(run_service::invariants::turns(turns));
+            world.check(run_service::invariants::turns(&turns));
             Ok(settled)
         };
-        self.gate.pass(Call::rare("conversation.settle", key.id), ConversationError, settle).await
+        self.gate.write(Call::rare("conversation.settle", key.id), ConversationError, settle).await
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
-        let release = self.store.release(key, owner);
-        self.gate.pass(Call::step("conversation.release", key.id), ConversationError, release).await
+        let (store, of, owner) = (self.store.clone(), OwnedKey::of(key), owner.to_owned());
+        let release = async move { store.release(of.key(), &owner).await };
+        self.gate.write(Call::step("conversation.release", key.id), ConversationError, release).await
     }
 
     async fn put(

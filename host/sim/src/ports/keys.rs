@@ -22,6 +22,26 @@ impl Ported<ReferenceKeys> {
     }
 }
 
+/// What a key is claimed, renewed and settled with, to outlast its caller.
+struct OwnedKey {
+    caller: String,
+    key: String,
+    request: String,
+    owner: String,
+}
+
+impl OwnedKey {
+    fn of(key: IdempotencyKey<'_>, owner: &str) -> Self {
+        let IdempotencyKey { caller, key, request } = key;
+        let owned = str::to_owned;
+        Self { caller: owned(caller), key: owned(key), request: owned(request), owner: owned(owner) }
+    }
+
+    fn key(&self) -> IdempotencyKey<'_> {
+        IdempotencyKey { caller: &self.caller, key: &self.key, request: &self.request }
+    }
+}
+
 #[async_trait]
 impl IdempotencyStore for Ported<ReferenceKeys> {
     async fn claim(
@@ -30,15 +50,16 @@ impl IdempotencyStore for Ported<ReferenceKeys> {
         owner: &str,
         terms: KeyTerms,
     ) -> Result<KeyClaim, IdempotencyError> {
-        let world = &self.gate.world;
-        let claim = async {
-            let claim = self.keys().claim(key, owner, terms).await?;
+        let (this, of) = (self.clone(), OwnedKey::of(key, owner));
+        let claim = async move {
+            let world = &this.gate.world;
+            let claim = this.keys().claim(of.key(), &of.owner, terms).await?;
             Ok(match claim {
                 KeyClaim::Claimed { .. } if world.has(Mutation::KeyIdChanges) => {
-                    KeyClaim::Claimed { id: owner.to_owned() }
+                    KeyClaim::Claimed { id: of.owner }
                 }
                 KeyClaim::Claimed { id } => {
-                    if id != owner {
+                    if id != of.owner {
                         world.reached("a key was claimed again");
                     }
                     KeyClaim::Claimed { id }
@@ -46,7 +67,7 @@ impl IdempotencyStore for Ported<ReferenceKeys> {
                 other => other,
             })
         };
-        self.gate.pass(Call::rare("key.claim", key.caller), IdempotencyError, claim).await
+        self.gate.write(Call::rare("key.claim", key.caller), IdempotencyError, claim).await
     }
 
     async fn renew(
@@ -55,8 +76,9 @@ impl IdempotencyStore for Ported<ReferenceKeys> {
         owner: &str,
         lease: Duration,
     ) -> Result<Renewal, IdempotencyError> {
-        let renew = async { self.keys().renew(key, owner, lease).await };
-        self.gate.pass(Call::poll("key.renew"), IdempotencyError, renew).await
+        let (this, of) = (self.clone(), OwnedKey::of(key, owner));
+        let renew = async move { this.keys().renew(of.key(), &of.owner, lease).await };
+        self.gate.write(Call::poll("key.renew"), IdempotencyError, renew).await
     }
 
     async fn settle(
@@ -65,12 +87,14 @@ impl IdempotencyStore for Ported<ReferenceKeys> {
         owner: &str,
         answer: &[u8],
     ) -> Result<bool, IdempotencyError> {
-        let settle = async { self.keys().settle(key, owner, answer).await };
-        self.gate.pass(Call::rare("key.settle", key.caller), IdempotencyError, settle).await
+        let (this, of, answer) = (self.clone(), OwnedKey::of(key, owner), answer.to_vec());
+        let settle = async move { this.keys().settle(of.key(), &of.owner, &answer).await };
+        self.gate.write(Call::rare("key.settle", key.caller), IdempotencyError, settle).await
     }
 
     async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
-        let release = async { self.keys().release(key, owner).await };
-        self.gate.pass(Call::rare("key.release", key.caller), IdempotencyError, release).await
+        let (this, of) = (self.clone(), OwnedKey::of(key, owner));
+        let release = async move { this.keys().release(of.key(), &of.owner).await };
+        self.gate.write(Call::rare("key.release", key.caller), IdempotencyError, release).await
     }
 }

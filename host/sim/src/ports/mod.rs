@@ -20,6 +20,13 @@ pub struct Ported<S> {
     store: Arc<S>,
 }
 
+/// What a statement has with it that may outlast its caller.
+impl<S> Clone for Ported<S> {
+    fn clone(&self) -> Self {
+        Self { gate: self.gate.clone(), store: self.store.clone() }
+    }
+}
+
 impl<S> Ported<S> {
     pub fn new(gate: &Gate, store: &Arc<S>) -> Arc<Self> {
         Arc::new(Self { gate: gate.clone(), store: store.clone() })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::testing::TestQueue;
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
+use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
 use async_trait::async_trait;
 
 use super::Ported;
@@ -68,14 +68,15 @@ impl Ported<TestQueue> {
 #[async_trait]
 impl JobQueue for Ported<TestQueue> {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
-        let add = async {
-            let world = &self.gate.world;
+        let (this, added) = (self.clone(), job.clone());
+        let add = async move {
+            let world = &this.gate.world;
             if world.has(Mutation::JobDropped) && world.seed.is_multiple_of(2) {
-                return Ok(job.id.clone().unwrap_or_else(|| "dropped".to_owned()));
+                return Ok(added.id.unwrap_or_else(|| "dropped".to_owned()));
             }
-            self.store.add(job).await
+            this.store.add(&added).await
         };
-        self.gate.pass(Call::rare("queue.add", &job.query), fails, add).await
+        self.gate.write(Call::rare("queue.add", &job.query), fails, add).await
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
@@ -89,7 +90,9 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        self.gate.pass(Call::rare("queue.cancel", job_id), fails, self.store.cancel(job_id)).await
+        let (store, id) = (self.store.clone(), job_id.to_owned());
+        let cancel = async move { store.cancel(&id).await };
+        self.gate.write(Call::rare("queue.cancel", job_id), fails, cancel).await
     }
 
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
@@ -97,15 +100,16 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
-        let resume = async {
-            if self.gate.world.has(Mutation::ResumeLost) {
-                let job = self.store.read(job_id).await?;
-                return Ok(job.is_some_and(|job| job.status == agent_core::words::JobStatus::Parked));
+        let (this, id) = (self.clone(), job_id.to_owned());
+        let resume = async move {
+            if this.gate.world.has(Mutation::ResumeLost) {
+                let job = this.store.read(&id).await?;
+                return Ok(job.is_some_and(|job| job.status == JobStatus::Parked));
             }
-            self.store.resume(job_id, within).await
+            this.store.resume(&id, within).await
         };
         let name = if within.is_zero() { "queue.resume" } else { "queue.resume armed" };
-        self.gate.pass(Call::rare(name, job_id), fails, resume).await
+        self.gate.write(Call::rare(name, job_id), fails, resume).await
     }
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
@@ -120,8 +124,9 @@ impl JobQueue for Ported<TestQueue> {
         if self.gate.world.has(Mutation::ClaimGivenTwice) {
             self.store.forget_holder();
         }
-        let claim =
-            self.gate.pass(Call::poll("queue.claim"), fails, self.store.claim(worker, patience)).await?;
+        let (store, by) = (self.store.clone(), worker.to_owned());
+        let claim = async move { store.claim(&by, patience).await };
+        let claim = self.gate.write(Call::poll("queue.claim"), fails, claim).await?;
         let claim = self.given(claim);
         if let Some(claim) = &claim {
             self.gate.world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
@@ -130,8 +135,10 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        let reclaimed =
-            self.gate.pass(Call::poll("queue.reclaim"), fails, self.store.reclaim(worker)).await?;
+        // Never detached: one that arrives when its process is dead takes the jobs of that one's successor, where
+        // the renewals of these fail (host/docs/evidence/simulation.md).
+        let reclaim = self.store.reclaim(worker);
+        let reclaimed = self.gate.pass(Call::poll("queue.reclaim"), fails, reclaim).await?;
         if reclaimed > 0 {
             self.gate.world.reached("a restarted replica took its predecessor's jobs back");
         }
@@ -143,7 +150,8 @@ impl JobQueue for Ported<TestQueue> {
             return Ok(Renewal::Held);
         }
         let call = Call { subject: &claim.job_id, ..Call::poll("queue.renew") };
-        let renewal = self.gate.pass(call, fails, self.store.renew(claim)).await?;
+        let (store, held) = (self.store.clone(), claim.clone());
+        let renewal = self.gate.write(call, fails, async move { store.renew(&held).await }).await?;
         match renewal {
             Renewal::Cancelled => self.gate.world.reached("a renewal said that the job was cancelled"),
             Renewal::Lost => self.gate.world.reached("a renewal said that the lease was lost"),
@@ -153,13 +161,13 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let told = self.told_under(claim);
-        let settle = async {
-            let settled = self.store.settle(&told, end).await;
-            self.settled(claim, end, settled.as_ref().err());
+        let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
+        let settle = async move {
+            let settled = this.store.settle(&told, &told_of).await;
+            this.settled(&told, &told_of, settled.as_ref().err());
             settled
         };
-        self.gate.pass(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
+        self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
     }
 
     async fn settle_and_claim(
@@ -168,13 +176,14 @@ impl JobQueue for Ported<TestQueue> {
         end: &AttemptEnd,
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        let told = self.told_under(claim);
-        let settle = async {
-            let next = self.store.settle_and_claim(&told, end, worker).await;
-            self.settled(claim, end, next.as_ref().err());
+        let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
+        let by = worker.to_owned();
+        let settle = async move {
+            let next = this.store.settle_and_claim(&told, &told_of, &by).await;
+            this.settled(&told, &told_of, next.as_ref().err());
             next
         };
-        let next = self.gate.pass(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;
+        let next = self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;
         let next = self.given(next?);
         if let Some(next) = &next {
             self.gate.world.reached("the end of an attempt claimed the next job");

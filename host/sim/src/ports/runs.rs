@@ -2,7 +2,7 @@
 
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::testing::TestRuns;
-use agent_core::words::{Event, RunQuery, RunRecord};
+use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
 use async_trait::async_trait;
 
 use super::Ported;
@@ -49,6 +49,17 @@ impl Ported<TestRuns> {
     }
 }
 
+impl Ported<TestRuns> {
+    /// Saves a record, and takes note of what it says of a run that has ended.
+    async fn store_record(&self, record: &RunRecord) -> Result<(), JournalError> {
+        self.store.save(record).await?;
+        if record.outcome != RunOutcome::Running {
+            self.gate.world.promises.lock().recorded.insert(record.id.clone());
+        }
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl Journal for Ported<TestRuns> {
     async fn append(
@@ -63,9 +74,10 @@ impl Journal for Ported<TestRuns> {
             Some(Event::Decided { .. } | Event::Waiting { .. }) => Call::rare(append_of(events), run_id),
             _ => Call::step(append_of(events), run_id),
         };
-        let whole = async {
-            world.appending(run_id, &self.gate.process);
-            self.store_events(run_id, epoch, first, events).await
+        let (this, run, all) = (self.clone(), run_id.to_owned(), events.to_vec());
+        let whole = async move {
+            this.gate.world.appending(&run, &this.gate.process);
+            this.store_events(&run, epoch, first, &all).await
         };
         let is_halved = world.deployment.is_on_mongo && events.len() > 1;
         let half = is_halved.then_some(async {
@@ -73,7 +85,7 @@ impl Journal for Ported<TestRuns> {
             let _told = self.store_events(run_id, epoch, first, events.get(..1).unwrap_or_default()).await;
             world.reached("the first event of an append was stored without the others");
         });
-        let appended = self.gate.pass_batch(call, fails, whole, half).await;
+        let appended = self.gate.write_batch(call, fails, whole, half).await;
         world.appended(run_id, &self.gate.process);
         appended
     }
@@ -120,7 +132,9 @@ fn append_of(events: &[Event]) -> &'static str {
 #[async_trait]
 impl RunStore for Ported<TestRuns> {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
-        self.gate.pass(Call::step("runs.save", &record.id), fails, self.store.save(record)).await
+        let (this, saved) = (self.clone(), record.clone());
+        let save = async move { this.store_record(&saved).await };
+        self.gate.write(Call::step("runs.save", &record.id), fails, save).await
     }
 
     async fn append_and_save(
@@ -131,21 +145,20 @@ impl RunStore for Ported<TestRuns> {
         record: &RunRecord,
     ) -> Result<(), JournalError> {
         let world = &self.gate.world;
-        let both = async {
-            if world.has(Mutation::LastEventsDropped) {
-                return self.store.save(record).await;
+        let (this, saved, all) = (self.clone(), record.clone(), events.to_vec());
+        let both = async move {
+            let is_bug = this.gate.world.has(Mutation::LastEventsDropped);
+            if !all.is_empty() && !is_bug {
+                this.store_events(&saved.id, epoch, first, &all).await?;
             }
-            if !events.is_empty() {
-                self.store_events(&record.id, epoch, first, events).await?;
-            }
-            self.store.save(record).await
+            this.store_record(&saved).await
         };
         let is_halved = world.deployment.is_on_mongo && !events.is_empty();
         let half = is_halved.then_some(async {
             let _told = self.store_events(&record.id, epoch, first, events).await;
         });
         let call = Call::step("runs.append_and_save", &record.id);
-        self.gate.pass_batch(call, fails, both, half).await
+        self.gate.write_batch(call, fails, both, half).await
     }
 
     async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {

@@ -16,7 +16,14 @@ use crate::mutation::Mutation;
 #[async_trait]
 impl WebhookOutbox for Ported<TestOutbox> {
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
-        self.gate.pass(Call::step("webhook.put", webhook.job_id), WebhookError, self.store.put(webhook)).await
+        let NewWebhook { job_id, user_id, url } = *webhook;
+        let owned = [job_id, user_id, url].map(str::to_owned);
+        let store = self.store.clone();
+        let put = async move {
+            let [job_id, user_id, url] = &owned;
+            store.put(&NewWebhook { job_id, user_id, url }).await
+        };
+        self.gate.write(Call::step("webhook.put", job_id), WebhookError, put).await
     }
 
     async fn claim(
@@ -25,18 +32,19 @@ impl WebhookOutbox for Ported<TestOutbox> {
         lease: Duration,
         bounds: ClaimBounds,
     ) -> Result<Vec<Webhook>, WebhookError> {
-        let claim = async {
-            let claimed = self.store.claim(owner, lease, bounds).await?;
-            if self.gate.world.has(Mutation::WebhookDropped) {
+        let (this, owner) = (self.clone(), owner.to_owned());
+        let claim = async move {
+            let claimed = this.store.claim(&owner, lease, bounds).await?;
+            if this.gate.world.has(Mutation::WebhookDropped) {
                 for webhook in &claimed {
                     let delivered = Webhook { state: WebhookState::Delivered, ..webhook.clone() };
-                    self.store.settle(owner, &delivered, None).await?;
+                    this.store.settle(&owner, &delivered, None).await?;
                 }
                 return Ok(Vec::new());
             }
             Ok(claimed)
         };
-        self.gate.pass(Call::poll("webhook.claim"), WebhookError, claim).await
+        self.gate.write(Call::poll("webhook.claim"), WebhookError, claim).await
     }
 
     async fn settle(
@@ -45,9 +53,10 @@ impl WebhookOutbox for Ported<TestOutbox> {
         webhook: &Webhook,
         next: Option<Duration>,
     ) -> Result<bool, WebhookError> {
-        let settle = self.store.settle(owner, webhook, next);
+        let (store, owner, told) = (self.store.clone(), owner.to_owned(), webhook.clone());
+        let settle = async move { store.settle(&owner, &told, next).await };
         let settled =
-            self.gate.pass(Call::step("webhook.settle", &webhook.job_id), WebhookError, settle).await;
+            self.gate.write(Call::step("webhook.settle", &webhook.job_id), WebhookError, settle).await;
         if settled == Ok(false) {
             self.gate.world.reached("a webhook was somebody else's by then");
         }
@@ -74,13 +83,13 @@ impl WebhookSender for Receiver {
     }
 
     async fn send(&self, _url: &str, message: &WebhookMessage) -> WebhookReply {
-        let world = &self.0.world;
         let call = Call { name: "webhook.send", subject: &message.id, kind: CallKind::Step };
-        let sent = async {
-            world.promises.lock().delivered(message);
+        let (world, received) = (self.0.world.clone(), message.clone());
+        let sent = async move {
+            world.promises.lock().delivered(&received);
             Ok(())
         };
-        let outcome = self.0.pass(call, |error| error, sent).await.map(|()| 200);
+        let outcome = self.0.write(call, |error| error, sent).await.map(|()| 200);
         WebhookReply { outcome, retry_after: None }
     }
 

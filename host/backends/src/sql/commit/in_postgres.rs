@@ -6,6 +6,7 @@ use sqlx::{AssertSqlSafe, Postgres as Driver};
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED};
 use super::claims;
 use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB, waits, waits_since};
+use super::runs::{RUNNING, replace_record};
 use crate::sql::{Postgres, on_postgres};
 
 /// A parameter: a column of many rows, or one text.
@@ -202,7 +203,8 @@ fn append<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     ));
 }
 
-/// One statement cannot write a row twice: of the records of a run the last one counts. They are written in
+/// One statement cannot write a row twice: of the records of a run the last one counts, and a heartbeat only
+/// beside others, of which it counts the latest. They are written in
 /// the order of their runs, so that processes which write the same ones do not wait for each other.
 fn save<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     let records = &batch.records;
@@ -229,10 +231,10 @@ fn save<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
              SELECT DISTINCT ON (run_id) run_id, request_id, user_id, job_id, started_at, finished_at, outcome \
              FROM {rows} WITH ORDINALITY \
                   AS r (run_id, request_id, user_id, job_id, started_at, finished_at, outcome, first, number) \
-             {is_with_its_events} ORDER BY run_id, number DESC \
-             ON CONFLICT (run_id) DO UPDATE SET request_id = excluded.request_id, \
-             user_id = excluded.user_id, job_id = excluded.job_id, started_at = excluded.started_at, \
-             finished_at = excluded.finished_at, outcome = excluded.outcome)"
+             {is_with_its_events} ORDER BY run_id, outcome = {RUNNING}, \
+             CASE WHEN outcome = {RUNNING} THEN finished_at END DESC, number DESC \
+             {replace})",
+        replace = replace_record(),
     ));
 }
 

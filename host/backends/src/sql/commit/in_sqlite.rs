@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Sqlite as Driver};
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED, RENEWED};
 use super::claims;
 use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB, waits, waits_since};
-use super::runs::AppendRow;
+use super::runs::{AppendRow, replace_record};
 use super::values::{ROWS_AT_ONCE, Statements, Value};
 use crate::sql::Sqlite;
 
@@ -244,12 +244,13 @@ fn save<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
             ]
         })
         .collect();
+    let replace = replace_record();
     for rows in rows.chunks(ROWS_AT_ONCE) {
         statements.add(rows, |rows| {
             format!(
                 "WITH a ({RECORD}, epoch, first) AS (VALUES {rows}) \
-                 INSERT OR REPLACE INTO run_records ({RECORD}) SELECT {RECORD} FROM a \
-                 WHERE a.run_id IS NOT NULL AND (a.epoch IS NULL OR ({IS_UNFENCED} AND {IS_FREE}))"
+                 INSERT INTO run_records ({RECORD}) SELECT {RECORD} FROM a \
+                 WHERE a.run_id IS NOT NULL AND (a.epoch IS NULL OR ({IS_UNFENCED} AND {IS_FREE})) {replace}"
             )
         });
     }

@@ -13,6 +13,21 @@ pub(crate) enum Entry {
     End(AppendRow, RecordRow),
 }
 
+/// What says of a run that it is under way, as the column has it.
+pub(super) const RUNNING: &str = r#"'{"outcome":"running"}'"#;
+
+/// Replaces the record of a run, unless it is a heartbeat that came too late
+/// ([`RunRecord::is_heartbeat_behind`](agent_core::words::RunRecord::is_heartbeat_behind)).
+pub(super) fn replace_record() -> String {
+    format!(
+        "ON CONFLICT (run_id) DO UPDATE SET request_id = excluded.request_id, \
+         user_id = excluded.user_id, job_id = excluded.job_id, started_at = excluded.started_at, \
+         finished_at = excluded.finished_at, outcome = excluded.outcome \
+         WHERE excluded.outcome <> {RUNNING} \
+            OR (run_records.outcome = {RUNNING} AND run_records.finished_at <= excluded.finished_at)"
+    )
+}
+
 /// What stands in the database under the key of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredUnderKey {

@@ -41,6 +41,7 @@ macro_rules! test_all {
             the_end_of_a_run_is_its_last_events_with_its_record_or_neither,
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
+            a_heartbeat_that_comes_too_late_is_not_written,
             records_hold_any_text,
             the_last_run_of_a_job_is_found_by_its_owner_alone,
             records_are_listed_from_the_newest_end_on_page_by_page,
@@ -276,6 +277,32 @@ pub(crate) async fn a_record_is_written_anew(bench: &Bench) {
     let second = RunRecord { finished_at: at(9_000), outcome: ended, user_id: None, ..first };
     bench.peer.save(&second).await.unwrap();
     assert_eq!(bench.store.find("run_1").await.unwrap(), Some(second));
+}
+
+/// Alone, and together with the others, which a store may commit at once.
+pub(crate) async fn a_heartbeat_that_comes_too_late_is_not_written(bench: &Bench) {
+    let beat = |id: &str, end| RunRecord { finished_at: at(end), ..record(id, RunOutcome::Running) };
+    let last = |id: &str| RunRecord { finished_at: at(2), ..record(id, ended_well()) };
+    for (store, saved, kept) in [
+        (&bench.store, beat("run_1", 5), beat("run_1", 5)),
+        (&bench.peer, beat("run_1", 4), beat("run_1", 5)),
+        (&bench.peer, beat("run_1", 6), beat("run_1", 6)),
+        (&bench.store, last("run_1"), last("run_1")),
+        (&bench.peer, beat("run_1", 7), last("run_1")),
+    ] {
+        store.save(&saved).await.unwrap();
+        assert_eq!(bench.store.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
+    }
+    let at_once = (0..20).flat_map(|run| {
+        let id = format!("run_of_{run}");
+        [beat(&id, 5), last(&id), beat(&id, 4), beat(&id, 7)]
+    });
+    let at_once: Vec<_> = at_once.collect();
+    let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
+    assert!(saved.iter().all(Result::is_ok), "{saved:?}");
+    for record in at_once.iter().filter(|record| record.outcome != RunOutcome::Running) {
+        assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
+    }
 }
 
 pub(crate) async fn records_hold_any_text(bench: &Bench) {

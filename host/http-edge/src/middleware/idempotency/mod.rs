@@ -30,6 +30,7 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
 use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal, Spawn};
+use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
@@ -45,7 +46,7 @@ use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tower::Service;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use super::panic_guard;
 use crate::body::{BodyError, Payload};
@@ -188,7 +189,7 @@ where
     let (answered, answer) = oneshot::channel();
     let request = request.map(|()| Body::from(body));
     let work = held.work(inner, request, manner, answered);
-    keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
+    keys.spawn.spawn("idempotent-request", Box::pin(work.in_current_span().in_current_trace()));
     answer.await.unwrap_or(Err(Refusal::NoAnswer))
 }
 
@@ -337,7 +338,10 @@ impl Held {
             Err(error) => {
                 tracing::debug!(%error, "an answer is kept under its idempotency key later");
                 let spawn = self.spawn.clone();
-                spawn.spawn("idempotent-answer", Box::pin(self.keep_later(kept).in_current_span()));
+                spawn.spawn(
+                    "idempotent-answer",
+                    Box::pin(self.keep_later(kept).in_current_span().in_current_trace()),
+                );
             }
         }
         Response::from_parts(parts, Body::from(bytes))

@@ -206,6 +206,24 @@ async fn a_store_that_is_down_for_long_loses_runs_and_the_drain_goes_on() {
     assert_eq!(store.records()[0].id, "run_2");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_last_events_of_a_job_outlast_a_store_that_is_down_for_minutes() {
+    let bench = bench(Backlog::default());
+    bench.store.switch.fail(true);
+    assert!(bench.behind.take_last("run_job", Epoch(1), 0, &[Event::Cancelled]));
+    bench.behind.end(record("run_job"));
+    let (store, stopping) = (bench.store.clone(), CancellationToken::new());
+    let later = async {
+        sleep(PATIENCE_WITH_JOBS - PATIENCE).await;
+        store.switch.fail(false);
+        sleep(PATIENCE).await;
+        assert_eq!((store.events("run_job").len(), store.records().len()), (1, 1));
+        stopping.cancel();
+    };
+    tokio::join!(bench.drain.run(stopping.clone()), later);
+    assert_eq!(bench.lost.0.load(Ordering::SeqCst), 0);
+}
+
 #[tokio::test]
 async fn a_forgotten_run_is_not_written() {
     let bench = bench(Backlog::default());

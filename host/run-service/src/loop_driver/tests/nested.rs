@@ -6,10 +6,6 @@ use agent_core::ports::{CallEnds, NestedTools, Question};
 use agent_core::words::{StopReason, ToolReceipt, ToolSpec};
 use futures::future::join_all;
 use serde_json::Value;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use super::*;
 
@@ -215,7 +211,11 @@ pub(super) fn script(id: &'static str, calls: &[(&str, &str)]) -> (&'static str,
     (id, "script", json!({ "calls": calls }))
 }
 
-fn at_once(id: &'static str, call: (&str, &str), count: usize) -> (&'static str, &'static str, Value) {
+pub(super) fn at_once(
+    id: &'static str,
+    call: (&str, &str),
+    count: usize,
+) -> (&'static str, &'static str, Value) {
     (id, "script", json!({ "calls": vec![call; count], "atOnce": true }))
 }
 
@@ -467,49 +467,5 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     let sizes = journal.events().into_iter().filter(|event| matches!(event, Event::NestedReturned { .. }));
     assert!(
         sizes.map(|event| agent_core::journal_format::encode(&event).unwrap().len()).all(|size| size < 1_000)
-    );
-}
-
-/// The spans of nested calls are within that of the call that makes them.
-#[tokio::test(start_paused = true)]
-async fn traces_show_which_call_made_which() {
-    #[derive(Clone, Default)]
-    struct Spans(Arc<Mutex<Vec<String>>>);
-
-    impl<S> Layer<S> for Spans
-    where
-        S: tracing::Subscriber + for<'a> LookupSpan<'a>,
-    {
-        fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-            struct CallId(String);
-            impl Visit for CallId {
-                fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-                    if field.name() == "gen_ai.tool.call.id" {
-                        self.0 = format!("{value:?}");
-                    }
-                }
-            }
-            let mut call = CallId(String::new());
-            attributes.record(&mut call);
-            let scope = context.span(id).unwrap().scope();
-            let names: Vec<_> = scope.from_root().map(|span| span.name()).collect();
-            self.0.lock().push(format!("{} {}", names.join("/"), call.0));
-        }
-    }
-
-    let spans = Spans::default();
-    let _subscriber = tracing::subscriber::set_default(Registry::default().with(spans.clone()));
-    let model = ScriptedModel::new([Ok(asks_for(&[at_once("a", ("look", "{}"), 2)])), Ok(says("done"))]);
-    let (tools, journal) = (Scripts::new(), TestJournal::default());
-    driver(&model, &tools, &journal).start(task()).await.unwrap();
-    let tool_spans: Vec<_> =
-        spans.0.lock().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
-    assert_eq!(
-        tool_spans,
-        [
-            r#"execute_tool "a""#,
-            r#"execute_tool/execute_tool "run_1.1.0.0""#,
-            r#"execute_tool/execute_tool "run_1.1.0.1""#
-        ]
     );
 }

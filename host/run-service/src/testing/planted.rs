@@ -1,0 +1,43 @@
+//! Bugs that simulations put into the service on purpose, one at a time, and have to find.
+
+use std::cell::Cell;
+
+/// A bug of the service itself. Those of its stores are `host/sim`'s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// A worker goes on with a job whose lease it has lost.
+    LostLeaseKept,
+    /// A job whose conversation is busy fails, and is not handed back.
+    BusyFails,
+    /// A hand-back counts as an attempt of which the worker died.
+    HandBackCounts,
+    /// A decision is written wherever the journal ends by then, whatever came in between.
+    DecisionUnfenced,
+    /// What a run ended with is dropped on its way to the backlog.
+    EndForgotten,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// The bug of this thread until it is dropped.
+#[derive(Debug)]
+pub struct Planted(());
+
+impl Planted {
+    pub fn begin(bug: Option<Bug>) -> Self {
+        PLANTED.set(bug);
+        Self(())
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        PLANTED.set(None);
+    }
+}
+
+pub(crate) fn has(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
