@@ -10,7 +10,7 @@ use agent_core::ports::{
 use agent_core::testing::clock::{store_clock, wall_clock};
 use agent_core::words::{
     Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
-    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Verdict, Wait, WaitKind,
+    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait, WaitKind,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
