@@ -59,18 +59,6 @@ async fn both_variants_share_their_agents() {
 }
 
 #[tokio::test]
-async fn both_variants_share_their_circuit() {
-    let model = Model::openai().await;
-    model.always(|_| Play::Whole { status: 500, headers: vec![], body: String::new() });
-    let service = Service::both_variants().model(&model).env("LLM_RETRIES", "0").start().await;
-    for _ in 0..5 {
-        assert_eq!(service.invoke("hi").await.status, 500);
-    }
-    let answer = service.user(Token::of("u")).agent("hi").await;
-    assert_eq!((answer.status, model.calls().len()), (503, 5), "{answer}");
-}
-
-#[tokio::test]
 async fn variant_a_alone_limits_its_agents_when_it_is_told_to() {
     for (limit, at_once) in [(None, 15), (Some("2"), 2)] {
         let model = Model::openai().await;

@@ -1,11 +1,9 @@
 //! The probes of a real service. Which report says what is tested in `host/http-edge`, how long a check is
 //! kept in `host/run-service/src/health`.
 
-use acceptance::{Answer, Model, Play, Postgres, Redis, Service, eventually, says};
-use futures::future::join_all;
+use acceptance::{Answer, Model, Play, Postgres, Service, eventually, says};
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 #[tokio::test]
 async fn a_service_whose_model_answers_is_live_and_ready() {
@@ -85,16 +83,6 @@ async fn the_second_provider_makes_up_for_the_first_ones_check() {
 }
 
 #[tokio::test]
-async fn without_a_time_to_live_every_report_makes_a_check() {
-    let model = Model::openai().await;
-    let service = Service::variant_a().model(&model).env("LLM_HEALTH_TTL_MS", "0").start().await;
-    for _ in 0..3 {
-        assert_eq!(service.ready().await.status, 200);
-    }
-    assert_eq!(model.checks().len(), 3);
-}
-
-#[tokio::test]
 async fn a_run_that_succeeds_is_as_good_as_a_check() {
     let model = Model::openai().await;
     model.checks_play(Play::Whole { status: 500, headers: vec![], body: String::new() });
@@ -145,21 +133,4 @@ async fn a_postgresql_database_is_missed_when_it_stops_and_found_when_it_is_back
     postgres.resume().await;
     report(&service, 200).await;
     service.stop().await;
-}
-
-#[tokio::test]
-async fn however_many_ask_a_store_is_asked_once_a_second() {
-    const PROBERS: usize = 100;
-    let (model, redis) = (Model::openai().await, Redis::start().await);
-    let service = Service::variant_b().model(&model).redis(&redis).start().await;
-    let mut monitor = redis.monitor().await;
-    let began = Instant::now();
-    let probers = (0..PROBERS).map(|_| {
-        let caller = service.caller();
-        async move { caller.readiness().await.status }
-    });
-    assert_eq!(join_all(probers).await, [200; PROBERS]);
-    let seconds = began.elapsed().as_secs() as usize;
-    let pings = monitor.commands().await.of_clients.iter().filter(|command| *command == "PING").count();
-    assert!(pings > 0 && pings <= seconds + 2, "{pings} pings in {seconds} s");
 }

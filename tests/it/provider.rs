@@ -1,7 +1,7 @@
 //! The model provider at its worst, as callers, logs and metrics of a service see it. What is asked again,
 //! refused or given up is tested in `host/model-client`.
 
-use acceptance::{Answer, Component, Model, Play, ReservedPort, Service, Token, order, says};
+use acceptance::{Answer, Component, Model, Play, Service, Token, order, says};
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::json;
 
@@ -13,39 +13,6 @@ fn assert_is_internal_error(answer: &Answer) {
         {"error":"Internal server error"}
         "#);
     }
-}
-
-/// The line of the log about the one request that failed.
-async fn failure_in_log(service: &Service) -> String {
-    let entry = service.log().entry("the failure", |entry| entry["status"] == 500).await;
-    entry["error"].as_str().expect("an error").to_owned()
-}
-
-#[tokio::test]
-async fn a_provider_that_is_down_is_a_500_and_stands_in_the_log() {
-    let nobody = ReservedPort::take();
-    let service = Service::variant_a()
-        .env("LLM_MODEL", "openai/test-model")
-        .env("LLM_API_KEY", "sk-1")
-        .env("LLM_BASE_URL", format!("http://{}", nobody.address()))
-        .start()
-        .await;
-    assert_is_internal_error(&service.invoke("hi").await);
-    let error = failure_in_log(&service).await;
-    assert!(error.contains("could not be reached") && error.contains("refused"), "{error}");
-    assert_eq!(service.live().await.status, 200);
-}
-
-#[tokio::test]
-async fn a_provider_that_does_not_answer_in_time_is_asked_again_and_then_given_up() {
-    let model = Model::openai().await;
-    model.hangs().hangs();
-    let service =
-        Service::variant_a().model(&model).env("LLM_TIMEOUT_MS", "200").env("LLM_RETRIES", "1").start().await;
-    assert_is_internal_error(&service.invoke("hi").await);
-    assert_eq!(model.calls().len(), 2);
-    let error = failure_in_log(&service).await;
-    assert!(error.contains("did not answer in time"), "{error}");
 }
 
 #[tokio::test]

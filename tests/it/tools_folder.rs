@@ -4,28 +4,14 @@
 
 use std::fs;
 
-use acceptance::{Builder, Component, Model, Service, Task, asks_for, eventually, order};
+use acceptance::{Builder, Component, Model, Service, Task, eventually, order};
 use serde_json::{Value, json};
 
 /// Files that are no tools, and what is said about each.
 fn broken() -> Vec<(Component, &'static str)> {
-    let calculator = || Component::shipped("calculator");
     vec![
-        (calculator().truncated().named("cut"), "is not a whole WebAssembly file"),
         (Component::core_module("core"), "is a core module, not a component"),
-        (Component::new("empty", b""), "is empty"),
-        (Component::new("text", b"not wasm at all"), "is not a whole WebAssembly file"),
-        (
-            calculator().of_tomorrow().named("tomorrow"),
-            "is built for agent:tool@0.9.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0",
-        ),
-        (Component::misbehaving("describe-bad-name"), "its name must be"),
-        (Component::misbehaving("describe-bad-schema"), "is not a JSON Schema"),
-        (Component::misbehaving("describe-duplicates"), "two tools of that name"),
-        (Component::misbehaving("describe-floods"), "its describe function failed"),
         (Component::misbehaving("describe-loops"), "did not return within"),
-        (Component::misbehaving("describe-nothing"), "it describes no tool"),
-        (Component::misbehaving("describe-traps"), "its describe function failed"),
     ]
 }
 
@@ -71,28 +57,6 @@ async fn wait_until_serving(service: &Service, component: &Component) {
 }
 
 #[tokio::test]
-async fn a_tool_put_in_replaced_and_removed_takes_effect_while_the_service_runs() {
-    let model = Model::openai().await;
-    model.obeys();
-    let service = Service::variant_a().model(&model).tools(["text-stats"]).start().await;
-    let calculator = Component::shipped("calculator");
-    let call = order("calculate", &json!({ "expression": "6 * 7" }));
-    assert_eq!(service.result_of(&call).await["toolCalls"][0]["outcome"], "unknown_tool");
-
-    service.put(&calculator);
-    let outcome = async || service.result_of(&call).await["toolCalls"][0]["outcome"].clone();
-    eventually("the tool to be put in", async || (outcome().await == "ok").then_some(())).await;
-    assert_eq!(serving(&service).await, calculator.id());
-
-    let next = calculator.clone().revision(1);
-    service.put(&next);
-    wait_until_serving(&service, &next).await;
-
-    fs::remove_file(service.tools_folder().join(next.file())).unwrap();
-    eventually("the tool to be gone", async || (outcome().await == "unknown_tool").then_some(())).await;
-}
-
-#[tokio::test]
 async fn a_tool_replaced_a_hundred_times_under_load_fails_no_request() {
     let model = Model::openai().await;
     model.obeys();
@@ -135,33 +99,6 @@ async fn a_tool_replaced_a_hundred_times_under_load_fails_no_request() {
     }
     assert_eq!(serving(&service).await, last.id());
     assert_eq!(service.ready().await.json().get("tools"), None);
-}
-
-#[tokio::test]
-async fn a_run_keeps_the_tools_it_started_with() {
-    let model = Model::openai().await;
-    let calculator = Component::shipped("calculator");
-    let call = json!({ "expression": "6 * 7" });
-    model.asks_for("calculate", call.clone());
-    let gate = model.holds(asks_for("calculate", call));
-    model.says("42, twice");
-    let service = Service::variant_a().model(&model).start().await;
-    let caller = service.caller();
-    let run = Task::begin(async move { caller.result_of("What is 6 * 7?").await });
-    model.was_asked(2).await;
-    let next = calculator.clone().revision(1);
-    service.put(&next);
-    let digest = next.digest();
-    eventually("the swap", async || {
-        let metrics = service.metrics().await;
-        metrics.value("agent_tool_loaded_info", &[("digest", &digest)]).map(|_| ())
-    })
-    .await;
-    gate.open();
-    let result = run.ended().await;
-    let components: Vec<_> =
-        result["toolCalls"].as_array().unwrap().iter().map(|call| call["component"].clone()).collect();
-    assert_eq!(components, [calculator.id(), calculator.id()]);
 }
 
 /// Without a tools folder: neither the default one, nor `TOOLS_DIR`.

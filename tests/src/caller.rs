@@ -105,7 +105,7 @@ impl Caller {
     }
 
     /// Sends a request, which may not be answered.
-    pub async fn try_send(&self, request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+    pub async fn try_send(&self, request: RequestBuilder) -> reqwest::Result<Answer> {
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Ok(Answer { status, headers, body: response.text().await? })

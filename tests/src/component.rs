@@ -16,7 +16,6 @@ pub struct Component {
 
 /// The name and version of the interface that a tool exports, as it stands in the component's bytes.
 const CONTRACT: &[u8] = b"agent:tool/tool@0.1.1";
-const CONTRACT_OF_TOMORROW: &[u8] = b"agent:tool/tool@0.9.0";
 
 impl Component {
     /// A file of that content.
@@ -52,26 +51,6 @@ impl Component {
             u8::try_from(content.len()).ok().filter(|length| *length < 128).expect("a short section");
         self.bytes.extend([CUSTOM_SECTION, length]);
         self.bytes.extend(content);
-        self
-    }
-
-    /// The first half of it, as a copy that was interrupted leaves it.
-    #[must_use]
-    pub fn truncated(mut self) -> Self {
-        self.bytes.truncate(self.bytes.len() / 2);
-        self
-    }
-
-    /// Built for a version of the contract that does not exist.
-    #[must_use]
-    pub fn of_tomorrow(mut self) -> Self {
-        let places: Vec<_> = (0..=self.bytes.len() - CONTRACT.len())
-            .filter(|place| self.bytes[*place..].starts_with(CONTRACT))
-            .collect();
-        assert!(!places.is_empty(), "{} names another contract than it did", self.name);
-        for place in places {
-            self.bytes[place..place + CONTRACT.len()].copy_from_slice(CONTRACT_OF_TOMORROW);
-        }
         self
     }
 

@@ -113,9 +113,3 @@ impl fmt::Display for Log {
         self.0.lines.lock().iter().try_for_each(|line| writeln!(f, "{}", line.text))
     }
 }
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("lines", &self.0.lines.lock().len()).finish_non_exhaustive()
-    }
-}

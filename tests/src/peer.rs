@@ -23,7 +23,6 @@ pub struct Peer {
 }
 
 /// A running server. What a [`Caller`] can do can be done to it directly. Dropping it kills it.
-#[derive(Debug)]
 pub struct PeerServer {
     process: Process,
     caller: Caller,
@@ -31,7 +30,6 @@ pub struct PeerServer {
 }
 
 /// A running worker. Dropping it kills it.
-#[derive(Debug)]
 pub struct PeerWorker {
     process: Process,
 }

@@ -14,7 +14,6 @@ use crate::log::{Log, Stream};
 use test_servers::within;
 
 /// A running process. Dropping it kills it.
-#[derive(Debug)]
 pub struct Process {
     child: Child,
     log: Log,

@@ -45,7 +45,6 @@ pub struct Startable {
 
 /// A service that answers. What a [`Caller`] can do can be done to it directly. Dropping it kills it, and
 /// prints its log when the test fails.
-#[derive(Debug)]
 pub struct Service {
     process: Process,
     caller: Caller,

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ports::JournalError;
+use crate::ports::JournalResult;
 use crate::words::{Event, Task, Verdict};
 
 /// The highest version of an event that this program reads and writes.
@@ -85,7 +86,7 @@ fn has_images(task: &Task) -> bool {
 }
 
 /// An event as JSON text.
-pub fn encode(event: &Event) -> Result<String, JournalError> {
+pub fn encode(event: &Event) -> JournalResult<String> {
     let version = version_of(event);
     // Flattening costs a copy of the event, which only what needs it pays for.
     let text = if version == FIRST_VERSION {
@@ -100,7 +101,7 @@ pub fn encode(event: &Event) -> Result<String, JournalError> {
 }
 
 /// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
-pub fn decode(run_id: &str, sequence: u64, text: &str) -> Result<Event, JournalError> {
+pub fn decode(run_id: &str, sequence: u64, text: &str) -> JournalResult<Event> {
     let damaged = match serde_json::from_str(text) {
         Ok(event) => return Ok(event),
         Err(error) => error,

@@ -29,7 +29,6 @@ mod timeouts;
 mod unread_body;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -203,16 +202,5 @@ async fn next(signals: &mut Pin<&mut impl Stream<Item = Signal>>) -> Signal {
     match signals.next().await {
         Some(signal) => signal,
         None => pending().await,
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("listener", &self.listener)
-            .field("times", &self.times)
-            .field("bodies", &self.bodies)
-            .field("most_connections", &self.most_connections)
-            .finish_non_exhaustive()
     }
 }

@@ -133,12 +133,6 @@ impl Supervisor {
     }
 }
 
-impl fmt::Debug for Supervisor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supervisor").field("down", &self.down()).finish_non_exhaustive()
-    }
-}
-
 /// A task does not run as long as this is held.
 struct Down {
     name: &'static str,

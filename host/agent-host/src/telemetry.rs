@@ -1,17 +1,18 @@
 //! The log and the traces of the process: which entries are written, in which form, and where spans go.
 //!
-//! - `json_lines`, `text_lines`: the two forms of a log entry. `trace_ids`: which trace it belongs to.
+//! - `json_lines`, `text_lines`: the two forms of a log entry.
 //! - `non_blocking`: the queue between the log and its reader.
-//! - `spans`: records spans. [`export`]: the queue between them and the collector.
+//! - `spans`: samples and encodes spans. `otlp`: how they are encoded. [`export`]: the queue between them and
+//!   the collector.
 //!
 //! What does not belong here: what is worth logging. That is for the layer that answers a failure to say.
 
 pub mod export;
 mod json_lines;
 mod non_blocking;
+mod otlp;
 mod spans;
 mod text_lines;
-mod trace_ids;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
@@ -22,10 +23,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent_core::trace;
-use opentelemetry::trace::TracerProvider as _;
-use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::fmt::MakeWriter;
@@ -33,14 +30,13 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{self, Log, LogFormat, LogLevel, Sampling};
+use crate::config::{self, Log, LogFormat, LogLevel};
 use crate::tasks;
 use export::{Exporter, SpanCounts};
 use json_lines::JsonLines;
 use non_blocking::NonBlocking;
 use spans::SpanRecorder;
 use text_lines::TextLines;
-use trace_ids::TraceIds;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
@@ -95,7 +91,6 @@ pub fn install(
     destination: Destination,
     tracing: Option<&config::Tracing>,
 ) -> anyhow::Result<Option<Exporter>> {
-    let (recorder, exporter) = tracing.map(record).transpose()?.unzip();
     match destination {
         Destination::Service => {
             // A descriptor of the queue's own: the lock of `io::stdout` would be held for as long as the
@@ -103,47 +98,20 @@ pub fn install(
             let stream = File::from(io::stdout().as_fd().try_clone_to_owned()?);
             let queue = NonBlocking::start(stream, non_blocking::CAPACITY, report_drops)?;
             let queue = QUEUE.get_or_init(|| queue).clone();
-            subscriber(log, queue, io::stdout().is_terminal(), recorder).try_init()?;
+            subscriber(log, queue, io::stdout().is_terminal()).try_init()?;
         }
-        Destination::Function => subscriber(log, io::stdout, false, recorder).try_init()?,
+        Destination::Function => subscriber(log, io::stdout, false).try_init()?,
         Destination::Command => {
-            subscriber(log, io::stderr, io::stderr().is_terminal(), recorder).try_init()?;
+            subscriber(log, io::stderr, io::stderr().is_terminal()).try_init()?;
         }
     }
     std::panic::set_hook(Box::new(log_panic));
-    if let Some(exporter) = &exporter {
-        let _only_once = SPANS.set(exporter.counts());
-    }
-    Ok(exporter)
-}
-
-/// A recorder of spans, and the exporter of what it records.
-fn record(config: &config::Tracing) -> anyhow::Result<(SpanRecorder, Exporter)> {
-    let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
-    let resource = Resource::builder_empty()
-        .with_attributes(
-            config.resource.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone())),
-        )
-        .with_attributes([
-            text("service.name", &config.service_name),
-            text("service.version", env!("CARGO_PKG_VERSION")),
-            text("project", &config.project),
-        ])
-        .build();
-    let (queue, exporter) = export::new(config, &resource)?;
-    let provider = SdkTracerProvider::builder()
-        .with_sampler(sampler(config.sampling))
-        .with_resource(resource)
-        .with_span_processor(queue)
-        .build();
-    let scope = InstrumentationScope::builder("agent-host").with_version(env!("CARGO_PKG_VERSION")).build();
-    trace::capture_content(config.capture_content);
-    Ok((SpanRecorder::new(provider.tracer_with_scope(scope)), exporter))
-}
-
-fn sampler(sampling: Sampling) -> Sampler {
-    let by_id = Sampler::TraceIdRatioBased(sampling.ratio);
-    if sampling.follows_parent { Sampler::ParentBased(Box::new(by_id)) } else { by_id }
+    let Some(tracing) = tracing else { return Ok(None) };
+    let (queue, exporter) = export::new(tracing)?;
+    trace::capture_content(tracing.capture_content);
+    trace::record_with(Box::new(SpanRecorder::new(tracing.sampling, queue)));
+    let _only_once = SPANS.set(exporter.counts());
+    Ok(Some(exporter))
 }
 
 /// What became of the spans that were recorded; absent when none are.
@@ -169,36 +137,23 @@ fn report_drops(count: u64) {
 
 /// Writes entries to `writer`, each in one write, so that those of several processes can share a pipe.
 /// `ansi` colours those that are text.
-fn subscriber<W>(
-    log: &Log,
-    writer: W,
-    ansi: bool,
-    recorder: Option<SpanRecorder>,
-) -> impl Subscriber + Send + Sync + use<W>
+fn subscriber<W>(log: &Log, writer: W, ansi: bool) -> impl Subscriber + Send + Sync + use<W>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let (ids, level) = (TraceIds::default(), level(log.level));
+    let level = level(log.level);
     let entries = match log.format {
-        LogFormat::Json => JsonLines::new(writer, ids.clone(), level).boxed(),
+        LogFormat::Json => JsonLines::new(writer).boxed(),
         LogFormat::Text => {
-            let lines = TextLines::new(ansi, ids.clone());
-            let lines =
-                tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer).event_format(lines);
-            lines.with_filter(FilterFn::new(move |entry| is_wanted(entry, level))).boxed()
+            let layer = tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(writer);
+            layer.event_format(TextLines::new(ansi)).boxed()
         }
     };
-    // One filter for all layers, and JSON lines leave out by themselves the spans that are only recorded: a
-    // layer with a filter of its own looks a span up whenever it is entered or left, which is at every poll
-    // of a request.
-    let records = recorder.is_some();
-    let wanted =
-        FilterFn::new(move |entry| is_wanted(entry, level) || (records && spans::is_recorded(entry)));
-    let most = if records { Level::DEBUG } else { level.max(Level::INFO) };
-    Registry::default()
-        .with(entries.and_then(ids))
-        .with(recorder)
-        .with(wanted.with_max_level_hint(LevelFilter::from_level(most)))
+    // One filter for all: a layer with a filter of its own looks a span up whenever it is entered or left,
+    // which is at every poll of a request.
+    let wanted = FilterFn::new(move |entry| is_wanted(entry, level));
+    let most = LevelFilter::from_level(level.max(Level::INFO));
+    Registry::default().with(entries).with(wanted.with_max_level_hint(most))
 }
 
 fn level(level: LogLevel) -> Level {
@@ -213,10 +168,8 @@ fn level(level: LogLevel) -> Level {
 /// `Level` orders by verbosity: errors are the least.
 fn is_wanted(entry: &Metadata<'_>, level: Level) -> bool {
     let limit = match (is_ours(entry), entry.is_span()) {
-        // Spans and events that are recorded are not shown in the log. Any other span is no entry but what
-        // entries are said about: an error must bear its request id whatever the level is.
-        (true, true) if spans::declares_kind(entry) => return false,
-        (true, false) if spans::is_span_event(entry) => return false,
+        // A span is no entry but what entries are said about: an error must bear its request id whatever the
+        // level is.
         (true, true) => level.max(Level::INFO),
         (true, false) => level,
         (false, _) if is_of(entry, &QUIET) => return false,

@@ -27,7 +27,6 @@ pub enum StoreError {
 }
 
 /// Where runs are recorded.
-#[expect(missing_debug_implementations, reason = "a store has nothing to show")]
 pub struct Runs {
     pub store: Arc<dyn RunStore>,
     /// Writes for the store. It ends when the store has been dropped and everything is written.
@@ -35,7 +34,6 @@ pub struct Runs {
 }
 
 /// What any service and any command may have.
-#[expect(missing_debug_implementations, reason = "a store has nothing to show")]
 pub struct Opened {
     /// The relational database.
     pub database: Option<SqlPool>,

@@ -1,6 +1,5 @@
 //! What the handlers may use, made once by whoever starts the service.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -228,43 +227,5 @@ impl Default for Settings {
             max_websockets: 256,
             whole_answers: false,
         }
-    }
-}
-
-impl fmt::Debug for Edge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge")
-            .field("a", &self.a)
-            .field("b", &self.b)
-            .field("readiness", &self.readiness)
-            .field("origins", &self.origins)
-            .field("hosts", &self.hosts)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Idempotency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idempotency").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for VariantA {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let probes: Vec<_> = self.probes.iter().map(|probe| probe.name()).collect();
-        f.debug_struct("VariantA").field("probes", &probes).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for VariantB {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VariantB")
-            .field("cache", &self.cache.is_some())
-            .field("cluster", &self.cluster.is_some())
-            .field("tool_admin", &self.tool_admin.is_some())
-            .field("openai", &self.openai)
-            .field("production", &self.production)
-            .finish_non_exhaustive()
     }
 }

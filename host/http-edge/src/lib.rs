@@ -77,4 +77,4 @@ pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};
-pub use variant_b::webhook_message;
+pub use variant_b::{wait_json, webhook_message};

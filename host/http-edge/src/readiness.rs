@@ -64,12 +64,6 @@ impl Readiness {
     }
 }
 
-impl std::fmt::Debug for Readiness {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Readiness").field("tasks_down", &self.tasks_down()).finish_non_exhaustive()
-    }
-}
-
 /// The files of the tools folder that do not serve, in both variants' readiness reports. The others do, so
 /// this makes nothing unhealthy.
 #[derive(Serialize, ToSchema)]

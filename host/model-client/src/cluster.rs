@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
+use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use outbound::{Client, Request};
 use serde::Serialize;
 use tokio::time::timeout;
-use tracing::Instrument as _;
 use url::Url;
 
 use crate::connect_error::ConnectError;
@@ -68,7 +68,7 @@ struct Body<'a> {
 impl Cluster for HttpCluster {
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let span = client_span::begin(&self.endpoint);
-        match timeout(self.time_limit, self.exchange(query).instrument(span.clone())).await {
+        match timeout(self.time_limit, self.exchange(query).in_trace(span.inner())).await {
             Ok(answer) => {
                 match &answer {
                     Ok(answer) => client_span::record_status(&span, answer.status),

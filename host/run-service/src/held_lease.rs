@@ -179,15 +179,6 @@ impl<C: LeaseClaim + 'static> Drop for HeldLease<C> {
     }
 }
 
-impl<C: LeaseClaim + 'static> std::fmt::Debug for HeldLease<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeldLease")
-            .field("what", &C::WHAT)
-            .field("terms", &self.terms)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;

@@ -97,12 +97,6 @@ impl RateWindows for FallbackRates {
     }
 }
 
-impl std::fmt::Debug for FallbackRates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FallbackRates").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{Epoch, KeyBounds};
-use agent_core::testing::{TestConversations, TestQueue, TestRuns};
+use agent_core::testing::{TestConversations, TestOutbox, TestQueue, TestRuns};
 use agent_core::words::{Event, Job};
 use backends::memory::MemoryIdempotency;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ use crate::faults::{CallKind, Fault, Faults, KINDS, Schedule, Server, latency};
 use crate::mutation::Mutation;
 use crate::process::Process;
 use crate::promises::Promises;
-use crate::stores::{Redis, ReferenceKeys, ReferenceOutbox};
+use crate::stores::{Redis, ReferenceKeys};
 
 /// How long Redis answers nobody when it is restarted.
 const RESTART: Duration = Duration::from_millis(20);
@@ -33,7 +33,7 @@ pub struct World {
     pub queue: Arc<TestQueue>,
     pub runs: Arc<TestRuns>,
     pub conversations: Arc<TestConversations>,
-    pub outbox: Arc<ReferenceOutbox>,
+    pub outbox: Arc<TestOutbox>,
     pub keys: Arc<ReferenceKeys>,
     /// Where queue and keys are, if it forgets.
     pub redis: Option<Arc<Redis>>,

@@ -1,5 +1,5 @@
 //! What wasmtime makes of `wit/`, and nothing else.
-#![allow(missing_debug_implementations, unreachable_pub, reason = "generated code")]
+#![allow(unreachable_pub, reason = "generated code")]
 #![allow(clippy::all, reason = "generated code")]
 
 wasmtime::component::bindgen!({

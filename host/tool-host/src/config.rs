@@ -69,12 +69,3 @@ pub struct Config {
     /// Is told of calls and swaps.
     pub observer: Arc<dyn Observer>,
 }
-
-impl std::fmt::Debug for Config {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Config")
-            .field("folder", &self.folder)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}

@@ -1,6 +1,5 @@
 //! The HTTP client, its options and its limits.
 
-use std::fmt;
 use std::time::Duration;
 
 use outbound::{PoolBounds, Tls};
@@ -56,11 +55,5 @@ impl Client {
             tls => Some(tls.map_err(|error| Error::Client { cause: error.to_string() })?),
         };
         Ok(Self { http: outbound::Client::new(tls, CONNECT_TIMEOUT, PoolBounds::default()), options })
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -178,7 +178,7 @@ impl Written {
         component: &[u8],
         names: &ComponentNames,
         signed: Option<(&str, &[u8])>,
-    ) -> Result<Self, serde_json::Error> {
+    ) -> serde_json::Result<Self> {
         let digest = Digest::of(component).to_string();
         let config = Config {
             created: "1970-01-01T00:00:00Z",

@@ -9,6 +9,9 @@
 #[path = "../measuring/mod.rs"]
 mod measuring;
 mod service;
+#[path = "../lone/spent.rs"]
+#[allow(dead_code, reason = "only processor time is asked for here")]
+mod spent;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -67,14 +70,24 @@ fn main() {
     }
     for connections in [1, 32] {
         let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
+        let mut processor = [Duration::ZERO; 2];
         for _ in 0..TURNS {
-            for ((_, (address, request)), load) in contenders.iter().zip(&mut loads) {
+            for (index, ((_, (address, request)), load)) in contenders.iter().zip(&mut loads).enumerate() {
+                let before = [&service, &traced].map(Service::processor);
                 load.add(client::run(*address, connections, TURN, asking(request)));
+                let spent = [&service, &traced].map(Service::processor);
+                // Of the same requests, not traced and traced.
+                match index {
+                    NOT_TRACED => processor[0] += spent[0].saturating_sub(before[0]),
+                    TRACED => processor[1] += spent[1].saturating_sub(before[1]),
+                    _ => {}
+                }
             }
         }
         assert!(loads.iter().all(|load| load.failures == 0), "not every answer was a 200");
         let names: Vec<_> = contenders.iter().map(|(name, _)| *name).collect();
         report(connections, &names, &mut loads);
+        report_tracing(&loads, processor);
     }
     crowd(service.address, baseline.as_ref().map(|baseline| baseline.address));
     println!(
@@ -144,6 +157,22 @@ fn crowd(ours: SocketAddr, baseline: Option<SocketAddr>) {
     }
 }
 
+/// Which contenders show what tracing costs.
+const NOT_TRACED: usize = 2;
+const TRACED: usize = 4;
+
+/// Requests a second, in which the collector's share of the cores is, and the service's own time.
+fn report_tracing(loads: &[Load], processor: [Duration; 2]) {
+    let [not_traced, traced] = [&loads[NOT_TRACED], &loads[TRACED]];
+    let each = |time: Duration, load: &Load| time.as_secs_f64() * 1e6 / load.times.len() as f64;
+    println!(
+        "  traced beside not traced: {:.1} % fewer requests/s (aim: at most 5), processor time of a request {:.1} µs for {:.1}",
+        100.0 * (1.0 - traced.rate() / not_traced.rate()),
+        each(processor[1], traced),
+        each(processor[0], not_traced)
+    );
+}
+
 const SLOW_BODY: &str = r#"{"input":"take your time"}"#;
 const INVOKE_BODY: &str = r#"{"input":"hello"}"#;
 const TOOL_BODY: &str = r#"{"input":"use the tool"}"#;
@@ -166,10 +195,6 @@ fn report(connections: usize, names: &[&str], loads: &mut [Load]) {
         let (rate, p50, p99) = (load.rate(), load.percentile(50), load.percentile(99));
         println!("  {name:<30} {rate:>9.0} {p50:>10.0} {p99:>10.0}");
     }
-    println!(
-        "  traced beside not traced: {:.1} % fewer requests/s (aim: at most 5)",
-        100.0 * (1.0 - loads[4].rate() / loads[2].rate())
-    );
     if loads.len() > 5 {
         for (ours, theirs) in [(2, 5), (3, 6)] {
             println!(

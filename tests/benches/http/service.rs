@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::measuring::process::Running;
 use crate::measuring::subject::Subject;
+use crate::spent::Reading;
 
 pub(crate) struct Service {
     running: Running,
@@ -32,6 +33,11 @@ impl Service {
         command.env("TRACING_API_KEY", "bench");
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
         Self::start_command(&mut command)
+    }
+
+    /// Processor time since it was started.
+    pub(crate) fn processor(&self) -> Duration {
+        Reading::of(self.running.0.id()).processor()
     }
 
     pub(crate) fn resident_mib(&self) -> f64 {

@@ -46,6 +46,12 @@ impl Reading {
         }
     }
 
+    /// User and system time since the start.
+    #[allow(dead_code, reason = "not every bench reads it of a whole process")]
+    pub(crate) fn processor(&self) -> Duration {
+        self.user + self.system
+    }
+
     /// What was spent from `earlier` on.
     pub(crate) fn since(&self, earlier: &Self) -> Spent {
         let mut spent = Spent {

@@ -125,7 +125,7 @@ const PROCESS: &[(Area, &str)] = &[
     (Area::Sql, "sqlx libsqlite3 flume sqlite3 walChecksum pager __libc_pwrite fsync fcntl"),
     (
         Area::Log,
-        "tracing agent_host::telemetry agent_host::metrics opentelemetry sharded_slab \
+        "tracing agent_host::telemetry agent_host::metrics sharded_slab \
          thread_local prometheus log:: http_edge::middleware::request_log \
          http_edge::middleware::server_span nu_ansi agent_core::ports::observer agent_core::trace",
     ),

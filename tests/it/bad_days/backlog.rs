@@ -40,12 +40,7 @@ async fn check_backlog(stores: Stores) {
     assert_eq!(answered.len(), ACTIVE + QUEUED, "every job was asked for once after the kill");
 }
 
-#[tokio::test]
-async fn a_backlog_in_the_database_outlives_the_process() {
-    check_backlog(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_backlog_on_redis_outlives_the_process() {
-    check_backlog(Stores::redis().await).await;
+on_each! { check_backlog:
+    a_backlog_in_the_database_outlives_the_process = Stores::embedded();
+    a_backlog_on_redis_outlives_the_process = Stores::redis().await;
 }

@@ -116,24 +116,11 @@ async fn check_every_boundary(stores: Stores) {
     );
 }
 
-#[tokio::test]
-async fn a_run_in_sqlite_survives_a_kill_at_every_boundary() {
-    check_every_boundary(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_run_in_postgres_survives_a_kill_at_every_boundary() {
-    check_every_boundary(Stores::postgres().await).await;
-}
-
-#[tokio::test]
-async fn a_run_of_a_job_on_redis_survives_a_kill_at_every_boundary() {
-    check_every_boundary(Stores::redis_and_postgres().await).await;
-}
-
-#[tokio::test]
-async fn a_run_in_a_document_store_survives_a_kill_at_every_boundary() {
-    check_every_boundary(Stores::redis_and_mongo().await).await;
+on_each! { check_every_boundary:
+    a_run_in_sqlite_survives_a_kill_at_every_boundary = Stores::embedded();
+    a_run_in_postgres_survives_a_kill_at_every_boundary = Stores::postgres().await;
+    a_run_of_a_job_on_redis_survives_a_kill_at_every_boundary = Stores::redis_and_postgres().await;
+    a_run_in_a_document_store_survives_a_kill_at_every_boundary = Stores::redis_and_mongo().await;
 }
 
 /// The calls of one reply are answered one by one, and so they are journaled.

@@ -1,10 +1,10 @@
 //! A run that another run began, over `kill -9` and on each queue: begun once, and told of once.
 
 use acceptance::{Component, Model, Service, Signal, Token, User, eventually};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::stores::Stores;
+use super::waits::decide;
 
 /// A service whose calculator asks first.
 async fn service(stores: &Stores, model: &Model) -> Service {
@@ -43,10 +43,7 @@ async fn check(stores: Stores) {
     let user = second.user(&token);
     assert_eq!(wait_of(&user, "approval").await["waitId"], approval["waitId"], "it is what it was");
     model.says("It is 42.").says("Somebody says 42.");
-    let path = format!("/api/agent/waits/{}/decision", approval["waitId"].as_str().unwrap());
-    let request = user.request(Method::POST, &path).header("content-type", "application/json");
-    let request = request.header("if-match", format!("\"{}\"", approval["digest"].as_str().unwrap()));
-    assert_eq!(user.send(request.body(json!({ "decision": "approve" }).to_string())).await.status, 200);
+    assert_eq!(decide(&user, &approval, &json!({ "decision": "approve" })).await.status, 200);
     let done = eventually("the parent to go on", async || {
         let job = user.job(&job).await.json();
         (job["status"] == "completed").then_some(job)
@@ -72,17 +69,8 @@ async fn check(stores: Stores) {
     .await;
 }
 
-#[tokio::test]
-async fn a_child_run_survives_with_everything_in_one_file() {
-    check(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_child_run_survives_with_jobs_on_redis() {
-    check(Stores::redis_and_mongo().await).await;
-}
-
-#[tokio::test]
-async fn a_child_run_survives_on_postgresql() {
-    check(Stores::postgres().await).await;
+on_each! { check:
+    a_child_run_survives_with_everything_in_one_file = Stores::embedded();
+    a_child_run_survives_with_jobs_on_redis = Stores::redis_and_mongo().await;
+    a_child_run_survives_on_postgresql = Stores::postgres().await;
 }

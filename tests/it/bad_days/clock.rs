@@ -114,12 +114,7 @@ async fn check_jumps(stores: Stores) {
     one.stop().await;
 }
 
-#[tokio::test]
-async fn a_clock_that_jumps_takes_no_job_on_redis_away() {
-    check_jumps(Stores::redis_and_postgres().await).await;
-}
-
-#[tokio::test]
-async fn a_clock_that_jumps_takes_no_job_in_postgres_away() {
-    check_jumps(Stores::postgres().await).await;
+on_each! { check_jumps:
+    a_clock_that_jumps_takes_no_job_on_redis_away = Stores::redis_and_postgres().await;
+    a_clock_that_jumps_takes_no_job_in_postgres_away = Stores::postgres().await;
 }

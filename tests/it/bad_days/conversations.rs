@@ -47,14 +47,9 @@ async fn check_a_killed_worker(stores: &Stores) {
     assert_eq!(free.status, 200, "{free}");
 }
 
-#[tokio::test]
-async fn the_turn_of_a_killed_workers_job_is_appended_once_on_sqlite() {
-    check_a_killed_worker(&Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn the_turn_of_a_killed_workers_job_is_appended_once_on_redis_and_mongodb() {
-    check_a_killed_worker(&Stores::redis_and_mongo().await).await;
+on_each! { check_a_killed_worker:
+    the_turn_of_a_killed_workers_job_is_appended_once_on_sqlite = &Stores::embedded();
+    the_turn_of_a_killed_workers_job_is_appended_once_on_redis_and_mongodb = &Stores::redis_and_mongo().await;
 }
 
 /// One in which nothing is said outlives the process that has begun it, with what is attached to it.
@@ -88,12 +83,7 @@ async fn check_a_conversation_of_openai(stores: &Stores) {
     assert_eq!(user.get(&path).await.json(), begun);
 }
 
-#[tokio::test]
-async fn a_conversation_of_openai_outlives_its_process_on_sqlite() {
-    check_a_conversation_of_openai(&Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_conversation_of_openai_outlives_its_process_on_redis_and_mongodb() {
-    check_a_conversation_of_openai(&Stores::redis_and_mongo().await).await;
+on_each! { check_a_conversation_of_openai:
+    a_conversation_of_openai_outlives_its_process_on_sqlite = &Stores::embedded();
+    a_conversation_of_openai_outlives_its_process_on_redis_and_mongodb = &Stores::redis_and_mongo().await;
 }

@@ -37,14 +37,9 @@ async fn two_at_once_are_one(stores: &Stores) {
     assert_eq!(model.calls().len(), 1);
 }
 
-#[tokio::test]
-async fn two_requests_with_one_key_on_two_replicas_are_one_with_redis() {
-    two_at_once_are_one(&Stores::redis_and_postgres().await).await;
-}
-
-#[tokio::test]
-async fn two_requests_with_one_key_on_two_replicas_are_one_with_a_database_alone() {
-    two_at_once_are_one(&Stores::postgres().await).await;
+on_each! { two_at_once_are_one:
+    two_requests_with_one_key_on_two_replicas_are_one_with_redis = &Stores::redis_and_postgres().await;
+    two_requests_with_one_key_on_two_replicas_are_one_with_a_database_alone = &Stores::postgres().await;
 }
 
 #[tokio::test]

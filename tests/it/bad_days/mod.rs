@@ -3,6 +3,16 @@
 //! host/docs/interface/decisions-runs.md#durability and host/docs/interface/errors-and-limits.md#errors. What
 //! holds on every other day is in `variant_b/`.
 
+/// The same check over several stores, each a test of its own name.
+macro_rules! on_each {
+    ($check:ident: $($name:ident = $stores:expr;)+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            $check($stores).await;
+        })+
+    };
+}
+
 mod backlog;
 mod boundaries;
 mod child_runs;
@@ -22,5 +32,5 @@ pub(crate) mod stores;
 mod streams;
 mod succession;
 mod takeover;
-mod waits;
+pub(crate) mod waits;
 mod waits_within;

@@ -147,12 +147,7 @@ async fn check_jobs_outlive_an_outage_of_the_provider(stores: Stores) {
     }
 }
 
-#[tokio::test]
-async fn jobs_in_the_database_outlive_an_outage_of_the_provider() {
-    check_jobs_outlive_an_outage_of_the_provider(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn jobs_on_redis_outlive_an_outage_of_the_provider() {
-    check_jobs_outlive_an_outage_of_the_provider(Stores::redis().await).await;
+on_each! { check_jobs_outlive_an_outage_of_the_provider:
+    jobs_in_the_database_outlive_an_outage_of_the_provider = Stores::embedded();
+    jobs_on_redis_outlive_an_outage_of_the_provider = Stores::redis().await;
 }

@@ -36,14 +36,9 @@ async fn check_a_killer(stores: Stores) {
     assert_eq!(user.ended_job(&next).await["status"], "completed");
 }
 
-#[tokio::test]
-async fn a_job_in_the_database_that_kills_three_workers_has_failed() {
-    check_a_killer(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_job_on_redis_that_kills_three_workers_has_failed() {
-    check_a_killer(Stores::redis().await).await;
+on_each! { check_a_killer:
+    a_job_in_the_database_that_kills_three_workers_has_failed = Stores::embedded();
+    a_job_on_redis_that_kills_three_workers_has_failed = Stores::redis().await;
 }
 
 /// The worker learns from answers to others that it is not the provider.

@@ -72,12 +72,7 @@ async fn check_a_sleeper(stores: Stores) {
     assert_eq!(sleeper.user(&token).ended_job(&next).await["status"], "completed");
 }
 
-#[tokio::test]
-async fn a_worker_that_slept_leaves_its_jobs_on_redis_to_who_has_done_them() {
-    check_a_sleeper(Stores::redis_and_postgres().await).await;
-}
-
-#[tokio::test]
-async fn a_worker_that_slept_leaves_its_jobs_in_postgres_to_who_has_done_them() {
-    check_a_sleeper(Stores::postgres().await).await;
+on_each! { check_a_sleeper:
+    a_worker_that_slept_leaves_its_jobs_on_redis_to_who_has_done_them = Stores::redis_and_postgres().await;
+    a_worker_that_slept_leaves_its_jobs_in_postgres_to_who_has_done_them = Stores::postgres().await;
 }

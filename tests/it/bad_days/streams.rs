@@ -49,14 +49,9 @@ async fn resume_everywhere(stores: Stores) {
     }
 }
 
-#[tokio::test]
-async fn a_reader_resumes_at_every_event_on_another_replica_of_one_file() {
-    resume_everywhere(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_reader_resumes_at_every_event_on_another_replica_of_one_postgres() {
-    resume_everywhere(Stores::redis_and_postgres().await).await;
+on_each! { resume_everywhere:
+    a_reader_resumes_at_every_event_on_another_replica_of_one_file = Stores::embedded();
+    a_reader_resumes_at_every_event_on_another_replica_of_one_postgres = Stores::redis_and_postgres().await;
 }
 
 #[tokio::test]

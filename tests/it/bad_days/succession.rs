@@ -32,14 +32,9 @@ async fn check_an_overlap(stores: Stores) {
     assert_eq!(model.calls().len(), 1);
 }
 
-#[tokio::test]
-async fn a_successor_leaves_the_jobs_in_the_file_to_who_still_ends_there() {
-    check_an_overlap(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_successor_leaves_the_jobs_on_redis_to_who_still_ends_there() {
-    check_an_overlap(Stores::redis().await).await;
+on_each! { check_an_overlap:
+    a_successor_leaves_the_jobs_in_the_file_to_who_still_ends_there = Stores::embedded();
+    a_successor_leaves_the_jobs_on_redis_to_who_still_ends_there = Stores::redis().await;
 }
 
 #[tokio::test]

@@ -57,32 +57,14 @@ async fn check_the_same_process(stores: Stores) {
     drop(gate);
 }
 
-#[tokio::test]
-async fn another_process_on_the_same_file_takes_a_job_up_within_10_s() {
-    check_another_process(Stores::embedded()).await;
+on_each! { check_another_process:
+    another_process_on_the_same_file_takes_a_job_up_within_10_s = Stores::embedded();
+    another_process_on_the_same_redis_takes_a_job_up_within_10_s = Stores::redis().await;
+    another_process_on_the_same_postgres_takes_a_job_up_within_10_s = Stores::postgres().await;
 }
 
-#[tokio::test]
-async fn another_process_on_the_same_redis_takes_a_job_up_within_10_s() {
-    check_another_process(Stores::redis().await).await;
-}
-
-#[tokio::test]
-async fn another_process_on_the_same_postgres_takes_a_job_up_within_10_s() {
-    check_another_process(Stores::postgres().await).await;
-}
-
-#[tokio::test]
-async fn the_same_process_on_its_file_takes_a_job_up_within_2_s() {
-    check_the_same_process(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn the_same_process_on_its_redis_takes_a_job_up_within_2_s() {
-    check_the_same_process(Stores::redis().await).await;
-}
-
-#[tokio::test]
-async fn the_same_process_on_its_postgres_takes_a_job_up_within_2_s() {
-    check_the_same_process(Stores::postgres().await).await;
+on_each! { check_the_same_process:
+    the_same_process_on_its_file_takes_a_job_up_within_2_s = Stores::embedded();
+    the_same_process_on_its_redis_takes_a_job_up_within_2_s = Stores::redis().await;
+    the_same_process_on_its_postgres_takes_a_job_up_within_2_s = Stores::postgres().await;
 }

@@ -21,7 +21,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
 }
 
 /// The only wait of a job, once it is parked.
-pub(super) async fn wait_of(user: &User, job: &str) -> Value {
+pub(crate) async fn wait_of(user: &User, job: &str) -> Value {
     eventually("the job to wait for somebody", async || {
         let job = user.job(job).await.json();
         (job["status"] == "parked").then(|| job["waits"][0].clone())
@@ -29,7 +29,7 @@ pub(super) async fn wait_of(user: &User, job: &str) -> Value {
     .await
 }
 
-pub(super) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
+pub(crate) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
     let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
     let request = user.request(Method::POST, &path).header("content-type", "application/json");
     let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
@@ -77,19 +77,10 @@ async fn check_an_approval(stores: Stores) {
     assert!(calls[1].tool_results()[0].contains("42"), "{:?}", calls[1].tool_results());
 }
 
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
-    check_an_approval(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
-    check_an_approval(Stores::redis_and_mongo().await).await;
-}
-
-#[tokio::test]
-async fn an_approved_call_is_made_once_whoever_is_killed_on_postgresql() {
-    check_an_approval(Stores::postgres().await).await;
+on_each! { check_an_approval:
+    an_approved_call_is_made_once_whoever_is_killed_with_everything_in_one_file = Stores::embedded();
+    an_approved_call_is_made_once_whoever_is_killed_with_jobs_on_redis = Stores::redis_and_mongo().await;
+    an_approved_call_is_made_once_whoever_is_killed_on_postgresql = Stores::postgres().await;
 }
 
 /// Kills around a call that a client of MCP makes itself: no model has any part in it.
@@ -133,63 +124,56 @@ async fn check_a_direct_call(stores: Stores) {
     );
 }
 
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_everything_in_one_file() {
-    check_a_direct_call(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_with_jobs_on_redis() {
-    check_a_direct_call(Stores::redis_and_mongo().await).await;
-}
-
-#[tokio::test]
-async fn an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql() {
-    check_a_direct_call(Stores::postgres().await).await;
+on_each! { check_a_direct_call:
+    an_approved_direct_call_is_made_once_whoever_is_killed_with_everything_in_one_file = Stores::embedded();
+    an_approved_direct_call_is_made_once_whoever_is_killed_with_jobs_on_redis = Stores::redis_and_mongo().await;
+    an_approved_direct_call_is_made_once_whoever_is_killed_on_postgresql = Stores::postgres().await;
 }
 
 #[tokio::test]
 async fn an_operator_decides_beside_the_service() {
     let (folder, model) = (tempfile::tempdir().unwrap(), Model::openai().await);
-    let calculator = Component::shipped("calculator");
+    let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
     let builder = Service::variant_b().model(&model).sqlite_in(folder.path());
-    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]);
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")]);
     let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
     model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
     let user = service.user(Token::of("ada"));
     let job = user.job_for("What is 6 * 7?").await;
     let wait = wait_of(&user, &job).await;
     let (id, digest) = (wait["waitId"].as_str().unwrap(), wait["digest"].as_str().unwrap());
-    let command = Service::command(&["waits", "decide", id, "--approve", "--digest", digest]);
-    let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
-    assert!(ended.code == Some(0) && ended.stdout.contains("the run goes on"), "{ended:?}");
+    let waits = async |arguments: &[&str]| {
+        let command = Service::command(&[&["waits"], arguments].concat());
+        let ended = command.sqlite_in(folder.path()).env("REDIS_URL", "memory://").run().await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    let said = waits(&["decide", id, "--approve", "--digest", digest]).await;
+    assert!(said.contains("the run goes on"), "{said}");
     assert_eq!(user.ended_job(&job).await["result"]["output"], "42");
-}
 
-#[tokio::test]
-async fn a_rejection_is_told_to_the_model_and_an_edit_is_what_is_called() {
-    let (stores, model) = (Stores::embedded(), Model::openai().await);
-    let service = service(&stores, &model, None).await;
-    let user = service.user(Token::of("ada"));
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("then not");
-    let job = user.job_for("What is 6 * 7?").await;
-    let wait = wait_of(&user, &job).await;
-    let rejected = decide(&user, &wait, &json!({ "decision": "reject", "reason": "too dear" })).await;
-    assert_eq!(rejected.status, 200, "{rejected}");
-    assert_eq!(user.ended_job(&job).await["result"]["output"], "then not");
-    let calls = model.calls();
-    assert!(calls[1].tool_results()[0].contains("too dear"), "{:?}", calls[1].tool_results());
-
-    let user = service.user(Token::of("bob"));
-    model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("five");
-    let job = user.job_for("And 6 * 8?").await;
-    let wait = wait_of(&user, &job).await;
-    let edit = json!({ "decision": "edit", "arguments": { "expression": "2 + 3" } });
-    assert_eq!(decide(&user, &wait, &edit).await.status, 200);
-    let done = user.ended_job(&job).await;
-    assert_eq!(done["result"]["output"], "five", "{done:#}");
-    let calls = model.calls();
-    assert!(calls[3].tool_results()[0].contains('5'), "{:?}", calls[3].tool_results());
+    model.asks_for("order", json!({ "thing": "shoes" })).says("ordered");
+    let job = user.job_for("order shoes").await;
+    for (number, answer) in [(0, "blue"), (1, "3")] {
+        let wait = eventually("the question", async || {
+            let job = user.job(&job).await.json();
+            let waits = job["waits"].as_array().cloned().unwrap_or_default();
+            waits.into_iter().find(|wait| wait["within"]["number"] == number)
+        })
+        .await;
+        let id = wait["waitId"].as_str().unwrap();
+        let shown: Value = serde_json::from_str(&waits(&["show", id, "--json"]).await).unwrap();
+        assert_eq!(shown, wait);
+        let command =
+            format!("waits decide {id} --answer JSON --digest {}", wait["digest"].as_str().unwrap());
+        let shown = waits(&["show", id]).await;
+        assert!(shown.contains(&format!("To answer: agent-host {command}")), "{shown}");
+        let command = command.replace("JSON", answer);
+        waits(&command.split(' ').skip(1).collect::<Vec<_>>()).await;
+    }
+    user.ended_job(&job).await;
+    let told: Value = serde_json::from_str(model.calls()[3].tool_results()[0]).unwrap();
+    assert_eq!((&told["colour"], &told["count"]), (&json!("blue"), &json!(3)), "{told}");
 }
 
 /// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.
@@ -212,19 +196,10 @@ async fn check_a_request(stores: Stores) {
     assert_eq!(model.calls().len(), 4, "what was paid for before the wait is not paid again");
 }
 
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_in_one_file() {
-    check_a_request(Stores::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_on_redis() {
-    check_a_request(Stores::redis().await).await;
-}
-
-#[tokio::test]
-async fn a_request_that_must_wait_becomes_a_job_on_postgresql() {
-    check_a_request(Stores::postgres().await).await;
+on_each! { check_a_request:
+    a_request_that_must_wait_becomes_a_job_in_one_file = Stores::embedded();
+    a_request_that_must_wait_becomes_a_job_on_redis = Stores::redis().await;
+    a_request_that_must_wait_becomes_a_job_on_postgresql = Stores::postgres().await;
 }
 
 #[tokio::test]

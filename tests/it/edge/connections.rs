@@ -1,33 +1,6 @@
-//! More connections than there may be (`MAX_CONNECTIONS`).
+//! How many connections there may be, and how their requests are counted.
 
 use acceptance::{Model, Service, Socket, says};
-
-#[tokio::test]
-async fn one_client_with_hundreds_of_idle_connections_starves_nobody() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
-    let service = Service::variant_a().model(&model).env("MAX_CONNECTIONS", "20").start().await;
-    let mut crowd = Vec::new();
-    for n in 0..300 {
-        let mut socket = Socket::connect(service.address()).await;
-        match n % 3 {
-            0 => socket.send("POST /agent/invoke HTTP/1.1\r\nhost:").await,
-            1 => {
-                socket.send("GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
-                assert_eq!(socket.read_line().await, "HTTP/1.1 200 OK");
-            }
-            _ => {}
-        }
-        crowd.push(socket);
-    }
-    assert_eq!(service.live().await.status, 200);
-    assert_eq!(service.ready().await.status, 200);
-    assert_eq!(service.result_of("hi").await["output"], "hello");
-    let metrics = service.metrics().await;
-    let open = metrics.value("agent_http_connections", &[]).unwrap();
-    assert!((1.0..=20.0).contains(&open), "{open}");
-    assert!(metrics.value("agent_http_connections_displaced_total", &[]).unwrap() >= 200.0);
-}
 
 #[tokio::test]
 async fn the_limit_on_open_files_is_raised_and_leaves_something_for_stores_and_providers() {

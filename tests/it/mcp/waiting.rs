@@ -7,10 +7,12 @@ use tokio::process::Command;
 
 use super::clients::{over_http, python};
 
-/// A service whose calculator asks first. Its model is never asked.
+/// A service whose calculator needs an approval, and another tool of which asks in the middle of its calls. Its
+/// model is never asked.
 async fn service(model: &Model) -> Service {
-    let calculator = Component::shipped("calculator");
-    let builder = Service::variant_b().model(model).granting([(&calculator, "approve = \"always\"\n")]);
+    let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
+    let granted = [(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")];
+    let builder = Service::variant_b().model(model).granting(granted);
     builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await
 }
 
@@ -76,6 +78,9 @@ async fn the_python_sdk_asks_its_user_and_others_are_told_what_the_call_waits_fo
         ("open", "2026-07-28", true, "not made yet", 1),
         ("silent", "2026-07-28", true, "not made yet", 0),
         ("legacy", "2025-11-25", true, "not made yet", 0),
+        ("answered", "2026-07-28", false, r#""colour":"red","count":3"#, 2),
+        ("unanswered", "2026-07-28", true, "rejected it", 1),
+        ("unasked", "2025-11-25", true, "an answer to a question of order", 0),
     ] {
         let answer = &steps[step];
         assert_eq!(
@@ -88,7 +93,10 @@ async fn the_python_sdk_asks_its_user_and_others_are_told_what_the_call_waits_fo
     }
     let waiting: Vec<_> =
         waits(&service.user(&token)).await.iter().map(|wait| wait["jobId"].clone()).collect();
-    let told = ["legacy", "silent", "open"].map(|step| steps[step]["meta"]["agent-host/jobId"].clone());
+    let asked = &steps["answered"]["asked"];
+    assert_eq!(asked, &json!(["order asks: Which colour of hat?", "order asks: How many of the red ones?"]));
+    let told =
+        ["unasked", "legacy", "silent", "open"].map(|step| steps[step]["meta"]["agent-host/jobId"].clone());
     assert_eq!(waiting, told, "the newest first");
     service.stop().await;
 }

@@ -9,17 +9,20 @@ use acceptance::Upstream;
 
 use super::{Desk, run};
 
-/// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own.
+/// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A build
+/// in Python or JavaScript, and the compilation of its interpreter, take a minute of a core: so the example that
+/// makes requests has the other tools of these tests beside its own from the start.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     let desk = Desk::new();
     greets_without_a_grant(&desk, language, &test);
     looks_up_with_a_secret(&desk, language, &test).await;
     has_the_docs_of_its_wit(&desk, language);
-    asks_its_user(&desk, language, &test);
 }
 
-const ASKING_CASES: &str = "[[case]]
+const ASKING_CASES: &str = "
+[[case]]
 name = \"seats somebody where they want\"
+tool = \"seat\"
 arguments = { flight = \"HA 1\" }
 expect.json = { seat = \"7A\" }
 [[case.answer]]
@@ -29,7 +32,9 @@ value = 7
 value = true
 ";
 
-const PYTHON_ASKS: &str = "from agent_tool import ask, tool
+const PYTHON_ASKS: &str = "
+
+from agent_tool import ask
 
 
 @tool()
@@ -57,7 +62,7 @@ class Seats(unittest.TestCase):
         self.assertEqual(raised.exception.code, \"rejected\")
 ";
 
-const JAVASCRIPT_ASKS: &str = "import { defineTool } from './agent-tool/index.js';
+const JAVASCRIPT_ASKS: &str = "
 import { ask } from './agent-tool/ask.js';
 
 export function seat({ flight }) {
@@ -85,40 +90,47 @@ test('somebody chooses', () => {
 });
 ";
 
-/// Makes the project that greets one that asks: its own test, its cases, and a case that answers nothing.
-fn asks_its_user(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
-    let folder = desk.path().join("my-greeter");
-    let (file, source, own_test, source_of_test) = match language {
-        "python" => ("tools.py", PYTHON_ASKS, "test_tools.py", PYTHON_ASKS_TEST),
-        "js" => ("tools.js", JAVASCRIPT_ASKS, "tools.test.js", JAVASCRIPT_ASKS_TEST),
-        // Rust's components that ask are tested with `agent-tool test`.
-        _ => return,
+/// Adds a tool that asks, with its own test and its case, to a project, and in Python one that sends. False for
+/// Rust's, whose components that ask are tested with `agent-tool test` elsewhere.
+fn gets_more_tools(folder: &Path, language: &str) -> bool {
+    let append = |file: &str, text: &str| {
+        let whole = fs::read_to_string(folder.join(file)).unwrap() + text;
+        fs::write(folder.join(file), whole).unwrap();
     };
-    fs::write(folder.join(file), source).unwrap();
-    fs::write(folder.join(own_test), source_of_test).unwrap();
-    fs::write(folder.join("cases.toml"), ASKING_CASES).unwrap();
+    match language {
+        "python" => {
+            append("tools.py", PYTHON_ASKS);
+            append("tools.py", PYTHON_ORDER);
+            fs::write(folder.join("test_seats.py"), PYTHON_ASKS_TEST).unwrap();
+        }
+        "js" => {
+            append("tools.js", JAVASCRIPT_ASKS);
+            fs::write(folder.join("seats.test.js"), JAVASCRIPT_ASKS_TEST).unwrap();
+        }
+        _ => return false,
+    }
+    append("cases.toml", ASKING_CASES);
     let world = fs::read_to_string(folder.join("wit/world.wit")).unwrap();
     let world = world.replace("    export ", "    include agent:tool/asking@0.1.2;\n    export ");
     fs::write(folder.join("wit/world.wit"), world).unwrap();
-    let built = run(&mut desk.command(&["build", "my-greeter"]));
-    assert!(built.succeeded && built.stdout.contains("needs      ask"), "{built:?}");
-    let tested = run(&mut test(&folder));
-    assert!(tested.succeeded, "{tested:?}");
-    let tested = run(&mut desk.command(&["test", "my-greeter", "--no-abuse"]));
-    assert!(tested.succeeded, "{tested:?}");
-    let unanswered = ASKING_CASES.split("[[case.answer]]").next().unwrap();
-    fs::write(folder.join("cases.toml"), unanswered).unwrap();
-    let tested = run(&mut desk.command(&["test", "my-greeter", "--no-abuse"]));
+    true
+}
+
+/// A case whose question nobody answers fails, and says what to add.
+fn fails_without_an_answer(desk: &Desk, folder: &Path) {
+    let cases = fs::read_to_string(folder.join("cases.toml")).unwrap();
+    fs::write(folder.join("cases.toml"), cases.split("[[case.answer]]").next().unwrap()).unwrap();
+    let tested = run(&mut desk.command(&["test", "parts", "--no-abuse"]));
     assert!(!tested.succeeded && tested.stdout.contains("add [[case.answer]]"), "{tested:?}");
 }
 
-/// `agent-tool new`, `agent-tool build` and `agent-tool test`, with nothing edited: the first thing that an
-/// author sees.
-fn passes_its_own_test(desk: &Desk, project: &str, tool: &str) {
+/// `agent-tool test` over the cases that the project came with, and over others if there are.
+fn passes_its_own_test(desk: &Desk, project: &str, tool: &str, cases: usize) {
     let tested = run(&mut desk.command(&["test", project]));
     assert!(tested.succeeded, "{tested:?}");
     let verdict = tested.stdout.lines().last().unwrap_or_default();
-    assert!(verdict.starts_with("passed: 0 of 2 cases failed, 0 faults under abuse"), "{tested:?}");
+    let expected = format!("passed: 0 of {cases} cases failed, 0 faults under abuse");
+    assert!(verdict.starts_with(&expected), "{tested:?}");
     assert!(tested.stdout.contains(&format!("ok    {tool} under abuse")), "{tested:?}");
 }
 
@@ -138,7 +150,7 @@ fn greets_without_a_grant(desk: &Desk, language: &str, test: impl Fn(&Path) -> C
         !refused.succeeded && refused.stdout.starts_with("Error: invalid-arguments: `name` is blank"),
         "{refused:?}"
     );
-    passes_its_own_test(desk, "my-greeter", "my_greeter");
+    passes_its_own_test(desk, "my-greeter", "my_greeter", 2);
 }
 
 const SHOP: &str = "package acme:shop@1.0.0;
@@ -246,8 +258,10 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     let server =
         Upstream::answering(200, "application/json", r#"{"name": "hinge", "in_stock": 7, "shelf": 3}"#).await;
     let folder = desk.new_project("parts", language, "http");
+    let asks = gets_more_tools(&folder, language);
     let built = run(&mut desk.command(&["build", "parts"]));
-    assert!(built.succeeded && built.stdout.contains("needs      http"), "{built:?}");
+    let needs = built.stdout.lines().find(|line| line.starts_with("needs ")).unwrap_or_default();
+    assert!(needs.contains("http") && needs.contains("ask") == asks, "{built:?}");
     let tested = run(&mut test(&folder));
     assert!(tested.succeeded, "{tested:?}");
     // The project's own example of a policy, with the digest that the build printed and the address of this
@@ -261,10 +275,11 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
         .replace("https://parts.example.org", &server.url(""))
         .replace("host = \"parts.example.org\"", &host)
         .replace("hosts = [\"parts.example.org\"]", "hosts = [\"127.0.0.1\"]");
+    let policy = if asks { policy.replace("limits = ", "ask = true\nlimits = ") } else { policy };
     let policy_file = desk.path().join("policy.toml");
     fs::write(&policy_file, policy).unwrap();
     let mut call = desk.call(&folder, "parts", r#"{"part": "A 12"}"#);
-    call.env("TOOLS_POLICY", policy_file).env("PARTS_KEY", "never-seen-by-the-tool");
+    call.env("TOOLS_POLICY", &policy_file).env("PARTS_KEY", "never-seen-by-the-tool");
     // Elsewhere, because this server answers in the meantime.
     let called = tokio::task::spawn_blocking(move || run(&mut call)).await.unwrap();
     assert!(called.succeeded, "{called:?}");
@@ -273,9 +288,12 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     let received = server.received();
     assert_eq!(received[0].line, "GET /parts/A%2012");
     assert_eq!(received[0].header("x-api-key"), "never-seen-by-the-tool");
-    passes_its_own_test(desk, "parts", "parts");
+    passes_its_own_test(desk, "parts", "parts", if asks { 3 } else { 2 });
+    if asks {
+        fails_without_an_answer(desk, &folder);
+    }
     if language == "python" {
-        tells_why_a_request_with_a_body_is_denied(desk, &folder, &port).await;
+        tells_why_a_request_with_a_body_is_denied(desk, &folder, &policy_file, &port).await;
     }
 }
 
@@ -291,27 +309,18 @@ def order(url: Annotated[str, "Where to"]) -> dict:
         return {"code": failure.code, "message": failure.message}
 "#;
 
-async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, port: &str) {
+async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, policy: &Path, port: &str) {
     let coded = Upstream::answering_coded("gzip", "no matter").await;
     let coded_port = coded.url("").rsplit(':').next().unwrap().to_owned();
-    let source = folder.join("tools.py");
-    let text = fs::read_to_string(&source).unwrap();
-    fs::write(&source, text + PYTHON_ORDER).unwrap();
-    let built = run(&mut desk.command(&["build", "parts"]));
-    assert!(built.succeeded, "{built:?}");
-    let digest = built.stdout.lines().find_map(|line| line.strip_prefix("digest")).unwrap().trim();
-    let grant = |port: &str, method: &str| {
-        format!(
-            "[[component.http]]\nhost = \"127.0.0.1\"\nscheme = \"http\"\nprivate = true\nport = {port}\nmethods = [{method:?}]\n"
-        )
-    };
-    let grants = grant(port, "GET") + &grant(&coded_port, "POST");
-    let policy = desk.path().join("order.toml");
-    fs::write(&policy, format!("[[component]]\nname = \"parts\"\ndigest = \"{digest}\"\n{grants}")).unwrap();
+    let granted = fs::read_to_string(policy).unwrap();
+    let grant = format!(
+        "\n[[component.http]]\nhost = \"127.0.0.1\"\nscheme = \"http\"\nprivate = true\nport = {coded_port}\nmethods = [\"POST\"]\n"
+    );
+    fs::write(policy, granted + &grant).unwrap();
     for (port, why) in [(port, "POST"), (coded_port.as_str(), "encoded")] {
-        let arguments = format!(r#"{{"url": "http://127.0.0.1:{port}/orders"}}"#);
+        let arguments = format!(r#"{{"url": "http://127.0.0.1:{port}/parts/orders"}}"#);
         let mut call = desk.call(folder, "order", &arguments);
-        call.env("TOOLS_POLICY", &policy);
+        call.env("TOOLS_POLICY", policy).env("PARTS_KEY", "never-seen-by-the-tool");
         let called = tokio::task::spawn_blocking(move || run(&mut call)).await.unwrap();
         assert!(called.succeeded, "{called:?}");
         let answer: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();

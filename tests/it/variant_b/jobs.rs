@@ -1,7 +1,7 @@
 //! Jobs: submitted, read, waited for and cancelled (host/docs/interface/decisions-http.md), on the embedded
 //! queue and on Redis. What a queue promises is in the contract suite of `host/backends`, what a request
-//! about jobs may be in `host/http-edge`, what becomes of jobs whose worker is killed or stopped in
-//! `bad_days/`.
+//! about jobs may be in `host/http-edge`, that a job runs with its options in `host/run-service`, what becomes
+//! of jobs whose worker is killed or stopped in `bad_days/`.
 
 use acceptance::{Model, Task, Token, says};
 use serde_json::{Value, json};
@@ -93,4 +93,20 @@ async fn a_process_works_on_as_many_jobs_at_once_as_it_is_told_to() {
         gates.into_iter().for_each(acceptance::Gate::open);
         assert_eq!(user.ended_job(&waits).await["status"], "completed");
     }
+}
+
+/// A Node worker would work the query of such a job off without its options.
+#[tokio::test]
+async fn a_redis_that_node_workers_may_share_has_none_of_them() {
+    let model = Model::openai().await;
+    let service = Stores::redis().await.service(&model).start().await;
+    let user = service.user(Token::of("u"));
+    let job = json!({ "query": "hi", "options": { "maxTokens": 100 } });
+    let refused = user.post("/api/agent/async", job.to_string()).await;
+    assert_eq!(refused.status, 400, "{refused}");
+    assert!(refused.body.contains("NODE_WORKERS"), "{refused}");
+    let response = json!({ "model": "agent", "input": "hi", "background": true });
+    let refused = user.post("/v1/responses", response.to_string()).await;
+    assert_eq!(refused.status, 400, "{refused}");
+    assert!(refused.body.contains("NODE_WORKERS"), "{refused}");
 }

@@ -3,12 +3,10 @@
 //! deployment in `node_peer/`; how a queue is shared with Node stands in `bullmq.rs`, what kills cost in
 //! `bad_days/`.
 
-mod cache;
 mod cache_commands;
 mod cache_stores;
 mod gateway;
 mod job_commands;
-mod job_options;
 mod jobs;
 mod lambda;
 mod limits;

@@ -2,21 +2,14 @@
 
 use acceptance::{Model, Service, Token, User, eventually, now};
 use chrono::DateTime;
-use reqwest::Method;
 use serde_json::{Value, json};
+
+use crate::bad_days::waits::{decide, wait_of};
 
 async fn service(model: &Model) -> Service {
     let builder = Service::variant_b().model(model).env("WAIT_TOOLS", "on");
     // Looking at a job until something has become of it takes many requests.
     builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await
-}
-
-async fn wait_of(user: &User, job: &str) -> Value {
-    eventually("the job to wait", async || {
-        let job = user.job(job).await.json();
-        (job["status"] == "parked").then(|| job["waits"][0].clone())
-    })
-    .await
 }
 
 #[tokio::test]
@@ -29,12 +22,7 @@ async fn a_question_waits_for_an_answer_that_fits_it() {
     let job = user.job_for("order one").await;
     let wait = wait_of(&user, &job).await;
     assert_eq!((&wait["kind"], &wait["answerSchema"]), (&json!("question"), &schema), "{wait:#}");
-    let decide = async |decision: Value| {
-        let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
-        let request = user.request(Method::POST, &path).header("content-type", "application/json");
-        let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
-        user.send(request.body(decision.to_string())).await.status
-    };
+    let decide = async |decision: Value| decide(&user, &wait, &decision).await.status;
     assert_eq!(decide(json!({ "decision": "approve" })).await, 400);
     assert_eq!(decide(json!({ "decision": "answer", "answer": "blue" })).await, 400);
     assert_eq!(decide(json!({ "decision": "answer", "answer": { "colour": "blue" } })).await, 200);

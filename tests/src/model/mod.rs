@@ -35,7 +35,6 @@ pub(crate) enum Protocol {
 }
 
 /// A provider with one model.
-#[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
     state: Arc<State>,

@@ -2,7 +2,6 @@
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -202,11 +201,5 @@ fn reply_of(reply: &Play, request: &Request) -> Value {
     match request.protocol {
         Protocol::OpenAi => openai::reply(text, calls, *usage),
         Protocol::Anthropic => anthropic::reply(text, calls, *usage),
-    }
-}
-
-impl fmt::Debug for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("protocol", &self.protocol).finish_non_exhaustive()
     }
 }

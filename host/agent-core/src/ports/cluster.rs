@@ -36,9 +36,3 @@ pub struct ClusterAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the agent cluster could not be reached: {0}")]
 pub struct ClusterError(pub String);
-
-impl std::fmt::Debug for Forwarded<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Forwarded").field("request_id", &self.request_id).finish_non_exhaustive()
-    }
-}

@@ -23,33 +23,18 @@ pub const MOST_BYTES_OF_AN_ANSWER: usize = 1 << 20;
 #[async_trait]
 pub trait IdempotencyStore: Send + Sync {
     /// Claims a key for a request, in one atomic step. `owner` is new for every call: it proves the claim.
-    async fn claim(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        terms: KeyTerms,
-    ) -> Result<KeyClaim, IdempotencyError>;
+    async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim>;
 
     /// Makes the lease last that long from now.
-    async fn renew(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, IdempotencyError>;
+    async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, lease: Duration) -> KeyResult<Renewal>;
 
     /// Keeps the answer for as long as the key is kept, and ends the claim. False when the claim was lost:
     /// then nothing is changed.
-    async fn settle(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        answer: &[u8],
-    ) -> Result<bool, IdempotencyError>;
+    async fn settle(&self, key: IdempotencyKey<'_>, owner: &str, answer: &[u8]) -> KeyResult<bool>;
 
     /// Ends the claim without an answer: the same request may be tried again at once. Nothing when the claim
     /// was lost.
-    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError>;
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyResult;
 }
 
 /// A key with the request that it came with. All three are short texts without control characters, such as
@@ -108,6 +93,9 @@ pub enum KeyClaim {
     /// The key came with another request before.
     OtherRequest,
 }
+
+/// What a store of idempotency keys answers.
+pub type KeyResult<T = ()> = Result<T, IdempotencyError>;
 
 /// Why the store could not do it. It holds no address and no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

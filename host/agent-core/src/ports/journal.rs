@@ -43,13 +43,7 @@ pub trait Journal: Send + Sync {
     /// answer was lost may be repeated.
     ///
     /// Not cancellation-safe: dropped, it may have been carried out or not.
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError>;
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult;
 
     /// Appends the events with which a run ends, as [`Self::append`] does. A journal may write them behind
     /// its answer, when whoever carries the run writes its end to another store with a promise of its own.
@@ -63,22 +57,25 @@ pub trait Journal: Send + Sync {
         epoch: Epoch,
         first: u64,
         events: &[Event],
-    ) -> Result<Appended, JournalError> {
+    ) -> JournalResult<Appended> {
         self.append(run_id, epoch, first, events).await.map(|()| Appended::Stored)
     }
 
     /// The events of a run from number `from` on, in order; empty when there are none (yet).
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError>;
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>>;
 
     /// The events of a run from number `from` on, in order, at most `most`.
     ///
     /// This implementation reads all of them; a store whose reading can have a bound does better.
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         let mut events = self.read(run_id, from).await?;
         events.truncate(most as usize);
         Ok(events)
     }
 }
+
+/// What a journal or a store of runs answers.
+pub type JournalResult<T = ()> = Result<T, JournalError>;
 
 /// Why a journal could not be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

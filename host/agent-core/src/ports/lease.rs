@@ -125,21 +125,18 @@ pub enum ClaimTime {
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Claims `name` for `lease` from now. False when somebody else holds it, or when it is not yet time.
-    async fn claim(
-        &self,
-        name: &str,
-        owner: &str,
-        lease: Duration,
-        time: ClaimTime,
-    ) -> Result<bool, LeaseError>;
+    async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool>;
 
     /// Makes the claim last for `lease` from now.
-    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError>;
+    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> LeaseResult<Renewal>;
 
     /// Ends the claim of work that was done: it is due again after `next`, whoever does it. False when
     /// `owner` is not the holder: then nothing is changed.
-    async fn settle(&self, name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError>;
+    async fn settle(&self, name: &str, owner: &str, next: Duration) -> LeaseResult<bool>;
 }
+
+/// What a store of leases answers.
+pub type LeaseResult<T = ()> = Result<T, LeaseError>;
 
 /// The store of leases failed. It holds no address and no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

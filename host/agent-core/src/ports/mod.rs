@@ -29,28 +29,31 @@ pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use conversations::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
 pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
-pub use idempotency::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms};
-pub use journal::{Appended, Epoch, Journal, JournalError};
+pub use idempotency::{
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms,
+};
+pub use journal::{Appended, Epoch, Journal, JournalError, JournalResult};
 pub use key_value::{KeyValueError, KeyValueStore, Space};
-pub use lease::{ClaimTime, LeaseError, Leases, Renewal};
+pub use lease::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved, WaitDecided};
 pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
-    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError,
+    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
 };
 pub use runs::RunStore;
 pub use spawn::Spawn;
 pub use store_check::{StoreCheck, StoreCheckError, StoreWarning};
 pub use store_findings::StoreFindings;
 pub use tool_admin::{
-    AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest, Upload,
+    AdminAction, AdminError, AdminResult, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest,
+    Upload,
 };
 pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 pub use toolbox::{
     CallEnds, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, Question, REJECTED,
     RecordedWorld, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms, WaitingCall,
 };
-pub use webhooks::{WebhookError, WebhookOutbox, WebhookSender};
+pub use webhooks::{WebhookError, WebhookOutbox, WebhookResult, WebhookSender};

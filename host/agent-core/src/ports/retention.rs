@@ -103,22 +103,18 @@ pub trait Retention: Send + Sync {
     fn kind(&self) -> RetainedKind;
 
     /// The time by the store's clock, so that a process whose own clock is wrong removes nothing too early.
-    async fn now(&self) -> Result<SystemTime, RetentionError>;
+    async fn now(&self) -> RetentionResult<SystemTime>;
 
     /// From when on at least `count` things ended, those that end last first; absent when there are fewer.
     /// `count` is at least 1.
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError>;
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>>;
 
     /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one
     /// step, from [`DropStep::next`] of the step before on. What stays then is found by
     /// [`Self::ended_before`]. Only where the store has partitions, and only under the
     /// [lease](super::Leases) of its sweeps. The first step may take minutes, when partitions are made of a
     /// large store.
-    async fn drop_partitions(
-        &self,
-        _before: SystemTime,
-        _from: Option<&str>,
-    ) -> Result<DropStep, RetentionError> {
+    async fn drop_partitions(&self, _before: SystemTime, _from: Option<&str>) -> RetentionResult<DropStep> {
         Ok(DropStep::default())
     }
 
@@ -129,28 +125,26 @@ pub trait Retention: Send + Sync {
         before: SystemTime,
         from: Option<&str>,
         most: u32,
-    ) -> Result<EndedPage, RetentionError>;
+    ) -> RetentionResult<EndedPage>;
 
     /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to
     /// find, so what is looked through for one is bounded, and it may be empty.
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        most: u32,
-    ) -> Result<EndedPage, RetentionError>;
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage>;
 
     /// Removes those of these that have ended, with all that belongs to them, and says how many there were.
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError>;
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64>;
 
     /// When the one ended that is kept for longest; absent when nothing is kept that has ended.
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError>;
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>>;
 
     /// Gives some of the room that was freed back to the disk. True when there is more to give back.
-    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+    async fn give_back_room(&self) -> RetentionResult<bool> {
         Ok(false)
     }
 }
+
+/// What a store answers that is swept.
+pub type RetentionResult<T = ()> = Result<T, RetentionError>;
 
 /// The store failed. It holds no address and no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::journal::{Epoch, Journal, JournalError};
+use super::journal::{Epoch, Journal, JournalResult};
 use crate::words::{Event, RunQuery, RunRecord};
 
 /// Keeps runs: their journals, and a record of each.
@@ -13,7 +13,7 @@ pub trait RunStore: Journal {
     /// A heartbeat may arrive when its owner has given it up and has written the last record behind it. One of
     /// a run under way ([`RunRecord::is_heartbeat_behind`]) therefore replaces neither a record of how the run
     /// ended nor a later heartbeat: then nothing is written, and that is no error.
-    async fn save(&self, record: &RunRecord) -> Result<(), JournalError>;
+    async fn save(&self, record: &RunRecord) -> JournalResult;
 
     /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing
     /// is written of the record when the events are refused. Repeated, it comes to the same. The end of a run
@@ -27,7 +27,7 @@ pub trait RunStore: Journal {
         first: u64,
         events: &[Event],
         record: &RunRecord,
-    ) -> Result<(), JournalError> {
+    ) -> JournalResult {
         if !events.is_empty() {
             self.append(&record.id, epoch, first, events).await?;
         }
@@ -35,12 +35,12 @@ pub trait RunStore: Journal {
     }
 
     /// The record of a run.
-    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError>;
+    async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>>;
 
     /// Records, the one that ended last first; of those that ended at one time, the one with the highest id.
-    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError>;
+    async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>>;
 
     /// The record of the run of that job of that user which ended last. A queue that was emptied may count
     /// its ids from 1 again, so jobs of several users may have had that id.
-    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError>;
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> JournalResult<Option<RunRecord>>;
 }

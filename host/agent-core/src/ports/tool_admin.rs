@@ -13,27 +13,21 @@ use crate::words::{
 #[async_trait]
 pub trait ToolAdmin: Send + Sync {
     /// Every component, by name; deleted ones are left out.
-    async fn list(&self) -> Result<Vec<ComponentView>, AdminError>;
+    async fn list(&self) -> AdminResult<Vec<ComponentView>>;
 
-    async fn get(&self, name: &str) -> Result<ComponentView, AdminError>;
+    async fn get(&self, name: &str) -> AdminResult<ComponentView>;
 
     /// What differs between two of its versions, by default between the one that serves and the newest
     /// proposal. An approved version that is compared with itself is loaded: the difference is between what
     /// was approved of it and how it describes itself now.
-    async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>)
-    -> Result<VersionDiff, AdminError>;
+    async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>) -> AdminResult<VersionDiff>;
 
     /// Who did what, newest first.
-    async fn audit(&self, name: &str) -> Result<Vec<AuditLine>, AdminError>;
+    async fn audit(&self, name: &str) -> AdminResult<Vec<AuditLine>>;
 
     /// Proposes a version: it is loaded, described and compared, and kept if it can serve. Whether it serves
     /// now or waits for an approval stands in the answer.
-    async fn upload(
-        &self,
-        name: &str,
-        upload: Upload,
-        operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError>;
+    async fn upload(&self, name: &str, upload: Upload, operator: Operator<'_>) -> AdminResult<ComponentView>;
 
     /// Does something, and returns what is so after it.
     async fn act(
@@ -41,7 +35,7 @@ pub trait ToolAdmin: Send + Sync {
         name: &str,
         action: AdminAction,
         operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError>;
+    ) -> AdminResult<ComponentView>;
 
     /// Most bytes of an upload.
     fn most_upload_bytes(&self) -> u64;
@@ -144,6 +138,9 @@ impl Default for TrialOptions {
         Self { share: 0.05, thresholds: Thresholds::default() }
     }
 }
+
+/// What administrators of tools are answered.
+pub type AdminResult<T = ()> = Result<T, AdminError>;
 
 /// Why an operator's wish is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

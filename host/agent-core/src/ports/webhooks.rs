@@ -17,32 +17,22 @@ pub const KEPT: Duration = Duration::from_hours(7 * 24);
 pub trait WebhookOutbox: Send + Sync {
     /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it
     /// is. The [current trace](crate::trace::current) goes with it.
-    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError>;
+    async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult;
 
     /// Claims webhooks that are due, within `bounds`, those first that have been due for longest, under a
     /// [lease](super::lease) that is not renewed: it is longer than any delivery.
-    async fn claim(
-        &self,
-        owner: &str,
-        lease: Duration,
-        bounds: ClaimBounds,
-    ) -> Result<Vec<Webhook>, WebhookError>;
+    async fn claim(&self, owner: &str, lease: Duration, bounds: ClaimBounds) -> WebhookResult<Vec<Webhook>>;
 
     /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False
     /// when `owner` has lost it: then nothing is changed.
-    async fn settle(
-        &self,
-        owner: &str,
-        webhook: &Webhook,
-        next: Option<Duration>,
-    ) -> Result<bool, WebhookError>;
+    async fn settle(&self, owner: &str, webhook: &Webhook, next: Option<Duration>) -> WebhookResult<bool>;
 
     /// The webhook of a job, whoever's it is.
-    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError>;
+    async fn read(&self, job_id: &str) -> WebhookResult<Option<Webhook>>;
 
     /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its
     /// attempts before it. False when it was neither.
-    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError>;
+    async fn replay(&self, job_id: &str) -> WebhookResult<bool>;
 }
 
 /// How many webhooks are claimed.
@@ -109,6 +99,9 @@ impl WebhookReply {
         }
     }
 }
+
+/// What an outbox of webhooks answers.
+pub type WebhookResult<T = ()> = Result<T, WebhookError>;
 
 /// Why the outbox could not do it. It holds no address and no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,6 +8,7 @@ mod queue_beside;
 mod queue_state;
 mod stores;
 mod tool_versions;
+mod webhooks;
 
 pub use conversations::TestConversations;
 pub use key_value::TestKeyValues;
@@ -15,11 +16,12 @@ pub use queue::TestQueue;
 pub use queue_beside::HeldJobs;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
+pub use webhooks::TestOutbox;
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -27,13 +29,13 @@ use serde_json::{Value, json};
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
 use crate::ports::{
-    Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Preparing, ProgressSink, Spawn, ToolFault,
-    ToolRequest, ToolSet, Toolbox, WaitTerms,
+    Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest, Preparing, ProgressSink,
+    Spawn, ToolFault, ToolRequest, ToolSet, Toolbox, WaitTerms,
 };
 use crate::words::{
-    Catalog, Deciders, Event, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal, RunLimits,
-    ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec,
-    Usage,
+    Catalog, Deciders, Event, FailureKind, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal,
+    RunLimits, RunOutcome, RunRecord, ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress,
+    ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
 
 /// How long it is between two reports of a tool.
@@ -53,6 +55,25 @@ pub fn task(input: &str) -> Task {
         versions: Default::default(),
         parent: None,
     }
+}
+
+/// The record of a run of the user `u1`, long ago.
+pub fn record(id: &str, outcome: RunOutcome) -> RunRecord {
+    RunRecord {
+        id: id.into(),
+        request_id: "req-1".into(),
+        user_id: Some("u1".into()),
+        job_id: None,
+        started_at: UNIX_EPOCH,
+        finished_at: UNIX_EPOCH,
+        outcome,
+    }
+}
+
+/// What becomes of a run that failed before its model had answered.
+pub fn failed(error: &str) -> RunOutcome {
+    let (error, usage) = (error.to_owned(), Usage::default());
+    RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal }
 }
 
 /// A reply that is only text.
@@ -365,13 +386,7 @@ impl TestJournal {
 
 #[async_trait]
 impl Journal for TestJournal {
-    async fn append(
-        &self,
-        run_id: &str,
-        _epoch: Epoch,
-        first: u64,
-        appended: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, appended: &[Event]) -> JournalResult {
         if self.fail_at.is_some_and(|number| (first..first + appended.len() as u64).contains(&number)) {
             return Err(JournalError::Store { detail: "the disk is full".into() });
         }
@@ -383,7 +398,7 @@ impl Journal for TestJournal {
         Ok(())
     }
 
-    async fn read(&self, _run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, _run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         Ok(self.events().into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).collect())
     }
 }

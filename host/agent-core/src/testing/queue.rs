@@ -36,6 +36,8 @@ pub struct TestQueue {
     pub tells: AtomicBool,
     /// Whether it fails to say so.
     pub tells_nothing: AtomicBool,
+    /// Whether workers of Node share it, who read the query of a job alone.
+    pub has_node_workers: AtomicBool,
     pub(super) lease: Duration,
     pub(super) state: Mutex<State>,
     pub(super) handed_over: Mutex<u64>,
@@ -52,6 +54,7 @@ impl Default for TestQueue {
             hands_over: AtomicBool::new(false),
             tells: AtomicBool::new(false),
             tells_nothing: AtomicBool::new(false),
+            has_node_workers: AtomicBool::new(false),
             lease: LEASE,
             state: Mutex::default(),
             handed_over: Mutex::default(),
@@ -106,6 +109,10 @@ impl JobQueue for TestQueue {
         let id = self.write().add(&job.user_id, Ok(job.clone()));
         self.wake();
         Ok(id)
+    }
+
+    fn takes_options(&self) -> bool {
+        !self.has_node_workers.load(Ordering::Relaxed)
     }
 
     async fn read(&self, job_id: &str) -> Result<Option<Job>, QueueError> {
@@ -353,10 +360,4 @@ impl JobQueue for TestQueue {
     }
 
     async fn close(&self) {}
-}
-
-impl std::fmt::Debug for TestQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TestQueue").field("calls", &self.calls()).finish_non_exhaustive()
-    }
 }

@@ -32,6 +32,23 @@ impl TestQueue {
         self.state.lock().entry(job_id).map(|entry| entry.job.clone())
     }
 
+    /// What every job is to do, in the order in which they were added.
+    pub fn added(&self) -> Vec<JobData> {
+        self.look(|_, data| data.cloned())
+    }
+
+    /// Changes how a job stands, as if a worker had.
+    ///
+    /// # Panics
+    /// When there is none of that id.
+    pub fn change(&self, job_id: &str, change: impl FnOnce(&mut Job)) {
+        match self.write().of_id(job_id) {
+            Some(entry) => change(&mut entry.job),
+            None => drop(panic_no_job(job_id)),
+        }
+        self.wake();
+    }
+
     /// Looks at every job, as it stands, and at what is known of it.
     pub fn look<T>(&self, mut look: impl FnMut(&Job, Option<&JobData>) -> Option<T>) -> Vec<T> {
         let state = self.state.lock();

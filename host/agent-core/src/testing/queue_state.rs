@@ -97,9 +97,10 @@ impl State {
             return id;
         }
         let left = |until: SystemTime| until.duration_since(store_clock()).unwrap_or_default();
-        let parked = wanted.and_then(|data| data.goes_on.clone());
+        let begun = wanted.and_then(|data| data.goes_on.clone());
+        let parked = begun.as_ref().filter(|run| run.is_parked(store_clock()));
         let parent = wanted.and_then(|data| data.parent.clone());
-        let run_id = parked.as_ref().map(|parked| parked.run_id.clone());
+        let run_id = begun.as_ref().map(|run| run.run_id.clone());
         self.last_place += 1;
         let job = Job {
             id: id.clone(),
@@ -121,13 +122,13 @@ impl State {
             trace: trace::current(),
             added: Instant::now(),
             place: self.last_place,
-            due: parked.as_ref().map(|parked| Instant::now() + left(parked.until)),
-            open: parked.as_ref().map(|parked| parked.open).unwrap_or_default(),
+            due: parked.map(|parked| Instant::now() + left(parked.until)),
+            open: parked.map(|parked| parked.open).unwrap_or_default(),
             held: None,
             cancel_asked: false,
             epoch: 0,
-            // The run of a parked job was begun before the job was added.
-            claims: u32::from(parked.is_some()),
+            // The run was begun before the job was added.
+            claims: u32::from(begun.is_some()),
             lost: 0,
             last_end: None,
         };

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::ports::{
-    CacheError, Epoch, Hits, Journal, JournalError, RateError, RateWindows, ResultCache, RunStore, Window,
+    CacheError, Epoch, Hits, Journal, JournalError, JournalResult, RateError, RateWindows, ResultCache,
+    RunStore, Window,
 };
 use crate::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
@@ -103,20 +104,14 @@ impl TestRuns {
         self.journals.lock().len()
     }
 
-    async fn check(&self) -> Result<(), JournalError> {
+    async fn check(&self) -> JournalResult {
         self.switch.check().await.map_err(|detail| JournalError::Store { detail })
     }
 }
 
 #[async_trait]
 impl Journal for TestRuns {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.check().await?;
         let mut journals = self.journals.lock();
         let journal = journals.entry(run_id.to_owned()).or_default();
@@ -132,7 +127,7 @@ impl Journal for TestRuns {
         Ok(())
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.check().await?;
         let kept = |(_, event): &(Epoch, Event)| event.clone();
         Ok(self.look(run_id, |events| events.iter().skip(index(from)).map(kept).collect()))
@@ -145,7 +140,7 @@ fn index(sequence: u64) -> usize {
 
 #[async_trait]
 impl RunStore for TestRuns {
-    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+    async fn save(&self, record: &RunRecord) -> JournalResult {
         self.check().await?;
         let mut records = self.records.lock();
         if !records.get(&record.id).is_some_and(|kept| record.is_heartbeat_behind(kept)) {
@@ -154,12 +149,12 @@ impl RunStore for TestRuns {
         Ok(())
     }
 
-    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
         self.check().await?;
         Ok(self.records.lock().get(run_id).cloned())
     }
 
-    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+    async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
         self.check().await?;
         let mut records: Vec<RunRecord> = self.records.lock().values().cloned().collect();
         records.retain(|record| {
@@ -172,7 +167,7 @@ impl RunStore for TestRuns {
         Ok(records)
     }
 
-    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> JournalResult<Option<RunRecord>> {
         self.check().await?;
         let is_wanted = |record: &&RunRecord| {
             record.job_id.as_deref() == Some(job_id) && record.user_id.as_deref() == Some(user_id)
@@ -188,12 +183,18 @@ pub struct TestCache {
     /// Breaks it.
     pub switch: Switch,
     kept: Mutex<HashMap<String, (Bytes, Duration)>>,
+    deleted: Mutex<Vec<String>>,
 }
 
 impl TestCache {
     /// The keys and for how long each is to be kept.
     pub fn kept(&self) -> Vec<(String, Duration)> {
         self.kept.lock().iter().map(|(key, (_, time))| (key.clone(), *time)).collect()
+    }
+
+    /// The patterns that were deleted.
+    pub fn deleted(&self) -> Vec<String> {
+        self.deleted.lock().clone()
     }
 }
 
@@ -212,6 +213,7 @@ impl ResultCache for TestCache {
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
         self.switch.check().await.map_err(CacheError)?;
+        self.deleted.lock().push(pattern.to_owned());
         let mut kept = self.kept.lock();
         let before = kept.len();
         let prefix = pattern.trim_end_matches('*');
@@ -226,11 +228,30 @@ pub struct TestRates {
     /// Breaks them.
     pub switch: Switch,
     counts: Mutex<HashMap<String, u64>>,
+    trips: Mutex<Vec<Vec<String>>>,
+}
+
+impl TestRates {
+    /// Makes it as if that many requests had come before.
+    pub fn fill(&self, key: &str, count: u64) {
+        self.counts.lock().insert(key.to_owned(), count);
+    }
+
+    /// How many requests were counted under a key.
+    pub fn count(&self, key: &str) -> u64 {
+        self.counts.lock().get(key).copied().unwrap_or_default()
+    }
+
+    /// The keys of every round trip since the last time.
+    pub fn take_trips(&self) -> Vec<Vec<String>> {
+        std::mem::take(&mut self.trips.lock())
+    }
 }
 
 #[async_trait]
 impl RateWindows for TestRates {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
+        self.trips.lock().push(windows.iter().map(|window| window.key.to_owned()).collect());
         self.switch.check().await.map_err(RateError)?;
         let mut counts = self.counts.lock();
         let mut hits = Vec::new();

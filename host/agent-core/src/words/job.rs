@@ -53,8 +53,16 @@ pub struct ParkedRun {
     pub run_id: String,
     /// When the first of its waits expires.
     pub until: SystemTime,
-    /// For what it waits; nothing where it is due at once.
+    /// For what it waits; nothing where it has only been begun.
     pub open: OpenKinds,
+}
+
+impl ParkedRun {
+    /// Whether its job is parked until then. The job of a run that has only been begun and is due takes its
+    /// place behind those that wait for a worker.
+    pub fn is_parked(&self, now: SystemTime) -> bool {
+        !self.open.is_empty() || self.until > now
+    }
 }
 
 impl JobData {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_core::ports::JobQueue;
 use agent_core::terminal_text::shown;
-use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome, Wait};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
@@ -249,6 +249,13 @@ async fn cancel(jobs: &Jobs, queue: &dyn JobQueue, job_id: &str, json: bool) -> 
 }
 
 async fn retry(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
+    let job = queue.read(job_id).await.context("the job cannot be read")?;
+    if let Some(parent) = job.as_ref().and_then(|job| Wait::job_of(job.parent.as_deref()?)) {
+        bail!(
+            "job {job_id:?} is a run that job {parent:?} began and is told the end of once: retry that one, if it has \
+             failed"
+        );
+    }
     match queue.retry(job_id).await.context("the job cannot be tried again")? {
         RetryOutcome::Done => said(json, job_id, "waiting", "It waits for a worker."),
         RetryOutcome::NotFailed => {
@@ -313,6 +320,10 @@ mod tests {
         assert!(again.to_string().contains("had ended already"), "{again}");
         let retried = retry(&*queue, &id, false).await.unwrap_err();
         assert!(retried.to_string().contains("has not failed"), "{retried}");
+        let parent = Some("7:1.0".to_owned());
+        let child = queue.add(&JobData { parent, ..JobData::new("2+2", "u1") }).await.unwrap();
+        let retried = retry(&*queue, &child, false).await.unwrap_err();
+        assert!(retried.to_string().contains("job \"7\" began"), "{retried}");
         let unknown = show(&*queue, "99", true).await.unwrap_err();
         assert!(unknown.to_string().contains("the queue has no job \"99\""), "{unknown}");
     }

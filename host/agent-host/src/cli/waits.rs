@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::terminal_text::shown;
-use agent_core::words::{JobStatus, Principal, Verdict};
+use agent_core::words::{JobStatus, Principal, Verdict, WaitKind};
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
+use http_edge::wait_json;
 use run_service::runs::moment;
 use run_service::waits::{Change, JobWait, NotDecided, ProposedDecision, WaitPage, Waits};
 use serde_json::{Value, json};
@@ -67,15 +68,19 @@ struct List {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("verdict").required(true)))]
 struct Decide {
     /// The id of the wait, as the list has it
     wait_id: String,
     /// The call is made as it was shown
-    #[arg(long, conflicts_with = "reject", required_unless_present = "reject")]
+    #[arg(long, group = "verdict")]
     approve: bool,
     /// The call is not made, and the model is told so
-    #[arg(long)]
+    #[arg(long, group = "verdict")]
     reject: bool,
+    /// What a question or an event is answered: JSON, or else any text
+    #[arg(long, group = "verdict", allow_hyphen_values = true)]
+    answer: Option<String>,
     /// What the model is told besides
     #[arg(long, requires = "reject")]
     reason: Option<String>,
@@ -133,7 +138,7 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
     };
     let WaitPage { waits, next_cursor } = page.context("the waits cannot be listed")?;
     if wanted.json {
-        let waits: Vec<_> = waits.iter().map(as_json).collect();
+        let waits: Vec<_> = waits.iter().map(wait_json).collect();
         return Ok(serde_json::to_string(&json!({ "waits": waits, "nextCursor": next_cursor }))? + "\n");
     }
     let mut text = String::new();
@@ -167,7 +172,7 @@ async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
 async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
     let wait = find(waits, id).await?;
     if json {
-        return Ok(serde_json::to_string(&as_json(&wait))? + "\n");
+        return Ok(serde_json::to_string(&wait_json(&wait))? + "\n");
     }
     let of = &wait.open.wait;
     let mut text = format!(
@@ -206,13 +211,18 @@ async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
             moment(at(decision.at))
         );
     }
-    if wait.decided().is_none() && !of.kind.is_child() {
-        let needed = of.deciders.count;
-        let _ = writeln!(
-            text,
-            "To approve, {needed} needed: agent-host waits decide {id} --approve --digest {}",
-            of.shown.digest()
-        );
+    if let Some(schema) = &of.answer {
+        let _ = writeln!(text, "answer schema {}", shown(&schema.to_string(), ARGUMENT_CHARS));
+    }
+    if wait.decided().is_none() {
+        let digest = of.shown.digest();
+        let (how, option) = match of.kind {
+            WaitKind::Approval => (format!("approve, {} needed", of.deciders.count), "--approve"),
+            WaitKind::Question | WaitKind::Event => ("answer".to_owned(), "--answer JSON"),
+            WaitKind::Timer => ("go on without it".to_owned(), "--reject"),
+            WaitKind::Child => return Ok(text),
+        };
+        let _ = writeln!(text, "To {how}: agent-host waits decide {id} {option} --digest {digest}");
     }
     Ok(text)
 }
@@ -232,8 +242,13 @@ fn add_last_approved(text: &mut String, wait: &JobWait) {
 }
 
 async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
-    let verdict =
-        if wanted.approve { Verdict::Approve } else { Verdict::Reject { reason: wanted.reason.clone() } };
+    let verdict = match &wanted.answer {
+        Some(answer) => Verdict::Answer {
+            answer: serde_json::from_str(answer).unwrap_or_else(|_text| answer.as_str().into()),
+        },
+        None if wanted.approve => Verdict::Approve,
+        None => Verdict::Reject { reason: wanted.reason.clone() },
+    };
     let proposed = ProposedDecision { by: operator(), shown: wanted.digest.clone(), verdict };
     let decided = match waits.decide(&wanted.wait_id, &proposed).await {
         Ok(decided) => decided,
@@ -248,7 +263,7 @@ async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
         Err(error) => return Err(error).context("nothing was decided"),
     };
     if wanted.json {
-        let done = json!({ "wait": as_json(&decided.wait), "goesOn": decided.goes_on });
+        let done = json!({ "wait": wait_json(&decided.wait), "goesOn": decided.goes_on });
         return Ok(serde_json::to_string(&done)? + "\n");
     }
     Ok(match decided.goes_on {
@@ -259,15 +274,4 @@ async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
 
 fn at(ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms)
-}
-
-fn as_json(wait: &JobWait) -> Value {
-    let of = &wait.open.wait;
-    json!({
-        "waitId": wait.id, "jobId": wait.job_id, "runId": wait.run_id, "userId": wait.owner.user_id,
-        "kind": of.kind.as_str(), "within": of.within, "shown": of.shown, "digest": of.shown.digest(), "deciders": of.deciders,
-        "beganAt": moment(at(of.began_at)), "expiresAt": moment(at(of.expires_at)),
-        "onExpiry": of.on_expiry.as_str(), "tokens": of.usage.total(), "decisions": wait.open.decisions,
-        "child": of.child, "childStatus": wait.child, "parent": wait.parent,
-    })
 }

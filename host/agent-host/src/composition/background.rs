@@ -1,6 +1,5 @@
 //! What goes on beside the requests. The order in which it ends stands in `graceful_shutdown.rs`.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -274,12 +273,6 @@ async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
             Err(error) => tracing::debug!(%error, "the queue cannot be asked yet what was left"),
         }
         sleep(RECOVERY_PAUSE).await;
-    }
-}
-
-impl fmt::Debug for Background {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Background").field("tools", &self.tools).finish_non_exhaustive()
     }
 }
 

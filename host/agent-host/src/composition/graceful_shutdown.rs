@@ -1,6 +1,5 @@
 //! Shutdown: the order in which everything ends that goes on beside the requests.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,23 +89,13 @@ impl Running {
     }
 }
 
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running")
-            .field("others", &self.others)
-            .field("workers", &self.workers)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::time::SystemTime;
 
-    use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Unobserved};
+    use agent_core::ports::{Epoch, Journal, JournalResult, RunStore, Unobserved};
     use agent_core::testing::TestRuns;
-    use agent_core::words::{Event, FailureKind, RunOutcome, RunQuery, RunRecord, Usage};
+    use agent_core::words::{Event, RunQuery, RunRecord};
     use async_trait::async_trait;
     use run_service::journal::{Backlog, WriteBehind};
     use tokio::time::Instant;
@@ -121,38 +110,32 @@ mod tests {
 
     #[async_trait]
     impl Journal for Late {
-        async fn append(
-            &self,
-            run_id: &str,
-            epoch: Epoch,
-            first: u64,
-            events: &[Event],
-        ) -> Result<(), JournalError> {
+        async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
             sleep(LATENESS).await;
             self.0.append(run_id, epoch, first, events).await
         }
 
-        async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
             self.0.read(run_id, from).await
         }
     }
 
     #[async_trait]
     impl RunStore for Late {
-        async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+        async fn save(&self, record: &RunRecord) -> JournalResult {
             sleep(LATENESS).await;
             self.0.save(record).await
         }
 
-        async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+        async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
             self.0.find(run_id).await
         }
 
-        async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+        async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
             self.0.list(wanted).await
         }
 
-        async fn find_by_job(&self, job: &str, user: &str) -> Result<Option<RunRecord>, JournalError> {
+        async fn find_by_job(&self, job: &str, user: &str) -> JournalResult<Option<RunRecord>> {
             self.0.find_by_job(job, user).await
         }
     }
@@ -172,16 +155,7 @@ mod tests {
     }
 
     fn record(id: &str) -> RunRecord {
-        let (error, usage) = ("it failed".into(), Usage::default());
-        RunRecord {
-            id: id.into(),
-            request_id: "req".into(),
-            user_id: None,
-            job_id: None,
-            started_at: SystemTime::UNIX_EPOCH,
-            finished_at: SystemTime::UNIX_EPOCH,
-            outcome: RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal },
-        }
+        agent_core::testing::record(id, agent_core::testing::failed("it failed"))
     }
 
     /// Longer than runs may take whose readers come again.

@@ -319,9 +319,3 @@ fn settings(config: &Config) -> Settings {
         whole_answers: config.service.lambda_runtime_api.is_some(),
     }
 }
-
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("background", &self.background).finish_non_exhaustive()
-    }
-}

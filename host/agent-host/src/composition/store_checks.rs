@@ -104,12 +104,6 @@ impl StoreChecks {
     }
 }
 
-impl std::fmt::Debug for StoreChecks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreChecks").field("findings", &self.findings).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;

@@ -149,9 +149,3 @@ impl Waiting {
         HttpRecording { call_id: self.call_id.clone(), exchange: encode(&self.request, &self.outcome) }
     }
 }
-
-impl std::fmt::Debug for Drain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Drain").finish_non_exhaustive()
-    }
-}

@@ -22,12 +22,7 @@ pub(super) enum Kind {
 
 impl Family {
     /// A family whose samples have these labels.
-    pub(super) fn new(
-        kind: Kind,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(kind: Kind, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<Self> {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let desc = Desc::new(name.to_owned(), help.to_owned(), labels, HashMap::new())?;
         Ok(Self { desc, kind })
@@ -100,11 +95,11 @@ impl<T, R> Readings<T, R> {
         prefix: &str,
         series: impl IntoIterator<Item = Series<T>>,
         read: R,
-    ) -> Result<Self, prometheus::Error> {
+    ) -> prometheus::Result<Self> {
         let family = |one: Series<T>| {
             Ok((Family::new(one.kind, &format!("{prefix}{}", one.name), one.help, &[])?, one))
         };
-        let series = series.into_iter().map(family).collect::<Result<_, prometheus::Error>>()?;
+        let series = series.into_iter().map(family).collect::<prometheus::Result<_>>()?;
         Ok(Self { read, series })
     }
 }

@@ -25,7 +25,7 @@ pub struct HttpMetrics {
 
 impl HttpMetrics {
     /// All series at zero.
-    pub fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let requests = Opts::new(
             "agent_http_requests_total",
             "Requests by route, method and status; 499: the client went away before its answer was ready",

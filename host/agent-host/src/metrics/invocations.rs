@@ -23,10 +23,7 @@ pub(super) struct Invocations {
 }
 
 impl Invocations {
-    pub(super) fn register(
-        registry: &impl Register,
-        environment: Environment,
-    ) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register, environment: Environment) -> prometheus::Result<Self> {
         let labelled = |name, help| {
             Opts::new(name, help)
                 .const_label("environment", environment.as_str())

@@ -35,7 +35,6 @@ mod telemetry;
 mod tests;
 mod tools;
 
-use std::fmt;
 use std::sync::Arc;
 
 use agent_core::circuit_breaker::SharedCircuit;
@@ -82,7 +81,7 @@ impl Metrics {
         environment: Environment,
         process_prefix: &str,
         runtimes: Vec<Handle>,
-    ) -> Result<Self, prometheus::Error> {
+    ) -> prometheus::Result<Self> {
         let registry = DescribedRegistry::default();
         #[cfg(target_os = "linux")]
         registry.register(Box::new(process::collector(process_prefix)?))?;
@@ -102,7 +101,7 @@ impl Metrics {
     }
 
     /// Every metric that a process can have, by name.
-    pub fn described(process_prefix: &str, handle: &Handle) -> Result<Vec<Described>, prometheus::Error> {
+    pub fn described(process_prefix: &str, handle: &Handle) -> prometheus::Result<Vec<Described>> {
         let metrics = Self::new(Environment::Development, process_prefix, vec![handle.clone()])?;
         metrics.show_providers(Vec::new())?;
         metrics.show_gates(SharedCircuit::new(0, || Instant::now().into_std()), Admission::unlimited())?;
@@ -155,7 +154,7 @@ impl Metrics {
     }
 
     /// Shows what is known of the providers from now on.
-    pub fn show_providers(&self, providers: Vec<ProviderState>) -> Result<(), prometheus::Error> {
+    pub fn show_providers(&self, providers: Vec<ProviderState>) -> prometheus::Result<()> {
         self.registry.register(Box::new(Providers::new(providers)?))
     }
 
@@ -180,12 +179,12 @@ impl Metrics {
     }
 
     /// Shows the circuit and the admission from now on.
-    pub fn show_gates(&self, circuit: SharedCircuit, admission: Admission) -> Result<(), prometheus::Error> {
+    pub fn show_gates(&self, circuit: SharedCircuit, admission: Admission) -> prometheus::Result<()> {
         self.registry.register(Box::new(service::gates(circuit, admission)?))
     }
 
     /// Shows a queue from now on: the answer has to be fed by [`QueueDepth::watch`].
-    pub fn show_queue(&self) -> Result<QueueDepth, prometheus::Error> {
+    pub fn show_queue(&self) -> prometheus::Result<QueueDepth> {
         let depth = QueueDepth::default();
         self.registry.register(Box::new(depth.collector()?))?;
         self.registry.register(Box::new(depth.collector_by_kind()?))?;
@@ -195,11 +194,5 @@ impl Metrics {
     /// Where tool calls and tool sets are reported.
     pub fn tools(&self) -> Arc<ToolMetrics> {
         Arc::clone(&self.tools)
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }

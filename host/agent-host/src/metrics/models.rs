@@ -1,6 +1,5 @@
 //! Model calls, and the `Model` that counts them.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,7 +29,7 @@ pub(super) struct ModelMetrics {
 }
 
 impl ModelMetrics {
-    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let calls = Opts::new("agent_model_calls_total", "Model calls by how they ended");
         let tokens = Opts::new("agent_model_tokens_total", "Tokens that providers say they billed");
         let cached = Opts::new(
@@ -135,12 +134,6 @@ impl Drop for Call<'_> {
     }
 }
 
-impl fmt::Debug for MeteredModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeteredModel").field("model", &self.name()).finish_non_exhaustive()
-    }
-}
-
 /// What is known of one provider, read at every scrape.
 pub struct ProviderState {
     /// The model's name, as in `LLM_MODEL`.
@@ -159,7 +152,7 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    pub(super) fn new(states: Vec<ProviderState>) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(states: Vec<ProviderState>) -> prometheus::Result<Self> {
         let gauge = |name, help| Family::new(Kind::Gauge, name, help, &["model"]);
         Ok(Self {
             states,
@@ -189,11 +182,5 @@ impl Collector for Providers {
         });
         let families = [self.refused_tools.with(refused), self.circuit.with(circuits)];
         families.into_iter().filter(|family| !family.get_metric().is_empty()).collect()
-    }
-}
-
-impl fmt::Debug for ProviderState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderState").field("model", &self.model).finish_non_exhaustive()
     }
 }

@@ -51,7 +51,7 @@ const OTHERS: [Outcome; 20] = [
 pub(super) struct Outcomes(IntCounterVec);
 
 impl Outcomes {
-    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let help = "Runs of requests and jobs by what they came to and why: the stop reason of those that ended, and \
                     what failed, stopped or turned away the others";
         let this = Self(IntCounterVec::new(Opts::new("agent_runs_total", help), &["outcome", "reason"])?);

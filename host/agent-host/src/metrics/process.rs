@@ -67,7 +67,7 @@ const SERIES: [Series<Usage>; 9] = [
 ];
 
 /// Reads `/proc`. A sandbox may hide it; then the other metrics are there all the same.
-pub(super) fn collector(prefix: &str) -> Result<impl Collector + use<>, prometheus::Error> {
+pub(super) fn collector(prefix: &str) -> prometheus::Result<impl Collector + use<>> {
     Readings::new(prefix, SERIES, || Usage::read().ok())
 }
 

@@ -62,7 +62,7 @@ struct ByKind {
 }
 
 impl ByKind {
-    fn new(last: QueueDepth) -> Result<Self, prometheus::Error> {
+    fn new(last: QueueDepth) -> prometheus::Result<Self> {
         let runs = "Runs that wait for an approval, an answer, a time, an event or a child run, by that kind: in a \
                     database counted to 10,000. One that waits for several kinds counts in each";
         let oldest = "For how long the run has waited that has waited longest for something of this kind, or beside that \
@@ -95,12 +95,12 @@ impl Collector for ByKind {
 pub struct QueueDepth(Arc<Mutex<Option<Depth>>>);
 
 impl QueueDepth {
-    pub(super) fn collector(&self) -> Result<impl Collector + use<>, prometheus::Error> {
+    pub(super) fn collector(&self) -> prometheus::Result<impl Collector + use<>> {
         let last = self.clone();
         Readings::new("", SERIES, move || last.get())
     }
 
-    pub(super) fn collector_by_kind(&self) -> Result<impl Collector + use<>, prometheus::Error> {
+    pub(super) fn collector_by_kind(&self) -> prometheus::Result<impl Collector + use<>> {
         ByKind::new(self.clone())
     }
 

@@ -17,7 +17,7 @@ pub struct RetentionMetrics {
 }
 
 impl RetentionMetrics {
-    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let counters = |name, help| IntCounterVec::new(Opts::new(name, help), &["what"]);
         let oldest = Opts::new(
             "agent_retention_oldest_timestamp_seconds",

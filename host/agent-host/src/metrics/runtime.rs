@@ -35,10 +35,7 @@ struct Totals {
     queued: usize,
 }
 
-pub(super) fn collector(
-    prefix: &str,
-    runtimes: Vec<Handle>,
-) -> Result<impl Collector + use<>, prometheus::Error> {
+pub(super) fn collector(prefix: &str, runtimes: Vec<Handle>) -> prometheus::Result<impl Collector + use<>> {
     let add = |sum: Totals, runtime: &Handle| {
         let runtime = runtime.metrics();
         Totals {

@@ -41,7 +41,7 @@ pub struct ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    pub(super) fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
         let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
             .buckets(LONG_SECONDS.to_vec());
@@ -118,7 +118,7 @@ impl ServiceMetrics {
     }
 }
 
-fn decision_seconds() -> Result<HistogramVec, prometheus::Error> {
+fn decision_seconds() -> prometheus::Result<HistogramVec> {
     let help = "How long runs waited until it was decided, by what was waited for and what was decided: approve, reject, \
                 edit, answer, ended of a child run, or expired";
     let opts = HistogramOpts::new("agent_wait_decision_seconds", help).buckets(DECISION_SECONDS.to_vec());
@@ -221,12 +221,6 @@ impl RateWindows for MeteredWindows {
     }
 }
 
-impl std::fmt::Debug for MeteredWindows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MeteredWindows").finish_non_exhaustive()
-    }
-}
-
 /// The circuit and the admission as they are now.
 type Gates = (SharedCircuit, Admission);
 
@@ -273,9 +267,6 @@ pub(super) fn as_number(state: CircuitState) -> f64 {
 }
 
 /// Reads the circuit and the admission at every scrape.
-pub(super) fn gates(
-    circuit: SharedCircuit,
-    admission: Admission,
-) -> Result<impl Collector, prometheus::Error> {
+pub(super) fn gates(circuit: SharedCircuit, admission: Admission) -> prometheus::Result<impl Collector> {
     Readings::new("", GATES, move || Some((circuit.clone(), admission.clone())))
 }

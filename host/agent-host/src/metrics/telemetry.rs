@@ -35,11 +35,11 @@ const TRACES: [Series<&SpanCounts>; 3] = [
 ];
 
 /// Asks the log at every scrape.
-pub(super) fn log() -> Result<impl Collector + use<>, prometheus::Error> {
+pub(super) fn log() -> prometheus::Result<impl Collector + use<>> {
     Readings::new("", LOG, || Some(dropped_lines()))
 }
 
 /// Asks the export of traces at every scrape. Without one there are no samples.
-pub(super) fn traces() -> Result<impl Collector + use<>, prometheus::Error> {
+pub(super) fn traces() -> prometheus::Result<impl Collector + use<>> {
     Readings::new("", TRACES, span_counts)
 }

@@ -5,7 +5,6 @@
 
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use agent_core::ports::ToolFault;
@@ -106,7 +105,7 @@ struct ToolSet {
 
 impl ToolMetrics {
     /// All series at zero, to be gathered by `registry`.
-    pub fn new(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    pub fn new(registry: &impl Register) -> prometheus::Result<Self> {
         let swaps = Opts::new("agent_tool_swaps_total", "Changes of the tool set, and components refused");
         let swaps = IntCounterVec::new(swaps, &["outcome"])?;
         let withdrawn = Opts::new(
@@ -210,7 +209,7 @@ impl ToolMetrics {
 }
 
 impl Series {
-    fn register(registry: &impl Register) -> Result<Self, prometheus::Error> {
+    fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let calls = Opts::new("agent_tool_calls_total", "Tool calls by how they ended");
         let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")
@@ -245,7 +244,7 @@ struct ToolSetCollector {
 }
 
 impl ToolSetCollector {
-    fn new(set: Arc<ArcSwap<ToolSet>>) -> Result<Self, prometheus::Error> {
+    fn new(set: Arc<ArcSwap<ToolSet>>) -> prometheus::Result<Self> {
         let loaded = ("agent_tool_loaded_info", "Tools that serve, and the component each is from");
         let faults = ("agent_tool_component_faults", "Components that could not be loaded");
         Ok(Self {
@@ -268,12 +267,6 @@ impl Collector for ToolSetCollector {
         let files: BTreeSet<_> = set.faults.iter().map(|[file, _]| file.as_str()).collect();
         let faults = files.into_iter().map(|file| (vec![file], 1.0));
         vec![self.loaded.with(loaded), self.faults.with(faults)]
-    }
-}
-
-impl fmt::Debug for ToolMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolMetrics").finish_non_exhaustive()
     }
 }
 

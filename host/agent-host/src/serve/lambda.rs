@@ -101,7 +101,7 @@ pub async fn run(
 }
 
 /// What an event leaves behind, to be written before its answer is given.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LeftBehind {
     /// Runs that wait to be recorded; absent when none are.
     pub recording: Option<WriteBehind>,

@@ -1,15 +1,18 @@
 //! Exports spans by OTLP over HTTP, with protobuf bodies.
 //!
-//! Spans that ended wait in a bounded queue for a task that posts them in batches. When the collector is down
-//! or slow the queue fills up, and further spans are dropped and counted: nothing that serves ever waits for
-//! a collector. The task posts with a client of its own, whose requests are not traced.
+//! Spans that ended wait, encoded, in a bounded queue for a task that posts them in batches. When the
+//! collector is down or slow the queue fills up, and further spans are dropped and counted: nothing that
+//! serves ever waits for a collector. The task is woken when a batch begins and when it is full, and not for
+//! each span: that was much of what tracing cost. It posts with a client of its own, whose requests are not
+//! traced.
 
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+mod queue;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -17,14 +20,6 @@ use agent_core::error_chain::ErrorChain;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
-use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 use outbound::{Client, PoolBounds, Request};
 use prost::Message as _;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -32,15 +27,11 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::otlp::Envelope;
 use crate::config;
-
-/// Spans that wait for their export.
-const QUEUE: usize = 4096;
-
-/// Spans that are posted together, and how long the first of them waits for others (the batch processor of
-/// OpenTelemetry's SDKs has 512 and 5 s).
-const BATCH: usize = 512;
-const LINGER: Duration = Duration::from_secs(1);
+use queue::Batch;
+pub(super) use queue::Queue;
+pub use queue::SpanCounts;
 
 /// The delay before a failed export is tried again; it doubles with each further attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -57,64 +48,14 @@ const ANSWER_LIMIT: usize = 64 << 10;
 /// The most that is quoted of what a collector says, in bytes.
 const LONGEST_MESSAGE: usize = 512;
 
-/// What became of the spans that were recorded.
-#[derive(Debug, Default)]
-pub struct SpanCounts {
-    exported: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl SpanCounts {
-    /// Spans that a collector took.
-    pub fn exported(&self) -> u64 {
-        self.exported.load(Ordering::Relaxed)
-    }
-
-    /// Spans that found the queue full.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    /// Spans that a collector did not take.
-    pub fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// The entrance of the queue, where the SDK puts spans that ended.
-#[derive(Debug)]
-pub(super) struct Queue {
-    sender: Sender<SpanData>,
-    counts: Arc<SpanCounts>,
-}
-
-impl SpanProcessor for Queue {
-    fn on_start(&self, _span: &mut Span, _context: &opentelemetry::Context) {}
-
-    fn on_end(&self, span: SpanData) {
-        if self.sender.try_send(span).is_err() {
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _limit: Duration) -> OTelSdkResult {
-        Ok(())
-    }
-}
-
 /// Posts what is in the queue: to be run as a task.
 pub struct Exporter {
-    queue: Receiver<SpanData>,
+    queue: Arc<Queue>,
     client: Client,
     endpoint: url::Url,
     headers: HeaderMap,
     timeout: Duration,
-    resource: ResourceAttributesWithSchema,
+    envelope: Envelope,
     counts: Arc<SpanCounts>,
     /// Spans that were lost since the collector last took any; absent while it takes them.
     outage: Option<u64>,
@@ -153,27 +94,56 @@ enum ExportError {
     Rejected { spans: u64, message: String },
 }
 
+/// What a collector answers (`ExportTraceServiceResponse`).
+#[derive(prost::Message)]
+struct Answer {
+    #[prost(message, optional, tag = "1")]
+    partial_success: Option<PartialSuccess>,
+}
+
+/// Which spans a collector did not take (`ExportTracePartialSuccess`).
+#[derive(prost::Message)]
+struct PartialSuccess {
+    #[prost(int64, tag = "1")]
+    rejected_spans: i64,
+    #[prost(string, tag = "2")]
+    error_message: String,
+}
+
 /// A queue for spans and the exporter that empties it. Connects to nothing yet.
-pub(super) fn new(config: &config::Tracing, resource: &Resource) -> anyhow::Result<(Queue, Exporter)> {
-    let (sender, queue) = channel(QUEUE);
+pub(super) fn new(config: &config::Tracing) -> anyhow::Result<(Arc<Queue>, Exporter)> {
     let (flusher, flushes) = channel(FLUSHES);
     let counts = Arc::new(SpanCounts::default());
+    let queue = Arc::new(Queue::new(counts.clone()));
     // An export has a time of its own.
     let client = Client::for_url(config.endpoint.as_url(), Duration::MAX, PoolBounds::default())?;
     let exporter = Exporter {
-        queue,
+        queue: queue.clone(),
         client,
         endpoint: config.endpoint.as_url().clone(),
         headers: headers(config)?,
         timeout: config.timeout,
-        resource: ResourceAttributesWithSchema::from(resource),
-        counts: counts.clone(),
+        envelope: envelope(config),
+        counts,
         outage: None,
         in_hand: 0,
         flushes,
         flusher: SpanFlusher(flusher),
     };
-    Ok((Queue { sender, counts }, exporter))
+    Ok((queue, exporter))
+}
+
+fn envelope(config: &config::Tracing) -> Envelope {
+    let asked = config.resource.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let version = env!("CARGO_PKG_VERSION");
+    let ours = [
+        ("service.name", config.service_name.as_str()),
+        ("service.version", version),
+        ("project", config.project.as_str()),
+    ];
+    // Ours replace those of the same name.
+    let asked = asked.filter(|(name, _)| ours.iter().all(|(own, _)| own != name));
+    Envelope::new(asked.chain(ours), "agent-host", version)
 }
 
 /// host/docs/interface/decisions-runs.md#tracing.
@@ -211,21 +181,20 @@ impl Exporter {
         let lost = std::mem::take(&mut self.in_hand);
         self.count_lost(lost);
         while !stopping.is_cancelled() {
-            let mut batch = Vec::new();
             let flush = tokio::select! {
                 biased;
-                received = self.queue.recv_many(&mut batch, BATCH) => {
-                    if received == 0 { return }
-                    self.fill(&mut batch, &stopping).await
-                },
+                () = self.queue.due() => None,
                 flush = self.flushes.recv() => flush,
                 () = stopping.cancelled() => break,
             };
             let in_time = async {
-                self.export_batch(batch, Instant::now() + self.timeout).await;
-                if let Some(flushed) = flush {
-                    self.export_queue(Instant::now() + self.timeout).await;
-                    let _nobody_waits_any_more = flushed.send(());
+                let until = Instant::now() + self.timeout;
+                match flush {
+                    None => drop(self.export_next(until).await),
+                    Some(flushed) => {
+                        while self.export_next(until).await {}
+                        let _nobody_waits_any_more = flushed.send(());
+                    }
                 }
             };
             tokio::select! {
@@ -236,61 +205,26 @@ impl Exporter {
                 }
             }
         }
-        self.export_queue(Instant::now() + LAST_EXPORT).await;
+        let until = Instant::now() + LAST_EXPORT;
+        while self.export_next(until).await {}
     }
 
-    /// Waits for others to be exported with the first spans of a batch, unless they are to be flushed.
-    async fn fill(
-        &mut self,
-        batch: &mut Vec<SpanData>,
-        stopping: &CancellationToken,
-    ) -> Option<oneshot::Sender<()>> {
-        let lingered = Instant::now() + LINGER;
-        self.in_hand = batch.len();
-        while batch.len() < BATCH {
-            let room = BATCH - batch.len();
-            tokio::select! {
-                received = self.queue.recv_many(batch, room) => if received == 0 { break },
-                flush = self.flushes.recv() => return flush,
-                () = tokio::time::sleep_until(lingered) => break,
-                () = stopping.cancelled() => break,
-            }
-            self.in_hand = batch.len();
-        }
-        self.flushes.try_recv().ok()
-    }
-
-    /// Exports what is in the queue, in as many batches as that takes.
-    async fn export_queue(&mut self, until: Instant) {
-        loop {
-            let mut batch = Vec::new();
-            while batch.len() < BATCH
-                && let Ok(span) = self.queue.try_recv()
-            {
-                batch.push(span);
-            }
-            if batch.is_empty() {
-                return;
-            }
-            self.export_batch(batch, until).await;
-        }
-    }
-
-    async fn export_batch(&mut self, batch: Vec<SpanData>, until: Instant) {
-        if !batch.is_empty() {
-            self.in_hand = batch.len();
-            self.export(batch, until).await;
+    /// Exports the next batch. False when nothing waits.
+    async fn export_next(&mut self, until: Instant) -> bool {
+        let batch = self.queue.take();
+        let count = batch.spans();
+        if count > 0 {
+            self.in_hand = count;
+            self.export(&batch, until).await;
             self.in_hand = 0;
         }
+        count > 0
     }
 
     /// Posts a batch, and again while that may help and there is time.
-    async fn export(&mut self, batch: Vec<SpanData>, until: Instant) {
-        let count = batch.len();
-        let request = ExportTraceServiceRequest {
-            resource_spans: group_spans_by_resource_and_scope(batch, &self.resource),
-        };
-        let body = Bytes::from(request.encode_to_vec());
+    async fn export(&mut self, batch: &Batch, until: Instant) {
+        let count = batch.spans();
+        let body = Bytes::from(self.envelope.around(batch.encoded()));
         let mut backoff = Backoff::new(FIRST_DELAY, Duration::MAX);
         let ended = loop {
             let posted = timeout_at(until, self.post(body.clone())).await.unwrap_or(Err(ExportError::Late));
@@ -330,7 +264,7 @@ impl Exporter {
             read => read?,
         }
         // Many collectors answer with nothing, or with JSON: the status has said that the spans were taken.
-        let partial = ExportTraceServiceResponse::decode(&*answer).ok().and_then(|it| it.partial_success);
+        let partial = Answer::decode(&*answer).ok().and_then(|it| it.partial_success);
         match partial.map(|it| (u64::try_from(it.rejected_spans).unwrap_or(0), it.error_message)) {
             Some((spans @ 1.., mut message)) => {
                 message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
@@ -383,10 +317,4 @@ impl ExportError {
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
     sleep(grace).await;
-}
-
-impl fmt::Debug for Exporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exporter").field("counts", &self.counts).finish_non_exhaustive()
-    }
 }

@@ -3,16 +3,16 @@
 //! `trace_id` and `span_id` when it belongs to a trace.
 
 use std::error::Error;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::io::Write as _;
 
-use agent_core::trace::TraceContext;
+use agent_core::trace::{self, TraceContext};
 use serde::Serializer as _;
 use serde::ser::SerializeMap as _;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
@@ -20,21 +20,15 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::spans;
-use super::trace_ids::TraceIds;
-
 /// Writes JSON lines.
 pub(super) struct JsonLines<W> {
     writer: W,
-    ids: TraceIds,
-    level: Level,
 }
 
 impl<W> JsonLines<W> {
-    /// Writes to `writer`. `ids` knows which trace an entry belongs to. Only entries that are wanted at
-    /// `level` get here; spans get here that are only recorded.
-    pub(super) fn new(writer: W, ids: TraceIds, level: Level) -> Self {
-        Self { writer, ids, level }
+    /// Writes to `writer`.
+    pub(super) fn new(writer: W) -> Self {
+        Self { writer }
     }
 }
 
@@ -48,9 +42,6 @@ where
     W: for<'w> MakeWriter<'w> + 'static,
 {
     fn on_new_span(&self, span: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if !super::is_wanted(span.metadata(), self.level) {
-            return;
-        }
         let mut fields = Fields::default();
         span.record(&mut fields);
         if let Some(span) = context.span(id) {
@@ -67,9 +58,6 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        if spans::is_span_event(event.metadata()) {
-            return;
-        }
         let mut fields = Fields::default();
         event.record(&mut fields);
         for span in context.event_scope(event).into_iter().flatten() {
@@ -77,10 +65,7 @@ where
                 fields.add_missing(outer);
             }
         }
-        if let Some(trace) = self.ids.of(event) {
-            fields.add_trace(trace);
-        }
-        if let Ok(mut line) = render(event, &fields) {
+        if let Ok(mut line) = render(event, &fields, trace::current()) {
             line.push(b'\n');
             // There is nobody left to tell when the log cannot be written.
             let _ = self.writer.make_writer_for(event.metadata()).write_all(&line);
@@ -88,8 +73,8 @@ where
     }
 }
 
-fn render(event: &Event<'_>, fields: &Fields) -> serde_json::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(256);
+fn render(event: &Event<'_>, fields: &Fields, trace: Option<TraceContext>) -> serde_json::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(512);
     let mut json = serde_json::Serializer::new(&mut line);
     let mut object = json.serialize_map(None)?;
     object.serialize_entry("timestamp", &now())?;
@@ -106,6 +91,10 @@ fn render(event: &Event<'_>, fields: &Fields) -> serde_json::Result<Vec<u8>> {
             "timestamp" | "level" | "target" => object.serialize_entry(&format!("fields.{name}"), value)?,
             name => object.serialize_entry(name, value)?,
         }
+    }
+    if let Some(TraceContext { trace_id, span_id, .. }) = trace.filter(|_| !fields.has("trace_id")) {
+        object.serialize_entry("trace_id", &format_args!("{trace_id:032x}"))?;
+        object.serialize_entry("span_id", &format_args!("{span_id:016x}"))?;
     }
     object.end()?;
     Ok(line)
@@ -129,21 +118,16 @@ impl Fields {
         }
     }
 
-    fn add_trace(&mut self, trace: TraceContext) {
-        self.set_missing("trace_id", || format!("{:032x}", trace.trace_id).into());
-        self.set_missing("span_id", || format!("{:016x}", trace.span_id).into());
-    }
-
-    fn set_missing(&mut self, name: &'static str, value: impl FnOnce() -> Value) {
-        if self.0.iter().all(|(known, _)| *known != name) {
-            self.0.push((name, value()));
-        }
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| *known == name)
     }
 
     /// What is nearer to the event is more to the point, so it is not replaced.
     fn add_missing(&mut self, outer: &Self) {
         for (name, value) in &outer.0 {
-            self.set_missing(name, || value.clone());
+            if !self.has(name) {
+                self.0.push((name, value.clone()));
+            }
         }
     }
 }
@@ -183,11 +167,5 @@ impl Visit for Fields {
             cause = error.source();
         }
         self.set(field, Value::String(text));
-    }
-}
-
-impl<W> fmt::Debug for JsonLines<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonLines").finish_non_exhaustive()
     }
 }

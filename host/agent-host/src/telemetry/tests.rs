@@ -48,7 +48,7 @@ impl io::Write for Writes {
 fn logging(level: LogLevel, format: LogFormat, act: impl FnOnce()) -> Writes {
     let writes = Writes::default();
     let writer = writes.clone();
-    with_default(subscriber(&Log { level, format }, move || writer.clone(), false, None), act);
+    with_default(subscriber(&Log { level, format }, move || writer.clone(), false), act);
     writes
 }
 

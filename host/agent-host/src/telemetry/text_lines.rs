@@ -2,24 +2,22 @@
 
 use std::fmt;
 
+use agent_core::trace;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::trace_ids::TraceIds;
-
 /// Appends the ids of trace and span to entries that have them.
 #[derive(Debug)]
 pub(super) struct TextLines {
     format: Format,
-    ids: TraceIds,
 }
 
 impl TextLines {
     /// Coloured, or not.
-    pub(super) fn new(ansi: bool, ids: TraceIds) -> Self {
-        Self { format: Format::default().with_ansi(ansi), ids }
+    pub(super) fn new(ansi: bool) -> Self {
+        Self { format: Format::default().with_ansi(ansi) }
     }
 }
 
@@ -34,7 +32,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let Some(trace) = self.ids.of(event) else { return self.format.format_event(context, writer, event) };
+        let Some(trace) = trace::current() else { return self.format.format_event(context, writer, event) };
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         let line = line.trim_end_matches('\n');

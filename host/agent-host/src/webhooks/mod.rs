@@ -163,9 +163,3 @@ fn describe(error: &outbound::Error, limit: Duration) -> String {
     };
     format!("the receiver could not be reached: {problem}")
 }
-
-impl std::fmt::Debug for HttpWebhooks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpWebhooks").field("private", &self.private).finish_non_exhaustive()
-    }
-}

@@ -2,8 +2,6 @@
 //! for those who hold the public key only. The key pair is derived from the secret, so that there is one
 //! thing to keep and to replace.
 
-use std::fmt;
-
 use agent_core::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -65,11 +63,5 @@ impl SigningKeys {
     /// `whpk_…`
     pub(super) fn public(&self) -> &str {
         &self.public
-    }
-}
-
-impl fmt::Debug for SigningKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKeys").field("public", &self.public).finish_non_exhaustive()
     }
 }

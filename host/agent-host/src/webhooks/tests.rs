@@ -117,7 +117,7 @@ fn what_is_no_secret_is_refused_and_none_is_shown() {
         assert!(WebhookSecret::parse(text).is_none(), "{text}");
     }
     let secret = WebhookSecret::parse(SECRET).unwrap();
-    let shown = format!("{secret:?} {:?} {:?}", SigningKeys::of(&secret), sender(""));
+    let shown = format!("{secret:?}");
     assert!(!shown.contains("MfKQ9"), "{shown}");
 }
 

@@ -99,7 +99,6 @@ pub mod testing;
 mod time;
 mod trace_metadata;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -345,11 +344,5 @@ impl Store {
             }
         }
         Ok(depth)
-    }
-}
-
-impl fmt::Debug for BullQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BullQueue").finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@
 //! The scripts are what makes us speak the same protocol, and they are run over our own connection. Where
 //! more has to happen in the same step, `lua.rs` puts our own text around BullMQ's.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, JOB};
 use agent_core::words::{JobData, OpenKinds};
@@ -196,8 +196,9 @@ impl OfficialScripts {
         add.arg(keys.key_prefix()).arg(now).arg(MOST_LISTED).arg(self.kept_for.as_secs());
         let score = chosen.map(|id| own_keys::score(id, now));
         add.arg(LISTED).arg(millis(NOTED_FOR)).arg(score.map(|score| score.to_string()).unwrap_or_default());
-        let until = job.goes_on.as_ref().map(|run| to_millis(run.until).to_string());
-        let open = job.goes_on.as_ref().map(|run| run.open).unwrap_or_default();
+        let parked = job.goes_on.as_ref().filter(|run| run.is_parked(SystemTime::now()));
+        let until = parked.map(|run| to_millis(run.until).to_string());
+        let open = parked.map(|run| run.open).unwrap_or_default();
         add.arg(PARKED).arg(until.unwrap_or_default());
         add.arg(parked_mark(open)).arg(open.since).arg(own.prefix());
         Ok(add)

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    ClaimTime, EndedItem, EndedPage, LeaseError, Leases, QueueError, Renewal, RetainedKind, Retention,
-    RetentionError,
+    ClaimTime, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, QueueError, Renewal, RetainedKind,
+    Retention, RetentionError, RetentionResult,
 };
 use agent_core::words::JobStatus;
 use async_trait::async_trait;
@@ -62,7 +62,7 @@ impl BullRetention {
         }
     }
 
-    async fn run_lease(&self, what: &str, owner: &str, time: Duration) -> Result<bool, LeaseError> {
+    async fn run_lease(&self, what: &str, owner: &str, time: Duration) -> LeaseResult<bool> {
         let mut run = self.lease.prepare_invoke();
         run.key(self.store.own_keys.sweeper()).key(self.store.own_keys.swept());
         run.arg(what).arg(owner).arg(millis(time));
@@ -77,7 +77,7 @@ impl BullRetention {
         before: &str,
         most: usize,
         is_wanted: impl Fn(&str, &Fields) -> bool + Send + Sync,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         let (shard, place) = from.map_or((0, None), parse_page);
         let Some(store) = self.stores.get(shard) else { return Ok(EndedPage::default()) };
         let mut page = store.page_of_ended(place, before, most, is_wanted).await.map_err(failed)?;
@@ -87,7 +87,7 @@ impl BullRetention {
     }
 
     /// How many jobs have ended since then.
-    async fn count_since(&self, since: u64) -> Result<u64, RetentionError> {
+    async fn count_since(&self, since: u64) -> RetentionResult<u64> {
         let mut count = 0;
         for store in &*self.stores {
             count += store.count_since(since).await.map_err(failed)?;
@@ -96,7 +96,7 @@ impl BullRetention {
     }
 
     /// When the first or the last of each set ended (`ZRANGE`, `ZREVRANGE`).
-    async fn first_ends(&self, range: &'static str) -> Result<Vec<u64>, RetentionError> {
+    async fn first_ends(&self, range: &'static str) -> RetentionResult<Vec<u64>> {
         let mut ends = Vec::new();
         for store in &*self.stores {
             for (set, _) in SETS {
@@ -146,13 +146,7 @@ impl std::fmt::Display for Place {
 /// script each.
 #[async_trait]
 impl Leases for BullRetention {
-    async fn claim(
-        &self,
-        _name: &str,
-        owner: &str,
-        lease: Duration,
-        time: ClaimTime,
-    ) -> Result<bool, LeaseError> {
+    async fn claim(&self, _name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let what = match time {
             ClaimTime::WhenDue => "claim",
             ClaimTime::Now => "claim now",
@@ -160,11 +154,11 @@ impl Leases for BullRetention {
         self.run_lease(what, owner, lease.max(SHORTEST)).await
     }
 
-    async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
+    async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> LeaseResult<Renewal> {
         self.run_lease("renew", owner, lease.max(SHORTEST)).await.map(Renewal::of_holder)
     }
 
-    async fn settle(&self, _name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
+    async fn settle(&self, _name: &str, owner: &str, next: Duration) -> LeaseResult<bool> {
         self.run_lease("settle", owner, next).await
     }
 }
@@ -175,7 +169,7 @@ impl Retention for BullRetention {
         RetainedKind::Jobs
     }
 
-    async fn now(&self) -> Result<SystemTime, RetentionError> {
+    async fn now(&self) -> RetentionResult<SystemTime> {
         let asked = self
             .store
             .redis
@@ -185,7 +179,7 @@ impl Retention for BullRetention {
     }
 
     /// Found by halves: the two sets are counted together.
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         if self.count_since(0).await? < count {
             return Ok(None);
         }
@@ -205,7 +199,7 @@ impl Retention for BullRetention {
         before: SystemTime,
         from: Option<&str>,
         most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         let before = format!("({}", to_millis(before));
         self.page(from, &before, most as usize, |option, (_, options)| {
             !Options::parse(options.as_deref().map(text).as_deref()).asks_for(option)
@@ -215,12 +209,7 @@ impl Retention for BullRetention {
 
     /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept.
     /// The last page is what is still known of jobs that were cancelled.
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        _most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
         if from == Some(CANCELLED) {
             let mut items = Vec::new();
             for store in &*self.stores {
@@ -234,7 +223,7 @@ impl Retention for BullRetention {
         Ok(page)
     }
 
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         let mut removed = 0;
         for some in ids.chunks(REMOVED_AT_ONCE) {
             let mut removals = Vec::with_capacity(some.len());
@@ -249,7 +238,7 @@ impl Retention for BullRetention {
         Ok(removed)
     }
 
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         Ok(self.first_ends("ZRANGE").await?.into_iter().min().map(from_millis))
     }
 }
@@ -391,12 +380,6 @@ fn owner(data: Option<&[u8]>) -> Option<String> {
 
 fn failed(error: impl std::fmt::Display) -> RetentionError {
     RetentionError(error.to_string())
-}
-
-impl std::fmt::Debug for BullRetention {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BullRetention").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::ports::lease::Lease;
 use agent_core::ports::{
-    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+    IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -130,12 +130,7 @@ impl Keys {
 
 #[async_trait]
 impl IdempotencyStore for MemoryIdempotency {
-    async fn claim(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        terms: KeyTerms,
-    ) -> Result<KeyClaim, IdempotencyError> {
+    async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         let (name, now) = (name(key), Instant::now());
         let mut kept = self.kept.lock();
         if let Some(entry) = kept.entries.get_mut(&name).filter(|entry| entry.expires_at > now) {
@@ -165,12 +160,7 @@ impl IdempotencyStore for MemoryIdempotency {
         Ok(KeyClaim::Claimed { id: owner.to_owned() })
     }
 
-    async fn renew(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, lease: Duration) -> KeyResult<Renewal> {
         Ok(Renewal::of_holder(self.change(key, owner, |kept, name| {
             if let Some(entry) = kept.entries.get_mut(name) {
                 entry.lease.renew(owner, lease, Instant::now());
@@ -178,12 +168,7 @@ impl IdempotencyStore for MemoryIdempotency {
         })))
     }
 
-    async fn settle(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        answer: &[u8],
-    ) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, key: IdempotencyKey<'_>, owner: &str, answer: &[u8]) -> KeyResult<bool> {
         Ok(self.change(key, owner, |kept, name| {
             let Some(entry) = kept.entries.get_mut(name) else { return };
             entry.lease.end(owner);
@@ -193,7 +178,7 @@ impl IdempotencyStore for MemoryIdempotency {
         }))
     }
 
-    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyResult {
         self.change(key, owner, |kept, name| {
             if let Some(entry) = kept.entries.get_mut(name) {
                 entry.lease.end(owner);

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
 use agent_core::journal_format::{decode, encode};
-use agent_core::ports::{Epoch, Journal, JournalError};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult};
 use agent_core::words::Event;
 use async_trait::async_trait;
 
@@ -35,13 +35,7 @@ impl MemoryJournal {
 #[async_trait]
 impl Journal for MemoryJournal {
     /// Runs in memory are those of requests, which nobody claims: the epoch is not looked at.
-    async fn append(
-        &self,
-        run_id: &str,
-        _epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let encoded: Vec<_> = events.iter().map(encode).collect::<Result<_, _>>()?;
         let mut runs = self.runs.lock();
         if first == 0 && !runs.events.contains_key(run_id) {
@@ -60,11 +54,11 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.read_page(run_id, from, u32::MAX).await
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         let first = usize::try_from(from).unwrap_or(usize::MAX);
         let events: Vec<Box<str>> = {
             let runs = self.runs.lock();

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionError};
+use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionResult};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::Database;
@@ -61,11 +61,11 @@ impl Retention for MongoConversationRetention {
         RetainedKind::Conversations
     }
 
-    async fn now(&self) -> Result<SystemTime, RetentionError> {
+    async fn now(&self) -> RetentionResult<SystemTime> {
         Ok(self.leased.now().await?.to_system_time())
     }
 
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         let newest_first = doc! { "updated_at": -1 };
         let found = self.find(self.idle().await?, newest_first, count.saturating_sub(1), 1).await?;
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
@@ -76,7 +76,7 @@ impl Retention for MongoConversationRetention {
         before: SystemTime,
         from: Option<&str>,
         most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         let mut wanted = self.idle().await?;
         wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
         time_pages::go_on(&mut wanted, APPENDED_AT, from);
@@ -85,12 +85,7 @@ impl Retention for MongoConversationRetention {
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
         let mut wanted = self.idle().await?;
         wanted.insert("user_id", user_id);
         wanted.insert("_id", doc! { "$gt": from.unwrap_or_default() });
@@ -100,13 +95,13 @@ impl Retention for MongoConversationRetention {
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         let mut idle = self.idle().await?;
         idle.insert("_id", doc! { "$in": ids });
         Ok(answer(self.leased.documents.delete_many(idle).into_future()).await?.deleted_count)
     }
 
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         let found = self.find(self.idle().await?, doc! { "updated_at": 1 }, 0, 1).await?;
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
     }

@@ -1,7 +1,7 @@
 //! What stands in the collections.
 
 use agent_core::journal_format::{decode, encode};
-use agent_core::ports::{Epoch, JournalError};
+use agent_core::ports::{Epoch, JournalError, JournalResult};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use mongodb::bson::{DateTime, Document, doc};
 use serde::{Deserialize, Serialize};
@@ -45,19 +45,14 @@ impl ByteSize for EventDocument {
 /// The events that follow each other from that number on. The server inserts a batch in any order, so that
 /// whoever reads meanwhile may find a gap: what lies behind it would be taken for what is missing, and is
 /// read when that is there.
-pub(super) fn consecutive(found: &[EventDocument], from: u64) -> Result<Vec<Event>, JournalError> {
+pub(super) fn consecutive(found: &[EventDocument], from: u64) -> JournalResult<Vec<Event>> {
     let numbered = found.iter().zip(from..);
     let in_order = numbered.take_while(|(found, number)| u64::try_from(found.id.sequence) == Ok(*number));
     in_order.map(|(found, _)| found.event()).collect()
 }
 
 impl EventDocument {
-    pub(super) fn new(
-        run_id: &str,
-        epoch: Epoch,
-        sequence: u64,
-        event: &Event,
-    ) -> Result<Self, JournalError> {
+    pub(super) fn new(run_id: &str, epoch: Epoch, sequence: u64, event: &Event) -> JournalResult<Self> {
         let sequence =
             i64::try_from(sequence).map_err(|_too_big| store_error("no run has that many events"))?;
         let epoch =
@@ -111,7 +106,7 @@ impl EventDocument {
         JournalError::Conflict { run_id: self.id.run.clone(), sequence: self.id.sequence.unsigned_abs() }
     }
 
-    fn event(&self) -> Result<Event, JournalError> {
+    fn event(&self) -> JournalResult<Event> {
         decode(&self.id.run, self.id.sequence.unsigned_abs(), &self.event)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{ClaimTime, LeaseError, Leases, Renewal};
+use agent_core::ports::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
 use async_trait::async_trait;
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
@@ -78,13 +78,7 @@ impl MongoLeases {
 
 #[async_trait]
 impl Leases for MongoLeases {
-    async fn claim(
-        &self,
-        name: &str,
-        owner: &str,
-        lease: Duration,
-        time: ClaimTime,
-    ) -> Result<bool, LeaseError> {
+    async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let now = self.0.now().await?;
         let mut free = self.0.free(now);
         free.insert("_id", name);
@@ -99,11 +93,11 @@ impl Leases for MongoLeases {
         }
     }
 
-    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
+    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> LeaseResult<Renewal> {
         Ok(self.0.renew(name, owner, lease).await?)
     }
 
-    async fn settle(&self, name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
+    async fn settle(&self, name: &str, owner: &str, next: Duration) -> LeaseResult<bool> {
         let now = self.0.now().await?;
         let set = doc! { "sweeper": "", "held_until": now, "due_at": after(now, next) };
         Ok(self.0.change(self.0.held(name, owner), set).await?)

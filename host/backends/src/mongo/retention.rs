@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError};
+use agent_core::ports::{
+    EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError, RetentionResult,
+};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, Document, doc};
@@ -88,11 +90,11 @@ impl Retention for MongoRetention {
         RetainedKind::Runs
     }
 
-    async fn now(&self) -> Result<SystemTime, RetentionError> {
+    async fn now(&self) -> RetentionResult<SystemTime> {
         Ok(store_time(&self.database).await?.to_system_time())
     }
 
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         self.indexes.ensure(&self.records).await?;
         let newest = self.records.find(doc! {}).sort(doc! { "finished_at": -1 });
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
@@ -105,7 +107,7 @@ impl Retention for MongoRetention {
         before: SystemTime,
         from: Option<&str>,
         most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         self.indexes.ensure(&self.records).await?;
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
         time_pages::go_on(&mut wanted, ENDED_AT, from);
@@ -118,12 +120,7 @@ impl Retention for MongoRetention {
 
     /// Erasing a user is rare, and an index for it would cost every run something: all records are looked
     /// through.
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        _most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
         let mut after = from.map_or_else(Document::new, |from| doc! { "_id": { "$gt": from } });
         // A run whose owner lives has not ended: its record is a heartbeat of the last minute.
         let lives = DateTime::from_system_time(self.now().await? - Duration::from_secs(60));
@@ -136,7 +133,7 @@ impl Retention for MongoRetention {
     }
 
     /// The records last: a step that broke off is made again as long as they are there.
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         if let Some(recordings) = &self.recordings {
             recordings.remove(ids).await.map_err(|error| RetentionError(error.to_string()))?;
         }
@@ -152,7 +149,7 @@ impl Retention for MongoRetention {
         Ok(answer(records.into_future()).await?.deleted_count)
     }
 
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         let found = self.find(doc! {}, doc! { "finished_at": 1 }, 1).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }
@@ -161,11 +158,5 @@ impl Retention for MongoRetention {
 impl From<QueryError> for RetentionError {
     fn from(error: QueryError) -> Self {
         Self(error.to_string())
-    }
-}
-
-impl std::fmt::Debug for MongoRetention {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MongoRetention").finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+use agent_core::ports::{Epoch, Journal, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
@@ -42,13 +42,7 @@ pub(super) fn open(database: &Database) -> (Arc<dyn RunStore>, Writer) {
 
 #[async_trait]
 impl Journal for MongoRuns {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let documents = (0..).zip(events).map(|(index, event)| {
             let sequence = first.saturating_add(index);
             EventDocument::new(run_id, epoch, sequence, event)
@@ -59,7 +53,7 @@ impl Journal for MongoRuns {
         self.appends.write(Append { first, rest: documents.collect() }).await.unwrap_or_else(ended)
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         let reading = async {
             let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 }).await?;
             found.try_collect::<Vec<_>>().await
@@ -67,7 +61,7 @@ impl Journal for MongoRuns {
         consecutive(&answer(reading).await?, from)
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         if most == 0 {
             // To the server no limit at all.
             return Ok(vec![]);
@@ -82,7 +76,7 @@ impl Journal for MongoRuns {
 
 #[async_trait]
 impl RunStore for MongoRuns {
-    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+    async fn save(&self, record: &RunRecord) -> JournalResult {
         let mut replaced = doc! { "_id": &record.id };
         let is_heartbeat = record.outcome == RunOutcome::Running;
         if is_heartbeat {
@@ -98,12 +92,12 @@ impl RunStore for MongoRuns {
         }
     }
 
-    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
         let found = answer(self.records.find_one(doc! { "_id": run_id }).into_future()).await?;
         Ok(found.map(RunRecord::from))
     }
 
-    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+    async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
         self.indexes.ensure(&self.records).await?;
         let mut matching = doc! {};
         if let Some(user_id) = wanted.user_id {
@@ -121,7 +115,7 @@ impl RunStore for MongoRuns {
         Ok(answer(reading).await?.into_iter().map(RunRecord::from).collect())
     }
 
-    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> JournalResult<Option<RunRecord>> {
         self.indexes.ensure(&self.records).await?;
         let theirs = self.records.find_one(doc! { "job_id": job_id, "user_id": user_id });
         let found = answer(theirs.sort(doc! { "finished_at": -1 }).into_future()).await?;

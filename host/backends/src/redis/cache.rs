@@ -13,7 +13,6 @@ use super::{QueryError, Redis};
 const SCAN_STEP: usize = 1000;
 
 /// Keeps results in Redis, where every replica finds them.
-#[derive(Debug)]
 pub struct RedisCache(Redis);
 
 impl RedisCache {

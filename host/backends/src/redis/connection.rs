@@ -3,7 +3,6 @@
 //! A query goes to the server that has its keys: [`Redis::at`] says which keys are meant. Where there is only
 //! one server it has them all.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,12 +213,5 @@ impl Redis {
             Target::Server(server) => server.disconnect(),
             Target::Slot(cluster, _) => cluster.disconnect(),
         }
-    }
-}
-
-impl fmt::Debug for Redis {
-    /// Without the address, which may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redis").finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{
-    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
 use async_trait::async_trait;
 use redis::Script;
@@ -12,7 +12,6 @@ use redis::Script;
 use super::{QueryError, Redis};
 
 /// Keeps keys in Redis, for all replicas together.
-#[derive(Debug)]
 pub struct RedisIdempotency {
     redis: Redis,
     script: Script,
@@ -38,7 +37,7 @@ impl RedisIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         arguments: &[&[u8]],
-    ) -> Result<Vec<Vec<u8>>, IdempotencyError> {
+    ) -> KeyResult<Vec<Vec<u8>>> {
         // What stands between the braces decides on the hash slot.
         let prefix = format!("agent-host:idempotency:{{{}}}", key.caller);
         let mut run = self.script.prepare_invoke();
@@ -59,7 +58,7 @@ impl RedisIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         argument: &[u8],
-    ) -> Result<bool, IdempotencyError> {
+    ) -> KeyResult<bool> {
         let words = self.run(what, key, owner, &[argument]).await?;
         Ok(words.first().is_some_and(|word| word == b"done"))
     }
@@ -67,12 +66,7 @@ impl RedisIdempotency {
 
 #[async_trait]
 impl IdempotencyStore for RedisIdempotency {
-    async fn claim(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        terms: KeyTerms,
-    ) -> Result<KeyClaim, IdempotencyError> {
+    async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         let (lease, kept) = (ms(terms.lease), ms(terms.kept));
         let arguments = [key.request.as_bytes(), lease.as_bytes(), kept.as_bytes()];
         let mut words = self.run("claim", key, owner, &arguments).await?.into_iter();
@@ -86,25 +80,15 @@ impl IdempotencyStore for RedisIdempotency {
         }
     }
 
-    async fn renew(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, lease: Duration) -> KeyResult<Renewal> {
         self.change("renew", key, owner, ms(lease).as_bytes()).await.map(Renewal::of_holder)
     }
 
-    async fn settle(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        answer: &[u8],
-    ) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, key: IdempotencyKey<'_>, owner: &str, answer: &[u8]) -> KeyResult<bool> {
         self.change("settle", key, owner, answer).await
     }
 
-    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyResult {
         self.change("release", key, owner, &[]).await.map(drop)
     }
 }

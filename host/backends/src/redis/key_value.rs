@@ -32,7 +32,6 @@ const MOST_SWEPT: usize = 256;
 const LARGEST_QUOTA: u64 = 1 << 52;
 
 /// Keeps values in Redis, for all replicas together.
-#[derive(Debug)]
 pub struct RedisKeyValues {
     redis: Redis,
     get: Script,

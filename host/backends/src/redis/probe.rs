@@ -9,7 +9,6 @@ use super::Redis;
 
 /// Pings: the check named `redis` in `/health` and `cache` in `/ready`
 /// (host/docs/interface/endpoints.md#variant-b).
-#[derive(Debug)]
 pub struct RedisProbe(pub Redis);
 
 #[async_trait]

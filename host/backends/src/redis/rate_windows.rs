@@ -15,7 +15,6 @@ use super::Redis;
 const PREFIX: &str = "rl:";
 
 /// Counts hits in Redis, for all replicas together.
-#[derive(Debug)]
 pub struct RedisWindows {
     redis: Redis,
     script: Script,

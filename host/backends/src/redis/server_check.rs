@@ -25,7 +25,6 @@ const SETTINGS: [&str; 4] = ["maxmemory-policy", "appendonly", "appendfsync", "s
 const PASSING: [&str; 4] = ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN"];
 
 /// Checks a Redis server.
-#[derive(Debug)]
 pub struct RedisCheck {
     redis: Redis,
     purpose: RedisUse,

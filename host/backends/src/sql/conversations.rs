@@ -93,7 +93,6 @@ const LIST: &str = "SELECT id, turns, created_at, updated_at FROM conversations 
 const DELETE: &str = "DELETE FROM conversations WHERE key = $1 AND leased_until <= (SELECT ms FROM clock)";
 
 /// Keeps conversations in the database, for every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlConversations {
     pool: SqlPool,
 }
@@ -119,7 +118,7 @@ impl SqlConversations {
         key: ConversationKey<'_>,
         owner: &str,
         terms: ClaimTerms,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> sqlx::Result<Option<String>> {
         let bodies: Vec<String> = writing!(&self.pool, db => {
             let query = sqlx::query_scalar(CLAIM.as_str()).bind(key.digest()).bind(key.kind.as_str());
             let query = query.bind(escape(key.user_id)).bind(key.id).bind(owner).bind(ms(terms.lease));
@@ -128,7 +127,7 @@ impl SqlConversations {
         Ok(bodies.into_iter().next())
     }
 
-    async fn exists(&self, key: ConversationKey<'_>) -> Result<bool, sqlx::Error> {
+    async fn exists(&self, key: ConversationKey<'_>) -> sqlx::Result<bool> {
         let id: Option<String> = reading!(&self.pool, db => {
             sqlx::query_scalar(EXISTS).bind(key.digest()).fetch_optional(db)
         })?;

@@ -31,7 +31,6 @@ const READ: &str = "SELECT call_id, exchange FROM http_recordings WHERE run_id =
 const REMOVE: &str = "DELETE FROM http_recordings WHERE run_id = $1";
 
 /// Keeps exchanges in the database, shared by every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlHttpRecordings {
     pool: SqlPool,
 }
@@ -42,7 +41,7 @@ impl SqlHttpRecordings {
         Self { pool }
     }
 
-    async fn insert(&self, run_id: &str, recordings: &[HttpRecording]) -> Result<u64, sqlx::Error> {
+    async fn insert(&self, run_id: &str, recordings: &[HttpRecording]) -> sqlx::Result<u64> {
         let run_id = escape(run_id);
         let bound = |bound: usize| i64::try_from(bound).unwrap_or(i64::MAX);
         let mut transaction = SqlTransaction::begin(&self.pool).await?;

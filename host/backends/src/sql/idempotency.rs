@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::{
-    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal,
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
@@ -78,7 +78,6 @@ const MOST_EXPIRED: i64 = 16;
 const TRIES: u32 = 4;
 
 /// Keeps keys in the database, for every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlIdempotency {
     pool: SqlPool,
     bounds: KeyBounds,
@@ -101,7 +100,7 @@ impl SqlIdempotency {
         key: IdempotencyKey<'_>,
         owner: &str,
         terms: KeyTerms,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> sqlx::Result<Option<String>> {
         let claims: Vec<String> = writing!(&self.pool, db => {
             let query = sqlx::query_scalar(CLAIM.as_str());
             let query = query.bind(key.caller).bind(key.key).bind(key.request).bind(owner);
@@ -117,7 +116,7 @@ impl SqlIdempotency {
     }
 
     /// Deletes what is expired, and what the caller has too much of.
-    async fn tidy(&self, caller: &str) -> Result<(), sqlx::Error> {
+    async fn tidy(&self, caller: &str) -> sqlx::Result<()> {
         writing!(&self.pool, db => sqlx::query(EXPIRE).bind(MOST_EXPIRED).execute(db).map_ok(drop))?;
         let (keys, bytes): (i64, i64) =
             reading!(&self.pool, db => sqlx::query_as(USE).bind(caller).fetch_one(db))?;
@@ -136,12 +135,7 @@ impl SqlIdempotency {
 
 #[async_trait]
 impl IdempotencyStore for SqlIdempotency {
-    async fn claim(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        terms: KeyTerms,
-    ) -> Result<KeyClaim, IdempotencyError> {
+    async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         for _ in 0..TRIES {
             if let Some(id) = self.try_claim(key, owner, terms).await.map_err(failed)? {
                 return Ok(KeyClaim::Claimed { id });
@@ -161,21 +155,11 @@ impl IdempotencyStore for SqlIdempotency {
         Ok(KeyClaim::InFlight)
     }
 
-    async fn renew(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, lease: Duration) -> KeyResult<Renewal> {
         renew(&self.pool, &RENEW, &[key.caller, key.key, owner], lease).await.map_err(failed)
     }
 
-    async fn settle(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        answer: &[u8],
-    ) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, key: IdempotencyKey<'_>, owner: &str, answer: &[u8]) -> KeyResult<bool> {
         let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
         let given = [Given::Bytes(answer), Given::Number(bytes)];
         let holder = [key.caller, key.key, owner];
@@ -185,7 +169,7 @@ impl IdempotencyStore for SqlIdempotency {
         Ok(is_kept)
     }
 
-    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyResult {
         let holder = [key.caller, key.key, owner];
         change(&self.pool, &RELEASE, &holder, &[]).await.map_err(failed)?;
         // A caller whose requests all fail leaves keys behind as well.

@@ -10,7 +10,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use agent_core::ports::{ClaimTime, LeaseError, Leases, Renewal};
+use agent_core::ports::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
 use async_trait::async_trait;
 use futures::TryFutureExt as _;
 
@@ -78,7 +78,7 @@ pub(super) async fn change(
     sql: &'static str,
     holder: &[&str],
     given: &[Given<'_>],
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let changed = writing!(pool, db => {
         let mut query = sqlx::query(sql);
         for text in holder {
@@ -103,7 +103,7 @@ pub(super) async fn renew(
     renewal: &'static str,
     holder: &[&str],
     lease: Duration,
-) -> Result<Renewal, sqlx::Error> {
+) -> sqlx::Result<Renewal> {
     change(pool, renewal, holder, &[Given::Number(ms(lease))]).await.map(Renewal::of_holder)
 }
 
@@ -131,7 +131,6 @@ fn claim(and_if: &str) -> String {
 }
 
 /// Leases by name in the database.
-#[derive(Debug)]
 pub struct SqlLeases {
     pool: SqlPool,
 }
@@ -145,13 +144,7 @@ impl SqlLeases {
 
 #[async_trait]
 impl Leases for SqlLeases {
-    async fn claim(
-        &self,
-        name: &str,
-        owner: &str,
-        lease: Duration,
-        time: ClaimTime,
-    ) -> Result<bool, LeaseError> {
+    async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let claim = match time {
             ClaimTime::WhenDue => &CLAIM_WHEN_DUE,
             ClaimTime::Now => &CLAIM_NOW,
@@ -160,11 +153,11 @@ impl Leases for SqlLeases {
         change(&self.pool, claim, &[name, owner], &given).await.map_err(failed)
     }
 
-    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
+    async fn renew(&self, name: &str, owner: &str, lease: Duration) -> LeaseResult<Renewal> {
         renew(&self.pool, &RENEW, &[name, owner], lease).await.map_err(failed)
     }
 
-    async fn settle(&self, name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
+    async fn settle(&self, name: &str, owner: &str, next: Duration) -> LeaseResult<bool> {
         change(&self.pool, &SETTLE, &[name, owner], &[Given::Number(ms(next))]).await.map_err(failed)
     }
 }

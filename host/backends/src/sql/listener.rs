@@ -44,9 +44,3 @@ impl Listener {
         stores.iter().for_each(|store| tell(&**store));
     }
 }
-
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").finish_non_exhaustive()
-    }
-}

@@ -104,7 +104,7 @@ async fn hear(postgres: &Postgres, pauses: &mut Backoff) -> Result<Infallible, D
 }
 
 /// Announces a text on a channel, outside of the statement that changed what it is about.
-pub(super) async fn announce(postgres: &Postgres, channel: &str, text: &str) -> Result<(), sqlx::Error> {
+pub(super) async fn announce(postgres: &Postgres, channel: &str, text: &str) -> sqlx::Result<()> {
     let announced = async {
         on_postgres!(postgres, Allowed, db => sqlx::query(ANNOUNCE).bind(channel).bind(text).execute(db))
     };
@@ -129,7 +129,7 @@ async fn prove(postgres: &Postgres, listener: &mut PgListener) -> Result<(), Dea
 }
 
 /// What stands before the server where this process would listen.
-async fn find_pooling_before(postgres: &Postgres) -> Result<Pooling, sqlx::Error> {
+async fn find_pooling_before(postgres: &Postgres) -> sqlx::Result<Pooling> {
     let (mut one, mut other) = (postgres.connect_directly().await?, postgres.connect_directly().await?);
     let pooling = find_pooling(&mut one, &mut other).await?;
     // Dropped, they would be reported as connections that broke.

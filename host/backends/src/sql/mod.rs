@@ -63,7 +63,7 @@ const DIRECT_URL: &str = "DATABASE_DIRECT_URL";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of connections. Clones are the same pool.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum SqlPool {
     /// PostgreSQL.
     Postgres(Postgres),
@@ -183,13 +183,13 @@ impl SqlPool {
         }
     }
 
-    async fn run_trivial_query(&self) -> Result<(), sqlx::Error> {
+    async fn run_trivial_query(&self) -> sqlx::Result<()> {
         reading!(self, db => sqlx::query("SELECT 1").execute(db).map_ok(drop))
     }
 }
 
 /// The answer, if it comes in time.
-async fn answer<T>(query: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+async fn answer<T>(query: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
     in_time(ANSWER_TIMEOUT, query).await
 }
 

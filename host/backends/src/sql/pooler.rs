@@ -35,10 +35,7 @@ pub(super) enum Pooling {
 }
 
 /// Finds out by two open connections to the same address.
-pub(super) async fn find_pooling(
-    one: &mut PgConnection,
-    other: &mut PgConnection,
-) -> Result<Pooling, sqlx::Error> {
+pub(super) async fn find_pooling(one: &mut PgConnection, other: &mut PgConnection) -> sqlx::Result<Pooling> {
     let (mut of_one, mut of_other) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         of_one.push(process_of(one).await?);
@@ -54,11 +51,11 @@ pub(super) async fn find_pooling(
     Ok(if keeps_statements_apart(one).await? { Pooling::Shared } else { Pooling::SharedUnprepared })
 }
 
-async fn process_of(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
+async fn process_of(connection: &mut PgConnection) -> sqlx::Result<i32> {
     sqlx::raw_sql(PROCESS).fetch_one(connection).await?.try_get(0)
 }
 
-async fn keeps_statements_apart(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+async fn keeps_statements_apart(connection: &mut PgConnection) -> sqlx::Result<bool> {
     let names: Vec<String> = match sqlx::query_scalar(NAMES).fetch_all(connection).await {
         Ok(names) => names,
         Err(error) if is_mix_up(&error) => return Ok(false),

@@ -12,7 +12,6 @@
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +111,7 @@ pub(super) enum Repeat {
 /// What came of a statement.
 pub(super) enum Settled<T> {
     /// The statement's result.
-    Done(Result<T, sqlx::Error>),
+    Done(sqlx::Result<T>),
     /// Nothing: a kept connection was dead. It is to be sent again.
     Again,
 }
@@ -147,7 +146,7 @@ impl Postgres {
     }
 
     /// A connection for one statement or one transaction, kept or new, within [`CONNECT_TIMEOUT`].
-    pub(super) async fn acquire(&self, repeat: Repeat) -> Result<Borrowed, sqlx::Error> {
+    pub(super) async fn acquire(&self, repeat: Repeat) -> sqlx::Result<Borrowed> {
         if self.0.is_closing.load(Ordering::Acquire) {
             return Err(sqlx::Error::PoolClosed);
         }
@@ -173,7 +172,7 @@ impl Postgres {
     }
 
     /// A connection on which a transaction has begun. [`Borrowed::end`] ends it.
-    pub(super) async fn begin(&self) -> Result<Borrowed, sqlx::Error> {
+    pub(super) async fn begin(&self) -> sqlx::Result<Borrowed> {
         loop {
             let mut borrowed = self.acquire(Repeat::Allowed).await?;
             let Err(error) = sqlx::raw_sql("BEGIN").execute(borrowed.connection()).await else {
@@ -186,7 +185,7 @@ impl Postgres {
     }
 
     /// A connection that is nobody else's, as those in the pool are made. One attempt.
-    pub(super) async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+    pub(super) async fn connect(&self) -> sqlx::Result<PgConnection> {
         if !self.0.refuses_options.load(Ordering::Acquire) {
             // What a driver keeps while it connects is large, and every statement may have to.
             match in_time(CONNECT_TIMEOUT, Box::pin(self.0.options.connect())).await {
@@ -201,7 +200,7 @@ impl Postgres {
 
     /// A connection to the server itself, that is nobody else's, on which statements may take as long as they
     /// do.
-    pub(super) async fn connect_directly(&self) -> Result<PgConnection, sqlx::Error> {
+    pub(super) async fn connect_directly(&self) -> sqlx::Result<PgConnection> {
         in_time(CONNECT_TIMEOUT, Box::pin(self.direct_options().connect())).await
     }
 
@@ -228,7 +227,7 @@ impl Postgres {
 
     /// A server that refuses connections may be starting: it is tried again until whoever waits has waited
     /// long enough.
-    async fn connect_patiently(&self) -> Result<PgConnection, sqlx::Error> {
+    async fn connect_patiently(&self) -> sqlx::Result<PgConnection> {
         let mut pauses = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             match self.connect().await {
@@ -264,7 +263,7 @@ impl Borrowed {
 
     /// Gives the connection back if it answered, whatever it answered but that its server is read-only, and
     /// says whether the statement has to be sent again because the connection was of no use.
-    pub(super) fn settle<T>(self, answer: Result<T, sqlx::Error>, repeat: Repeat) -> Settled<T> {
+    pub(super) fn settle<T>(self, answer: sqlx::Result<T>, repeat: Repeat) -> Settled<T> {
         match &answer {
             Err(error) if is_lost(error) => {
                 self.silence.pool.close_idle();
@@ -278,7 +277,7 @@ impl Borrowed {
     }
 
     /// Ends the transaction, by `COMMIT` or `ROLLBACK`.
-    pub(super) async fn end(mut self, how: &'static str) -> Result<(), sqlx::Error> {
+    pub(super) async fn end(mut self, how: &'static str) -> sqlx::Result<()> {
         sqlx::raw_sql(how).execute(self.connection()).await?;
         self.give_back();
         Ok(())
@@ -364,11 +363,4 @@ fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
             options.options([(name, STATEMENT_TIMEOUT)])
         }
     })
-}
-
-impl fmt::Debug for Postgres {
-    /// Without the address, which may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
-    }
 }

@@ -29,7 +29,7 @@ const KNOWN: [&str; 18] = [
 ];
 
 /// Reads the address that a setting has, and logs the names of the parameters that are left out of it.
-pub(super) fn parse(url: &str, setting: &'static str) -> Result<PgConnectOptions, sqlx::Error> {
+pub(super) fn parse(url: &str, setting: &'static str) -> sqlx::Result<PgConnectOptions> {
     let (url, unknown) = without_unknown(url);
     for parameter in unknown {
         tracing::warn!(setting, parameter, "a parameter of an address is not known and has no effect");

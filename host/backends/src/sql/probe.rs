@@ -10,7 +10,6 @@ use super::error::describe;
 
 /// Runs a trivial query: the check named `database` of both variants
 /// (host/docs/interface/endpoints.md#variant-b).
-#[derive(Debug)]
 pub struct SqlProbe(pub SqlPool);
 
 #[async_trait]
@@ -56,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_unusable_address_is_not_quoted() {
-        let error = SqlPool::postgres("postgres://u:hunter2@h:99999/db").unwrap_err();
+        let error = SqlPool::postgres("postgres://u:hunter2@h:99999/db").err().unwrap();
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }

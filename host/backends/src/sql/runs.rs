@@ -1,7 +1,7 @@
 //! Runs: their events and their records.
 
 use agent_core::journal_format::{decode, encode};
-use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore};
 use agent_core::words::{Event, RunQuery, RunRecord};
 use async_trait::async_trait;
 
@@ -19,7 +19,6 @@ const LIST: &str = "\
 
 /// Keeps runs in the database. What is written at the same time is committed together, with what the queue
 /// writes there.
-#[derive(Debug)]
 pub struct SqlRuns {
     pool: SqlPool,
     commits: Commits,
@@ -33,7 +32,7 @@ impl SqlRuns {
     }
 
     /// Writes an entry that begins with events.
-    async fn write(&self, run_id: &str, first: u64, entry: Entry) -> Result<(), JournalError> {
+    async fn write(&self, run_id: &str, first: u64, entry: Entry) -> JournalResult {
         match self.commits.write(entry).await.map_err(not_committed)? {
             StoredUnderKey::Ours => Ok(()),
             StoredUnderKey::Another => {
@@ -43,7 +42,7 @@ impl SqlRuns {
         }
     }
 
-    async fn read_events(&self, run_id: &str, from: u64, most: i64) -> Result<Vec<Event>, JournalError> {
+    async fn read_events(&self, run_id: &str, from: u64, most: i64) -> JournalResult<Vec<Event>> {
         let sql = "SELECT sequence, event FROM run_events WHERE run_id = $1 AND sequence >= $2 \
             ORDER BY sequence LIMIT $3";
         let from = i64::try_from(from).unwrap_or(i64::MAX);
@@ -55,7 +54,7 @@ impl SqlRuns {
     }
 }
 
-fn append_row(run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> Result<AppendRow, JournalError> {
+fn append_row(run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult<AppendRow> {
     let end = first.checked_add(events.len() as u64).and_then(|end| i64::try_from(end).ok());
     end.ok_or_else(|| store("the run is too long"))?;
     Ok(AppendRow {
@@ -66,7 +65,7 @@ fn append_row(run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> Resul
     })
 }
 
-fn record_row(record: &RunRecord) -> Result<RecordRow, JournalError> {
+fn record_row(record: &RunRecord) -> JournalResult<RecordRow> {
     Ok(RecordRow {
         run_id: escape(&record.id).into_owned(),
         request_id: escape(&record.request_id).into_owned(),
@@ -80,13 +79,7 @@ fn record_row(record: &RunRecord) -> Result<RecordRow, JournalError> {
 
 #[async_trait]
 impl Journal for SqlRuns {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if events.is_empty() {
             return Ok(());
         }
@@ -94,18 +87,18 @@ impl Journal for SqlRuns {
         self.write(run_id, first, entry).await
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.read_events(run_id, from, i64::MAX).await
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         self.read_events(run_id, from, i64::from(most)).await
     }
 }
 
 #[async_trait]
 impl RunStore for SqlRuns {
-    async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
+    async fn save(&self, record: &RunRecord) -> JournalResult {
         self.commits.write(Entry::Record(record_row(record)?)).await.map(drop).map_err(not_committed)
     }
 
@@ -115,7 +108,7 @@ impl RunStore for SqlRuns {
         first: u64,
         events: &[Event],
         record: &RunRecord,
-    ) -> Result<(), JournalError> {
+    ) -> JournalResult {
         if events.is_empty() {
             return self.save(record).await;
         }
@@ -123,7 +116,7 @@ impl RunStore for SqlRuns {
         self.write(&record.id, first, entry).await
     }
 
-    async fn find(&self, run_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
         let sql = "SELECT * FROM run_records WHERE run_id = $1";
         let row: Option<RecordRow> = reading!(&self.pool, db => {
             sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db)
@@ -132,7 +125,7 @@ impl RunStore for SqlRuns {
         row.map(RecordRow::into_record).transpose()
     }
 
-    async fn list(&self, wanted: &RunQuery<'_>) -> Result<Vec<RunRecord>, JournalError> {
+    async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
         let user_id = wanted.user_id.map(|id| escape(id).into_owned());
         let (end, id) = wanted.after.map_or((i64::MAX, ""), |(end, id)| (to_ms(end), id));
         let rows: Vec<RecordRow> = reading!(&self.pool, db => {
@@ -143,7 +136,7 @@ impl RunStore for SqlRuns {
         rows.into_iter().map(RecordRow::into_record).collect()
     }
 
-    async fn find_by_job(&self, job_id: &str, user_id: &str) -> Result<Option<RunRecord>, JournalError> {
+    async fn find_by_job(&self, job_id: &str, user_id: &str) -> JournalResult<Option<RunRecord>> {
         let sql = "SELECT * FROM run_records WHERE job_id = $1 AND user_id = $2 \
                    ORDER BY finished_at DESC LIMIT 1";
         let row: Option<RecordRow> = reading!(&self.pool, db => {
@@ -155,7 +148,7 @@ impl RunStore for SqlRuns {
 }
 
 impl RecordRow {
-    fn into_record(self) -> Result<RunRecord, JournalError> {
+    fn into_record(self) -> JournalResult<RunRecord> {
         Ok(RunRecord {
             id: unescape(self.run_id),
             request_id: unescape(self.request_id),
@@ -168,11 +161,11 @@ impl RecordRow {
     }
 }
 
-fn to_json(value: &impl serde::Serialize) -> Result<String, JournalError> {
+fn to_json(value: &impl serde::Serialize) -> JournalResult<String> {
     serde_json::to_string(value).map_err(|_error| store("it cannot be written as JSON"))
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JournalError> {
+fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> JournalResult<T> {
     serde_json::from_str(text).map_err(|_error| store("what is stored cannot be read by this program"))
 }
 

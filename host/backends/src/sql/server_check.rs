@@ -26,7 +26,6 @@ const SETTINGS: &str = "\
 const IDENTITY: &str = "SELECT current_database() || ' ' || pg_postmaster_start_time()";
 
 /// Checks a PostgreSQL server.
-#[derive(Debug)]
 pub struct PostgresCheck(Postgres);
 
 impl SqlPool {
@@ -65,7 +64,7 @@ struct ServerState {
 }
 
 impl PostgresCheck {
-    async fn look(&self) -> Result<ServerState, sqlx::Error> {
+    async fn look(&self) -> sqlx::Result<ServerState> {
         let mut connection = self.0.connect().await?;
         // One more than is needed for anything else, so a server that has no room for it is no reason to
         // stop.
@@ -83,7 +82,7 @@ impl PostgresCheck {
         Ok(ServerState { settings, pooling, direct })
     }
 
-    async fn look_at_direct_address(&self, connection: &mut PgConnection) -> Result<Direct, sqlx::Error> {
+    async fn look_at_direct_address(&self, connection: &mut PgConnection) -> sqlx::Result<Direct> {
         if !self.0.has_direct_address() {
             return Ok(Direct::Unset);
         }
@@ -104,7 +103,7 @@ impl PostgresCheck {
     }
 }
 
-async fn read_settings(connection: &mut PgConnection) -> Result<ServerSettings, sqlx::Error> {
+async fn read_settings(connection: &mut PgConnection) -> sqlx::Result<ServerSettings> {
     let row = sqlx::raw_sql(SETTINGS).fetch_one(connection).await?;
     let number = |column: usize| row.try_get::<&str, _>(column).map(|text| text.parse::<i64>().ok());
     Ok(ServerSettings {
@@ -117,7 +116,7 @@ async fn read_settings(connection: &mut PgConnection) -> Result<ServerSettings, 
     })
 }
 
-async fn identity(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+async fn identity(connection: &mut PgConnection) -> sqlx::Result<String> {
     sqlx::raw_sql(IDENTITY).fetch_one(connection).await?.try_get(0)
 }
 

@@ -113,7 +113,7 @@ impl Sqlite {
     pub(super) async fn exchange<R>(
         &self,
         query: QueryAs<'_, sqlx::Sqlite, R, SqliteArguments>,
-    ) -> Result<Vec<R>, sqlx::Error>
+    ) -> sqlx::Result<Vec<R>>
     where
         R: for<'r> FromRow<'r, SqliteRow> + Send + Unpin,
     {
@@ -129,7 +129,7 @@ impl Sqlite {
 
     /// Has readers and the writer not wait for each other. The file remembers that, so it is not asked of
     /// every connection: switching wants the file for itself, and SQLite's own waiting does not cover it.
-    pub(super) async fn switch_to_write_ahead_log(&self) -> Result<(), sqlx::Error> {
+    pub(super) async fn switch_to_write_ahead_log(&self) -> sqlx::Result<()> {
         let deadline = Instant::now() + TURN_TIMEOUT;
         loop {
             match self.try_switch().await {
@@ -142,7 +142,7 @@ impl Sqlite {
     /// In a new file, pages that become free can be given back to the disk. That is decided before anything
     /// is written to it, the switch included, and asked of a file that has pages it would be a write of every
     /// connection.
-    async fn try_switch(&self) -> Result<(), sqlx::Error> {
+    async fn try_switch(&self) -> sqlx::Result<()> {
         let mut connection = self.writer.acquire().await?;
         let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
         if pages == 0 {
@@ -153,7 +153,7 @@ impl Sqlite {
 
     /// Gives pages that are free back to the disk, some at a time because nobody else writes meanwhile. True
     /// when there are more. A file that an older version made keeps its pages and uses them again.
-    pub(super) async fn give_back_room(&self) -> Result<bool, sqlx::Error> {
+    pub(super) async fn give_back_room(&self) -> sqlx::Result<bool> {
         answer(async {
             let mode: i64 = sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&self.writer).await?;
             if mode != INCREMENTAL {
@@ -167,7 +167,7 @@ impl Sqlite {
     }
 
     /// Frees the pages that the writer keeps in memory. For whoever has written much that nobody reads soon.
-    pub(super) async fn shrink_memory(&self) -> Result<(), sqlx::Error> {
+    pub(super) async fn shrink_memory(&self) -> sqlx::Result<()> {
         sqlx::query("PRAGMA shrink_memory").execute(&self.writer).await.map(drop)
     }
 
@@ -230,7 +230,7 @@ pub(super) fn check_path(file: &Path) -> Result<(), String> {
 
 /// Whether no transaction is open after a `ROLLBACK`, which is an error where there was none any more or
 /// never had been.
-fn is_rolled_back(answer: Result<SqliteQueryResult, sqlx::Error>) -> bool {
+fn is_rolled_back(answer: sqlx::Result<SqliteQueryResult>) -> bool {
     const SQLITE_ERROR: i32 = 1;
     answer.map_or_else(|error| code(&error) == Some(SQLITE_ERROR), |_done| true)
 }
@@ -268,7 +268,7 @@ mod tests {
             (file.join("x.db"), "file is no folder"),
             (home.path().to_owned(), "is a folder: name a file in it"),
         ] {
-            let error = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap_err().to_string();
+            let error = SqlPool::sqlite(&format!("sqlite://{}", path.display())).err().unwrap().to_string();
             assert!(error.contains(problem) && error.contains("DATABASE_URL"), "{error}");
         }
     }

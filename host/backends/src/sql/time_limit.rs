@@ -12,8 +12,8 @@ pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout = 0";
 /// What the database answers, or an error if that takes longer than `patience`.
 pub(super) async fn in_time<T>(
     patience: Duration,
-    query: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
+    query: impl Future<Output = sqlx::Result<T>>,
+) -> sqlx::Result<T> {
     let too_late = || Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
     timeout(patience, query).await.unwrap_or_else(|_elapsed| too_late())
 }

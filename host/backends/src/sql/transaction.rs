@@ -33,21 +33,21 @@ pub(super) use in_transaction;
 impl SqlTransaction {
     /// In SQLite a transaction keeps all other writers out from its beginning; in PostgreSQL it holds the
     /// rows that it has written.
-    pub(super) async fn begin(pool: &SqlPool) -> Result<Self, sqlx::Error> {
+    pub(super) async fn begin(pool: &SqlPool) -> sqlx::Result<Self> {
         Ok(match pool {
             SqlPool::Postgres(pool) => Self::Postgres(pool.begin().await?),
             SqlPool::Sqlite(pools) => Self::Sqlite(pools.writer().begin_with("BEGIN IMMEDIATE").await?),
         })
     }
 
-    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+    pub(super) async fn commit(self) -> sqlx::Result<()> {
         match self {
             Self::Postgres(transaction) => transaction.end("COMMIT").await,
             Self::Sqlite(transaction) => transaction.commit().await,
         }
     }
 
-    pub(super) async fn rollback(self) -> Result<(), sqlx::Error> {
+    pub(super) async fn rollback(self) -> sqlx::Result<()> {
         match self {
             Self::Postgres(transaction) => transaction.end("ROLLBACK").await,
             Self::Sqlite(transaction) => transaction.rollback().await,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
-use agent_core::ports::{WebhookError, WebhookOutbox};
+use agent_core::ports::{WebhookError, WebhookOutbox, WebhookResult};
 use agent_core::trace;
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
 use async_trait::async_trait;
@@ -79,7 +79,6 @@ const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM w
     WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16)";
 
 /// Keeps webhooks in the database.
-#[derive(Debug)]
 pub struct SqlWebhooks {
     pool: SqlPool,
 }
@@ -105,7 +104,7 @@ impl SqlWebhooks {
 
 #[async_trait]
 impl WebhookOutbox for SqlWebhooks {
-    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         let traceparent = trace::current().map(|context| context.to_string());
         writing!(&self.pool, db => {
             let query = sqlx::query(PUT).bind(escape(webhook.job_id)).bind(escape(webhook.user_id));
@@ -125,7 +124,7 @@ impl WebhookOutbox for SqlWebhooks {
         owner: &str,
         lease: Duration,
         ClaimBounds { most, of_a_user }: ClaimBounds,
-    ) -> Result<Vec<Webhook>, WebhookError> {
+    ) -> WebhookResult<Vec<Webhook>> {
         let claim = match self.pool {
             SqlPool::Postgres(_) => CLAIM_IN_POSTGRES,
             SqlPool::Sqlite(_) => CLAIM_IN_SQLITE,
@@ -138,12 +137,7 @@ impl WebhookOutbox for SqlWebhooks {
         rows.into_iter().map(Row::into_webhook).collect()
     }
 
-    async fn settle(
-        &self,
-        owner: &str,
-        webhook: &Webhook,
-        next: Option<Duration>,
-    ) -> Result<bool, WebhookError> {
+    async fn settle(&self, owner: &str, webhook: &Webhook, next: Option<Duration>) -> WebhookResult<bool> {
         let attempts =
             serde_json::to_string(&webhook.attempts).map_err(|error| WebhookError(error.to_string()))?;
         let (job_id, attempts) = (escape(&webhook.job_id), escape(&attempts));
@@ -156,14 +150,14 @@ impl WebhookOutbox for SqlWebhooks {
         change(&self.pool, &SETTLE, &[&job_id, owner], &given).await.map_err(failed)
     }
 
-    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+    async fn read(&self, job_id: &str) -> WebhookResult<Option<Webhook>> {
         let row: Option<Row> =
             reading!(&self.pool, db => sqlx::query_as(READ).bind(escape(job_id)).fetch_optional(db))
                 .map_err(failed)?;
         row.map(Row::into_webhook).transpose()
     }
 
-    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
+    async fn replay(&self, job_id: &str) -> WebhookResult<bool> {
         let changed = writing!(&self.pool, db => {
             sqlx::query(REPLAY).bind(escape(job_id)).execute(db).map_ok(|done| done.rows_affected())
         })
@@ -173,7 +167,7 @@ impl WebhookOutbox for SqlWebhooks {
 }
 
 impl Row {
-    fn into_webhook(self) -> Result<Webhook, WebhookError> {
+    fn into_webhook(self) -> WebhookResult<Webhook> {
         let unreadable = || WebhookError("a webhook cannot be read by this program".into());
         let attempts: Vec<WebhookAttempt> =
             serde_json::from_str(&unescape(self.attempts)).map_err(|_error| unreadable())?;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyKey, IdempotencyStore as _, KeyBounds, KeyClaim, KeyTerms, ToolVersions as _,
 };
-use agent_core::testing::{TestConversations, TestKeyValues, TestQueue, TestRuns, TestToolVersions};
+use agent_core::testing::{
+    TestConversations, TestKeyValues, TestOutbox, TestQueue, TestRuns, TestToolVersions,
+};
 use async_trait::async_trait;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
-use sim::stores::ReferenceOutbox;
 
 use crate::contract::cache::result;
 use crate::contract::idempotency;
@@ -29,8 +30,7 @@ mod keys {
 
 async fn open_keys() -> idempotency::Bench {
     let keys = MemoryIdempotency::new(KeyBounds { keys: 1000, bytes: 1 << 20 });
-    let store = Arc::new(keys.with_bounds(idempotency::BOUNDS));
-    idempotency::Bench { peer: Arc::clone(&store) as _, store, _guard: Box::new(()) }
+    crate::contract::Bench::of_one(Arc::new(keys.with_bounds(idempotency::BOUNDS)))
 }
 
 #[tokio::test]
@@ -106,13 +106,11 @@ async fn open_queue() -> crate::contract::queue::Bench {
 }
 
 async fn open_runs() -> crate::contract::runs::Bench {
-    let runs = Arc::new(TestRuns::default());
-    crate::contract::runs::Bench { peer: runs.clone(), runs, _guard: Box::new(()) }
+    crate::contract::Bench::of_one(Arc::new(TestRuns::default()))
 }
 
 async fn open_outbox() -> crate::contract::webhooks::Bench {
-    let outbox = Arc::new(ReferenceOutbox::default());
-    crate::contract::webhooks::Bench { peer: outbox.clone(), outbox, _guard: Box::new(()) }
+    crate::contract::Bench::of_one(Arc::new(TestOutbox::default()))
 }
 
 async fn open_versions() -> crate::contract::tool_versions::Bench {
@@ -135,8 +133,7 @@ async fn the_versions_of_tests_fail_on_demand() {
 }
 
 async fn open_values() -> crate::contract::key_value::Bench {
-    let store = Arc::new(TestKeyValues::default());
-    crate::contract::key_value::Bench { peer: store.clone(), store, _guard: Box::new(()) }
+    crate::contract::Bench::of_one(Arc::new(TestKeyValues::default()))
 }
 
 async fn open_cache() -> crate::contract::cache::Bench {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
 
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
-use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
+use agent_core::words::{Event, RunRecord};
 use backends::mongo::MongoStore;
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -62,7 +61,7 @@ async fn open_retention(server: &Mongo) -> retained::Bench {
 
 async fn open_runs(server: &Mongo) -> Bench {
     let (here, there) = replicas(server).await;
-    Bench { runs: here.runs.clone(), peer: there.runs.clone(), _guard: Box::new((here, there)) }
+    Bench { store: here.runs.clone(), peer: there.runs.clone(), _guard: Box::new((here, there)) }
 }
 
 /// A process of the service, as far as its runs go.
@@ -90,18 +89,8 @@ fn reply(text: &str) -> Event {
 
 fn record(id: &str) -> RunRecord {
     RunRecord {
-        id: id.into(),
-        request_id: "req-1".into(),
         user_id: None,
-        job_id: None,
-        started_at: SystemTime::UNIX_EPOCH,
-        finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed {
-            error: "the model refused".into(),
-            iterations: 0,
-            usage: Usage::default(),
-            kind: FailureKind::Internal,
-        },
+        ..agent_core::testing::record(id, agent_core::testing::failed("the model refused"))
     }
 }
 
@@ -121,8 +110,8 @@ async fn events_hold_what_documents_cannot() {
         ("run_nothing", Value::Null),
     ] {
         let event = Event::from(asks_for(&[("call_1", "add", arguments)]));
-        bench.runs.append(run, Epoch(1), 0, std::slice::from_ref(&event)).await.unwrap();
-        assert_eq!(bench.runs.read(run, 0).await.unwrap(), [event], "{run}");
+        bench.store.append(run, Epoch(1), 0, std::slice::from_ref(&event)).await.unwrap();
+        assert_eq!(bench.store.read(run, 0).await.unwrap(), [event], "{run}");
     }
 }
 
@@ -133,23 +122,23 @@ async fn an_event_that_no_document_can_hold_is_refused_and_holds_up_no_other() {
     let event = reply(&"x".repeat(16 * 1024 * 1024));
     let small = reply("small");
     let (big, small) = tokio::join!(
-        bench.runs.append("run_big", Epoch(1), 0, std::slice::from_ref(&event)),
-        bench.runs.append("run_1", Epoch(1), 0, std::slice::from_ref(&small))
+        bench.store.append("run_big", Epoch(1), 0, std::slice::from_ref(&event)),
+        bench.store.append("run_1", Epoch(1), 0, std::slice::from_ref(&small))
     );
     let Err(JournalError::Store { detail }) = big else { panic!("{big:?}") };
     assert!(detail.contains("16777216 in one document"), "{detail}");
     assert_eq!(small, Ok(()));
     let text = "x".repeat(15 * 1024 * 1024);
-    bench.runs.append("run_big", Epoch(1), 0, &[reply(&text)]).await.unwrap();
-    assert_eq!(bench.runs.read("run_big", 0).await.unwrap(), [reply(&text)]);
-    let number = bench.runs.append("run_1", Epoch(1), u64::MAX, &[Event::Cancelled]).await;
+    bench.store.append("run_big", Epoch(1), 0, &[reply(&text)]).await.unwrap();
+    assert_eq!(bench.store.read("run_big", 0).await.unwrap(), [reply(&text)]);
+    let number = bench.store.append("run_1", Epoch(1), u64::MAX, &[Event::Cancelled]).await;
     assert!(is_store_error(&number), "{number:?}");
 }
 
 #[tokio::test]
 async fn one_conflict_among_many_appends_fails_alone() {
     let server = Mongo::start().await;
-    let Bench { runs, peer, _guard } = open_runs(&server).await;
+    let Bench { store: runs, peer, _guard } = open_runs(&server).await;
     peer.append("run_50", Epoch(1), 0, &[reply("taken")]).await.unwrap();
     let ids: Vec<_> = (0..100).map(|run| format!("run_{run}")).collect();
     let event = reply("mine");

@@ -116,6 +116,13 @@ impl Database {
         }
     }
 
+    /// The connections of two processes, when the tables are there.
+    async fn replicas(&self) -> [SqlPool; 2] {
+        let pools = [self.pool(), self.pool()];
+        pools[0].migrate().await.unwrap();
+        pools
+    }
+
     /// Whatever the test does to the database behind the back of the store.
     pub(crate) async fn execute(&self, sql: &'static str) {
         let done = match self {
@@ -136,40 +143,27 @@ impl Database {
 async fn open_runs(database: Database) -> runs::Bench {
     let (runs, writing) = open_runs_of(&database).await;
     let (peer, writing_of_peer) = open_runs_of(&database).await;
-    runs::Bench { runs, peer, _guard: Box::new((writing, writing_of_peer, database)) }
+    runs::Bench { store: runs, peer, _guard: Box::new((writing, writing_of_peer, database)) }
 }
 
 async fn open_recordings(database: Database) -> http_recordings::Bench {
-    let pools = [database.pool(), database.pool()];
-    for pool in &pools {
-        pool.migrate().await.unwrap();
-    }
-    let [store, peer] = pools.map(|pool| Arc::new(SqlHttpRecordings::new(pool)));
+    let [store, peer] = database.replicas().await.map(|pool| Arc::new(SqlHttpRecordings::new(pool)));
     http_recordings::Bench { store, peer, _guard: Box::new(database) }
 }
 
 async fn open_keys(database: Database) -> idempotency::Bench {
-    let pools = [database.pool(), database.pool()];
-    for pool in &pools {
-        pool.migrate().await.unwrap();
-    }
-    let [store, peer] =
-        pools.map(|pool| Arc::new(SqlIdempotency::new(pool).with_bounds(idempotency::BOUNDS)));
+    let open = |pool| Arc::new(SqlIdempotency::new(pool).with_bounds(idempotency::BOUNDS));
+    let [store, peer] = database.replicas().await.map(open);
     idempotency::Bench { store, peer, _guard: Box::new(database) }
 }
 
 async fn open_webhooks(database: Database) -> webhooks::Bench {
-    let pools = [database.pool(), database.pool()];
-    for pool in &pools {
-        pool.migrate().await.unwrap();
-    }
-    let [outbox, peer] = pools.map(|pool| Arc::new(SqlWebhooks::new(pool)));
-    webhooks::Bench { outbox, peer, _guard: Box::new(database) }
+    let [store, peer] = database.replicas().await.map(|pool| Arc::new(SqlWebhooks::new(pool)));
+    webhooks::Bench { store, peer, _guard: Box::new(database) }
 }
 
 async fn open_conversations(database: Database) -> conversations::Bench {
-    database.pool().migrate().await.unwrap();
-    let [store, peer] = [database.pool(), database.pool()].map(|pool| Arc::new(SqlConversations::new(pool)));
+    let [store, peer] = database.replicas().await.map(|pool| Arc::new(SqlConversations::new(pool)));
     let retention = Arc::new(SqlRetention::new(database.pool(), RetainedKind::Conversations));
     conversations::Bench { store, peer, retention: Some(retention), _guard: Box::new(database) }
 }

@@ -1,7 +1,5 @@
 //! Group commit: how many commits there are, and who hears what of them.
 
-use std::time::UNIX_EPOCH;
-
 use agent_core::ports::{
     AttemptEnd, Claim, Epoch, JobQueue as _, Journal as _, JournalError, QueueError, Renewal, RunStore as _,
 };
@@ -288,15 +286,7 @@ fn completed() -> AttemptEnd {
 }
 
 fn record(run_id: &str) -> RunRecord {
-    RunRecord {
-        id: run_id.into(),
-        request_id: "req_1".into(),
-        user_id: Some("u1".into()),
-        job_id: None,
-        started_at: UNIX_EPOCH,
-        finished_at: UNIX_EPOCH,
-        outcome: RunOutcome::Running,
-    }
+    agent_core::testing::record(run_id, RunOutcome::Running)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

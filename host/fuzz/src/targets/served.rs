@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{KeyBounds, Probe, Toolbox};
 use agent_core::testing::{EchoTools, TestConversations, TestQueue, TestRuns, TokioSpawn};
-use agent_core::words::RunLimits;
 use backends::memory::{MemoryIdempotency, MemoryWindows};
 use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -79,14 +78,8 @@ impl Served {
         let toolbox = Arc::new(EchoTools::new(&["echo", "pay"]).approved_by("pay", "sha256:policy"));
         let live = LiveRuns::default();
         let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
-        let invoke: Arc<dyn Invoke> = Arc::new(Agent {
-            model: Arc::new(DemoModel),
-            toolbox: toolbox.clone(),
-            journal: journal.clone(),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        });
+        let invoke: Arc<dyn Invoke> =
+            Arc::new(Agent::new(Arc::new(DemoModel), toolbox.clone(), journal.clone()));
         let kept = RunStores { journal, records: Some(runs.clone()), live };
         let queue = Arc::new(TestQueue::default());
         let jobs = Jobs::new(queue.clone()).recorded_in(runs.clone());

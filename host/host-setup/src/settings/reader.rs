@@ -21,7 +21,6 @@ use super::value_type::Kind;
 pub struct Reported;
 
 /// Turns the values of variables into values of their types.
-#[expect(missing_debug_implementations, reason = "variables may hold secrets")]
 pub struct Reader<'a> {
     vars: &'a dyn EnvVars,
     /// Absent as long as it is not known: then only what every variant needs is asked for.

@@ -7,10 +7,11 @@
 //! - `server`: one client's server: whose tools it lists and calls.
 //! - `listing`: tools and answers as the protocol has them.
 //! - `progress`: what tools report while they run.
-//! - `waiting`: calls that wait for somebody. `request_state`: what clients carry while their users are
-//!   asked.
+//! - `waiting`: calls that wait for somebody. `forms`: what their users are asked. `request_state`: what
+//!   clients carry meanwhile.
 //! - `under_way`: calls that a later message may cancel.
 
+mod forms;
 mod listing;
 mod progress;
 mod request_state;

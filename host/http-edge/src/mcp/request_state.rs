@@ -5,7 +5,6 @@
 //! It is signed, and bound to the user and to the call with its arguments. It ends some minutes behind its
 //! wait. That a wait is decided once is the journal's to see to.
 
-use std::fmt;
 use std::time::Duration;
 
 use agent_core::words::Principal;
@@ -83,10 +82,4 @@ impl RequestStates {
 fn context(caller: &Principal, call: &CallToolRequestParams) -> Vec<u8> {
     // silent-ok: texts and JSON can always be written.
     serde_json::to_vec(&(&caller.user_id, "tools/call", &call.name, &call.arguments)).unwrap_or_default()
-}
-
-impl fmt::Debug for RequestStates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestStates").finish_non_exhaustive()
-    }
 }

@@ -37,7 +37,7 @@ pub(crate) const SUPPORTED: &[ProtocolVersion] = &[
 const CANCELLED: ErrorCode = ErrorCode(-32800);
 
 /// One client's server. Clones are the same client's.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct McpServer {
     calls: DirectCalls,
     caller: Principal,
@@ -48,7 +48,7 @@ pub struct McpServer {
 }
 
 /// What requests of all clients share over HTTP.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct OverHttp {
     under_way: CallsUnderWay,
     session: Arc<str>,

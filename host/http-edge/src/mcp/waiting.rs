@@ -4,13 +4,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::words::{Principal, Verdict, Wait};
+use agent_core::words::{Principal, Verdict, Wait, WaitKind};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, DetailedTask,
-    ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, ErrorData, GetTaskResult,
-    InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject, MetaObject,
-    ProtocolVersion, Task, TaskPayload, TaskStatus,
+    ErrorData, GetTaskResult, InputRequiredResult, InputResponses, JsonObject, MetaObject, ProtocolVersion,
+    Task, TaskPayload, TaskStatus,
 };
 use rmcp::service::RequestContext;
 use run_service::direct_calls::{CallRun, CallState, WaitingCalls};
@@ -18,20 +17,14 @@ use run_service::runs::moment;
 use run_service::waits::{JobWait, NotDecided, ProposedDecision};
 use serde_json::{Value, json};
 
-use super::listing;
 use super::request_state::{RequestStates, ShownWait};
+use super::{forms, listing};
 
 /// How long an answer is held back while a worker makes the call.
 const HOLD: Duration = Duration::from_secs(8);
 
 /// How often clients are to ask, which counts in their windows.
 const POLL_MS: u64 = 5_000;
-
-/// Most bytes of arguments in a question. All of them are shown under the wait's own address.
-const SHOWN_BYTES: usize = 4_096;
-
-/// Longest reason of a rejection, as the API takes it.
-const REASON_CHARS: usize = 1_000;
 
 /// The member of `_meta` that names the job which goes on with a call.
 const JOB: &str = "agent-host/jobId";
@@ -87,14 +80,20 @@ impl ClientCalls<'_> {
         let shown = self.states.open(self.caller, call, state).ok_or_else(unknown_state)?;
         let job_id = Wait::job_of(&shown.wait).ok_or_else(unknown_state)?;
         let response = call.input_responses.as_ref().and_then(|responses| responses.get(&shown.wait));
-        let verdict = response.map(verdict).transpose()?;
-        if let Some(Some(verdict)) = &verdict {
-            self.decide(&shown.wait, &shown.digest, verdict.clone()).await?;
+        let mut is_left_open = false;
+        if let Some(response) = response
+            && let CallState::Waits(wait) = self.read(job_id, Duration::ZERO).await?.state
+            && wait.id == shown.wait
+        {
+            match forms::verdict(&wait.open.wait, response)? {
+                Some(verdict) => self.decide(&shown.wait, &shown.digest, verdict).await?,
+                None => is_left_open = true,
+            }
         }
         let run = self.read(job_id, HOLD).await?;
         match &run.state {
             // The user was asked and has said nothing: they are not asked once more.
-            CallState::Waits(wait) if verdict == Some(None) => Ok(sentence(&run, Some(wait)).into()),
+            CallState::Waits(wait) if is_left_open => Ok(sentence(&run, Some(wait)).into()),
             _ => self.answer(call, &run, Some(&shown)),
         }
     }
@@ -110,7 +109,7 @@ impl ClientCalls<'_> {
         let run = self.read(id, Duration::ZERO).await?;
         let CallState::Waits(wait) = &run.state else { return Ok(()) };
         let Some(response) = responses.get(&wait.id) else { return Ok(()) };
-        match verdict(response)? {
+        match forms::verdict(&wait.open.wait, response)? {
             Some(verdict) => self.decide(&wait.id, &wait.open.wait.shown.digest(), verdict).await,
             None => Ok(()),
         }
@@ -174,7 +173,7 @@ impl ClientCalls<'_> {
                 let until = UNIX_EPOCH + Duration::from_millis(wait.open.wait.expires_at);
                 let left = until.duration_since(SystemTime::now()).unwrap_or_default();
                 let state = self.states.seal(self.caller, call, &ShownWait::of(wait), left);
-                Ok(InputRequiredResult::new(Some(questions(wait)), Some(state)).into())
+                Ok(InputRequiredResult::new(Some(forms::questions(wait)), Some(state)).into())
             }
             CallState::Waits(wait) => Ok(sentence(run, Some(wait)).into()),
             // The client comes again for the answer.
@@ -191,7 +190,8 @@ impl ClientCalls<'_> {
     /// Whether the client's user is asked: they may decide and have not.
     fn asks_about(&self, wait: &JobWait) -> bool {
         let has_decided = wait.open.has_decided(self.user_id());
-        self.client.asks && wait.may_be_decided_by(self.caller) && !has_decided
+        let can_ask = matches!(wait.open.wait.kind, WaitKind::Approval | WaitKind::Question);
+        self.client.asks && can_ask && wait.may_be_decided_by(self.caller) && !has_decided
     }
 
     fn detailed(&self, run: &CallRun) -> DetailedTask {
@@ -205,12 +205,12 @@ impl ClientCalls<'_> {
         match &run.state {
             CallState::Working => DetailedTask::new(task, TaskPayload::Working),
             CallState::Waits(wait) => {
-                let task = task.with_status_message(waits_for(wait));
+                let task = task.with_status_message(forms::waits_for(wait));
                 // Only a client that can give the answer is asked for it.
                 DetailedTask::new(
                     task,
                     match self.asks_about(wait) {
-                        true => TaskPayload::InputRequired { input_requests: questions(wait) },
+                        true => TaskPayload::InputRequired { input_requests: forms::questions(wait) },
                         false => TaskPayload::Working,
                     },
                 )
@@ -231,69 +231,21 @@ impl ClientCalls<'_> {
     }
 }
 
-/// What the client's user is asked, under the id of the wait.
-fn questions(wait: &JobWait) -> InputRequests {
-    let shown = &wait.open.wait.shown;
-    let arguments = shown.arguments.to_string();
-    let end = arguments.floor_char_boundary(SHOWN_BYTES);
-    let (beginning, more) = arguments.split_at(end);
-    let more = match more.len() {
-        0 => String::new(),
-        more => format!("… and {more} bytes more, all of them at /api/agent/waits/{}", wait.id),
-    };
-    let message = format!(
-        "May {} be called with these arguments? {beginning}{more}\nIt runs {}.",
-        shown.tool, shown.component,
-    );
-    let decisions = EnumSchema::builder(vec!["approve".to_owned(), "reject".to_owned()]).build();
-    let reason_chars = u32::try_from(REASON_CHARS).unwrap_or(u32::MAX);
-    let requested_schema = ElicitationSchema::builder()
-        .required_enum_schema("decision", decisions)
-        .optional_string_with("reason", |reason| {
-            reason.max_length(reason_chars).description("Why it is rejected, which the caller is told.")
-        })
-        .build_unchecked();
-    let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
-    [(wait.id.clone(), InputRequest::Elicitation(ElicitRequest::new(params)))].into()
-}
-
-/// What a user has decided; nothing where they have left the question open.
-fn verdict(response: &Value) -> Result<Option<Verdict>, ErrorData> {
-    let content = &response["content"];
-    let reason = content["reason"].as_str().filter(|reason| !reason.is_empty());
-    if reason.is_some_and(|reason| reason.chars().count() > REASON_CHARS) {
-        let why = format!("`content.reason` may have {REASON_CHARS} characters");
-        return Err(ErrorData::invalid_params(why, None));
-    }
-    match (response["action"].as_str(), content["decision"].as_str()) {
-        (Some("accept"), Some("approve")) => Ok(Some(Verdict::Approve)),
-        (Some("accept"), Some("reject")) => Ok(Some(Verdict::Reject { reason: reason.map(str::to_owned) })),
-        (Some("decline"), _) => Ok(Some(Verdict::Reject { reason: None })),
-        (Some("cancel"), _) => Ok(None),
-        _ => Err(ErrorData::invalid_params("`content.decision` has to be `approve` or `reject`", None)),
-    }
-}
-
-/// What a client without tasks and questions is told. It is an error, as the tool has done nothing.
+/// What a client without tasks and questions is told. It is an error, as the tool has not done all that it was
+/// asked for.
 fn sentence(run: &CallRun, wait: Option<&JobWait>) -> CallToolResult {
     let job = &run.job.id;
     let text = match wait {
         Some(wait) => format!(
-            "This call is not made yet. {} Do not call again: the job {job} makes the call when it is approved, and \
-             /api/agent/jobs/{job} has its answer then.",
-            waits_for(wait)
+            "This call is not made yet, or not to its end. {} Do not call again: the job {job} goes on with the call \
+             then, and /api/agent/jobs/{job} has its answer.",
+            forms::waits_for(wait)
         ),
         None => format!("The job {job} makes this call now: /api/agent/jobs/{job} has its answer soon."),
     };
     let mut meta = MetaObject::default();
     meta.insert(JOB.to_owned(), json!(job));
     error(&text).with_meta(Some(meta))
-}
-
-fn waits_for(wait: &JobWait) -> String {
-    let Wait { id, shown, expires_at, .. } = &wait.open.wait;
-    let until = moment(SystemTime::UNIX_EPOCH + Duration::from_millis(*expires_at));
-    format!("It waits until {until} for an approval of {} (/api/agent/waits/{id}).", shown.tool)
 }
 
 fn error(text: &str) -> CallToolResult {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use agent_core::trace::{self, TraceContext};
+use agent_core::trace::{self, InTrace as _, Within};
 use axum::extract::MatchedPath;
 use http::{Method, Request, Response, Uri};
 use pin_project_lite::pin_project;
@@ -76,10 +76,10 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut line = Line::begin(&mut request, self.observe.clone());
         let span = line.span();
-        line.traced = server_span::begin(&request, &span);
-        line.trace = trace::of(&line.traced).or_else(|| trace::of(&span));
-        let inner = span.in_scope(|| line.traced.in_scope(|| self.inner.call(request)));
-        Answered { inner: inner.instrument(line.traced.clone()).instrument(span), line }
+        line.traced = server_span::begin(&request);
+        let parent = line.traced.inner();
+        let inner = span.in_scope(|| trace::within(parent.as_ref(), || self.inner.call(request)));
+        Answered { inner: inner.in_trace(parent).instrument(span), line }
     }
 }
 
@@ -88,7 +88,7 @@ pin_project! {
     /// because fields are dropped in this order.
     pub(crate) struct Answered<F> {
         #[pin]
-        inner: Instrumented<Instrumented<F>>,
+        inner: Instrumented<Within<F>>,
         line: Line,
     }
 }
@@ -119,8 +119,7 @@ struct Line {
     began: Instant,
     written: bool,
     /// The request in traces.
-    traced: Span,
-    trace: Option<TraceContext>,
+    traced: trace::Span,
 }
 
 impl Line {
@@ -137,8 +136,7 @@ impl Line {
             client: request.extensions().get().copied(),
             began: Instant::now(),
             written: false,
-            traced: Span::none(),
-            trace: None,
+            traced: trace::Span::default(),
         }
     }
 
@@ -169,7 +167,7 @@ impl Line {
 
         let took = self.began.elapsed();
         let route = self.route.as_ref().map(MatchedPath::as_str);
-        let (method, trace) = (known_method(&self.method), self.trace);
+        let (method, trace) = (known_method(&self.method), self.traced.context());
         (self.observe)(&AnsweredRequest { route, method, status, took, trace });
         let duration_ms = took.as_micros() as f64 / 1000.0;
         let method = LogText { text: &self.method, limit: 32 };
@@ -178,24 +176,23 @@ impl Line {
         let client = self.client.map(|ClientAddress(address)| display(address));
         let user_id = self.user.get().map(|text| display(LogText { text, limit: 256 }));
         let error = error.map(|text| display(LogText { text, limit: 4096 }));
-        let trace_id = self.trace.map(|trace| display(format!("{:032x}", trace.trace_id)));
-        let span_id = self.trace.map(|trace| display(format!("{:016x}", trace.span_id)));
         // The level of an event is a constant of its place in the source, so every level has a place.
         macro_rules! write_at {
             ($level:expr) => {
                 tracing::event!(
                     target: TARGET, $level,
-                    %method, %path, status, duration_ms, request_id, client, user_id, error, trace_id, span_id,
+                    %method, %path, status, duration_ms, request_id, client, user_id, error,
                     "{method} {path} {status} in {duration_ms} ms"
                 )
             };
         }
-        match level {
+        // The log names the trace of the line by what it is within.
+        trace::within(self.traced.inner().as_ref(), || match level {
             Level::ERROR => write_at!(Level::ERROR),
             Level::WARN => write_at!(Level::WARN),
             Level::INFO => write_at!(Level::INFO),
             _ => write_at!(Level::DEBUG),
-        }
+        });
     }
 }
 

@@ -1,13 +1,11 @@
 //! A request in traces: the caller's trace context, and the span of the request as OpenTelemetry's
 //! conventions for HTTP servers describe it.
 
-use agent_core::trace::{self, TraceContext, TraceState};
+use agent_core::trace::{Kind, Parent, Span, TraceContext, TraceState};
 use axum::extract::MatchedPath;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Method, Request};
-use tracing::field::Empty;
-use tracing::{Span, debug_span};
 
 use super::client_address::ClientAddress;
 use super::log_text::LogText;
@@ -22,50 +20,45 @@ const LONGEST_HOST: usize = 255;
 /// Asked every few seconds by orchestrators and scrapers, and no work of the service.
 const PROBES: [&str; 5] = ["/health", "/health/live", "/health/ready", "/metrics", "/ready"];
 
-/// The span of `request`, within `around`, which takes the caller's context. Disabled unless traces are
-/// recorded.
-pub(super) fn begin<B>(request: &Request<B>, around: &Span) -> Span {
+/// The span of `request`, within the caller's. Unless traces are recorded the caller's context is passed on.
+pub(super) fn begin<B>(request: &Request<B>) -> Span {
     let path = request.uri().path();
-    if let Some(context) = read_context(request.headers()) {
-        trace::continue_from(around, context);
+    let caller = read_context(request.headers()).map(|context| {
         let states = request.headers().get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok());
-        if let Some(state) = TraceState::parse(states) {
-            trace::pass_on(around, state);
-        }
-    }
+        Parent::remote(context, TraceState::parse(states))
+    });
     if PROBES.contains(&path) {
-        return Span::none();
+        return Span::none(caller);
     }
-    let method = known(request.method());
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let client = request.extensions().get().map(|ClientAddress(address)| tracing::field::display(address));
-    debug_span!(
-        parent: around,
-        "http.server",
-        otel.kind = "server",
-        otel.name = %format_args!("{method}{}{}", if route.is_some() { " " } else { "" }, route.unwrap_or_default()),
-        http.request.method = method,
-        http.route = route,
-        url.scheme = request.uri().scheme_str().unwrap_or("http"),
-        server.address = host(request),
-        url.path = %LogText { text: path, limit: 512 },
-        client.address = client,
-        http.response.status_code = Empty,
-        "error.type" = Empty,
-    )
+    Span::begin_within(caller, Kind::Server, "http.server", |span| {
+        let method = known(request.method());
+        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let between = if route.is_some() { " " } else { "" };
+        span.named(format_args!("{method}{between}{}", route.unwrap_or_default()));
+        span.text("http.request.method", method);
+        span.text("http.route", route);
+        span.text("url.scheme", request.uri().scheme_str().unwrap_or("http"));
+        span.text("server.address", host(request));
+        span.shown("url.path", LogText { text: path, limit: 512 });
+        if let Some(ClientAddress(address)) = request.extensions().get() {
+            span.shown("client.address", address);
+        }
+    })
 }
 
 /// Notes the answer.
 pub(super) fn end(span: &Span, status: u16) {
-    span.record("http.response.status_code", status);
-    if status >= 500 {
-        span.record("error.type", status.to_string());
-    }
+    span.record(|span| {
+        span.int("http.response.status_code", u64::from(status));
+        if status >= 500 {
+            span.failed(status);
+        }
+    });
 }
 
 /// Notes that the client did not wait for the answer.
 pub(super) fn client_gone(span: &Span) {
-    span.record("error.type", "client_gone");
+    span.record(|span| span.failed("client_gone"));
 }
 
 /// The one context that the caller sent. Two of them contradict each other.

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::JournalError;
+use agent_core::ports::JournalResult;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -98,7 +98,7 @@ pub(crate) async fn last_event(
     headers: &HeaderMap,
     streams: &RunStreams,
     run: &FoundRun,
-) -> Result<Option<Position>, JournalError> {
+) -> JournalResult<Option<Position>> {
     let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(Position::parse);
     match last {
         Some(last) if streams.has_given(run, last.number).await? => Ok(Some(last)),

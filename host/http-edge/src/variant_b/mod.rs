@@ -57,6 +57,7 @@ pub(crate) use admin::api as admin;
 pub(crate) use mcp::api as mcp;
 #[cfg(feature = "openai")]
 pub(crate) use openai::api as openai;
+pub use waits::wait_json;
 pub use webhooks::webhook_message;
 
 /// The routes beside the API.

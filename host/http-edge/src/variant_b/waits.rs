@@ -397,6 +397,11 @@ struct DecisionBody {
     answer: Option<Value>,
 }
 
+/// A wait as the API shows it, for the command line.
+pub fn wait_json(wait: &JobWait) -> Value {
+    serde_json::to_value(WaitBody::from(wait)).unwrap_or_default()
+}
+
 impl From<&JobWait> for WaitBody {
     fn from(wait: &JobWait) -> Self {
         let Wait {

@@ -68,7 +68,7 @@ async fn routes() -> (Fakes, Vec<Route>) {
 fn check_nothing_was_done(fakes: &Fakes) {
     assert_eq!(fakes.tools.take_done(), [""; 0]);
     assert_eq!(fakes.cache.deleted(), [""; 0]);
-    assert_eq!(fakes.queue.submitted(), []);
+    assert_eq!(fakes.submitted(), []);
 }
 
 #[tokio::test]

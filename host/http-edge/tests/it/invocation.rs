@@ -103,6 +103,15 @@ async fn a_choice_of_tools_that_cannot_be_had_is_invalid() {
 }
 
 #[tokio::test]
+async fn an_output_of_the_callers_schema_is_given_beside_the_text() {
+    let service = Service::with_model([Ok(says("It is 3.")), Ok(says(r#"{"sum": 3}"#))]);
+    let options = json!({"outputSchema": {"type": "object", "required": ["sum"]}});
+    let result = service.invoke(json!({"input": "1+2?", "options": options}).to_string()).await.json();
+    assert_eq!(result["result"]["outputValue"], json!({"sum": 3}));
+    assert_eq!(result["result"]["iterations"], 2, "the first reply had to be corrected");
+}
+
+#[tokio::test]
 async fn a_schema_that_is_none_is_refused_with_what_is_wrong() {
     let body = json!({"input": "hi", "options": {"outputSchema": {"type": "nothing"}}}).to_string();
     let answer = Service::with_invoke(Answers).invoke(body).await;

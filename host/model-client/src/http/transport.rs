@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use agent_core::trace::InTrace as _;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use outbound::{Body, Client, Request};
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::Instrument as _;
 use url::Url;
 
 use super::client::{CONNECT_TIMEOUT, build_client};
@@ -86,7 +86,7 @@ impl Transport {
             return Err(ExchangeError::Timeout);
         }
         let span = client_span::begin(&self.endpoint);
-        let response = self.exchange(request_id, body, deadline, stream).instrument(span.clone()).await;
+        let response = self.exchange(request_id, body, deadline, stream).in_trace(span.inner()).await;
         match &response {
             Ok(response) => client_span::record_status(&span, response.status.as_u16()),
             Err(error) => client_span::record_error(&span, error.as_str()),

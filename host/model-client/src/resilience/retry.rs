@@ -1,6 +1,5 @@
 //! Retries of calls that fail for a reason that may pass.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,15 +73,6 @@ impl<M: Model> Model for Retry<M> {
             self.observer.model_asked_again(self.name());
             sleep(delay).await;
         }
-    }
-}
-
-impl<M: fmt::Debug> fmt::Debug for Retry<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry")
-            .field("model", &self.model)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
     }
 }
 

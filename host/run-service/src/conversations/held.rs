@@ -161,12 +161,6 @@ impl Held {
     }
 }
 
-impl std::fmt::Debug for Held {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held").field("turns", &self.turns.len()).finish_non_exhaustive()
-    }
-}
-
 /// Claims a conversation once more whose first run this is: what has no turns is removed once its lease has
 /// ended.
 async fn begin_again(claim: &Claim) -> Result<(), ConversationRefusal> {

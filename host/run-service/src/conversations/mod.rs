@@ -144,9 +144,3 @@ impl Conversations {
         self.store.delete(ConversationKey::response(user_id, id)).await
     }
 }
-
-impl std::fmt::Debug for Conversations {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conversations").finish_non_exhaustive()
-    }
-}

@@ -53,9 +53,3 @@ impl ToolChanges {
         Some(&self.digest)
     }
 }
-
-impl std::fmt::Debug for ToolChanges {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolChanges").field("digest", &self.digest).finish_non_exhaustive()
-    }
-}

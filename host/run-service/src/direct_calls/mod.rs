@@ -4,8 +4,8 @@
 //! They go the way of a run's calls: the tools are those that the caller may use, a tool's own limits,
 //! permits and grants hold, what it may call itself is bounded (`nested.rs`), and each call has its span and
 //! its log line. What a run adds is not there: no journal, so nothing is resumed, and no budget of tokens.
-//! Dropping a call interrupts the tool. Only a call that has to wait for somebody becomes a run, of that one
-//! call (`waiting.rs`).
+//! Dropping a call interrupts the tool. Only a call that has to wait for somebody, or may have to in its
+//! middle, becomes a run, of that one call (`waiting.rs`).
 
 mod changes;
 mod nested;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 use agent_core::agent_loop::refusal;
 use agent_core::ports::{NestedTools, ProgressSink, ToolRequest, ToolSet, Toolbox};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{
     Catalog, Grants, Principal, ToolCall, ToolOutcome, ToolProgress, ToolReceipt, ToolReturn,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use crate::clock;
 use crate::latest_progress::LatestProgress;
@@ -135,7 +135,7 @@ impl DirectCalls {
         }
     }
 
-    /// Where this call has to wait, if it has to and can.
+    /// Where this call waits, if it may have to and can.
     fn waiting_for_call(
         &self,
         tools: &dyn ToolSet,
@@ -143,8 +143,12 @@ impl DirectCalls {
         call: &ToolCall,
     ) -> Option<&WaitingCalls> {
         let waiting = self.waiting.as_ref().filter(|_| wanted.caller.user_id.is_some())?;
-        let is_fit = refusal::unfit(tools.catalog(), call).is_none();
-        (is_fit && tools.approval(call, wanted.caller).is_some()).then_some(waiting)
+        let catalog = tools.catalog();
+        let tool = catalog.get(&call.name).filter(|_| refusal::unfit(catalog, call).is_none())?;
+        // What may come to something that waits in its middle is a run from its beginning.
+        let may_wait = tool.may_ask
+            || tool.calls_tools && catalog.nestable().any(|nested| tools.may_wait_for(&nested.name));
+        (may_wait || tools.approval(call, wanted.caller).is_some()).then_some(waiting)
     }
 
     async fn keep(&self, waiting: &WaitingCalls, wanted: &DirectCall<'_>, call: &ToolCall) -> Called {
@@ -172,7 +176,7 @@ impl DirectCalls {
                 reader.report(progress);
             }
         };
-        let answer = self.answer(tools, wanted, (call, &sink)).instrument(span.clone());
+        let answer = self.answer(tools, wanted, (call, &sink)).in_trace(span.inner());
         let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();
@@ -259,11 +263,5 @@ impl Drop for CallLine<'_> {
             outcome = ToolOutcome::Cancelled.as_str(),
             "a tool was called outside of runs"
         );
-    }
-}
-
-impl std::fmt::Debug for DirectCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectCalls").field("time_limit", &self.time_limit).finish_non_exhaustive()
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use agent_core::agent_loop::refusal;
 use agent_core::ports::{CallEnds, NestedTools, Question, ToolRequest, ToolSet};
+use agent_core::trace::{self, InTrace as _, Parent};
 use agent_core::words::{ToolCall, ToolReceipt, ToolReturn};
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use tracing::{Instrument as _, Span};
 
 use crate::loop_driver::nested_bounds::{self, MOST_OF_A_CALL};
 use crate::loop_driver::{CALLS_AT_ONCE, gen_ai};
@@ -17,8 +17,8 @@ use crate::loop_driver::{CALLS_AT_ONCE, gen_ai};
 pub(super) struct NestedCalls<'a> {
     tools: &'a dyn ToolSet,
     outer: ToolRequest<'a>,
-    /// The outer call's: the spans of its calls are within it, whoever polls them.
-    span: Span,
+    /// Of the spans of its calls, whoever polls them: the outer call's.
+    parent: Option<Parent>,
     turns: Semaphore,
     made: AtomicU32,
     /// Whether one of them went to a component that can tell users apart.
@@ -31,7 +31,7 @@ impl<'a> NestedCalls<'a> {
         Self {
             tools,
             outer,
-            span: Span::current(),
+            parent: trace::parent(),
             turns: Semaphore::new(CALLS_AT_ONCE),
             made: AtomicU32::new(0),
             per_user: AtomicBool::new(false),
@@ -59,9 +59,9 @@ impl<'a> NestedCalls<'a> {
         }
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.turns.acquire().await;
-        let span = self.span.in_scope(|| gen_ai::execute_tool(call));
+        let span = trace::within(self.parent.as_ref(), || gen_ai::execute_tool(call));
         let request = ToolRequest { call_id: &call.id, call, approved: None, nested: None, ..self.outer };
-        let answer = self.tools.call(request).instrument(span.clone()).await;
+        let answer = self.tools.call(request).in_trace(span.inner()).await;
         gen_ai::tool_ended(&span, &answer);
         answer
     }

@@ -149,9 +149,3 @@ fn state(job: &Job, events: Vec<Event>) -> Result<CallState, WaitError> {
         }
     })
 }
-
-impl std::fmt::Debug for WaitingCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WaitingCalls").finish_non_exhaustive()
-    }
-}

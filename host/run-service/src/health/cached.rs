@@ -192,18 +192,6 @@ impl<P: Probe> Checks<P> {
     }
 }
 
-impl std::fmt::Debug for CachedProbe {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CachedProbe").field("probe", &self.0.name).finish_non_exhaustive()
-    }
-}
-
-impl<P> std::fmt::Debug for Checks<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Checks").field("probe", &self.shared.name).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -11,7 +11,7 @@ use agent_core::ports::{
     Epoch, JobQueue, Journal, Model, ModelError, ModelRequest, QueueError, RunStore, ToolFault, ToolRequest,
     ToolSet, Toolbox, Unobserved, WaitTerms,
 };
-use agent_core::words::{Catalog, Job, ModelReply, Principal, RunLimits, ToolCall, ToolReturn, Wait};
+use agent_core::words::{Catalog, Job, ModelReply, Principal, ToolCall, ToolReturn, Wait};
 use async_trait::async_trait;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -33,14 +33,7 @@ impl CancelledRuns {
     /// Runs with their journals in `journal`, whose records go to `behind`.
     pub fn new(journal: Arc<dyn Journal>, behind: WriteBehind) -> Self {
         let nobody = Arc::new(Nobody::default());
-        let agent = Agent {
-            model: nobody.clone(),
-            toolbox: nobody,
-            journal: journal.clone(),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(nobody.clone(), nobody, journal.clone());
         Self { agent: Recorded::new(agent, behind), journal }
     }
 
@@ -152,11 +145,5 @@ impl ToolSet for Nobody {
 
     async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
         WaitTerms::refusal(request.call)
-    }
-}
-
-impl std::fmt::Debug for CancelledRuns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CancelledRuns").finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use agent_core::agent_loop::{Run, Step};
-use agent_core::ports::{JournalError, RunStore};
+use agent_core::ports::{JournalResult, RunStore};
 use agent_core::words::{Catalog, Job, JobStatus, RunOutcome, RunRecord, StopReason};
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::debug;
@@ -15,11 +15,7 @@ use tracing::debug;
 const FAILED: &str = "The job failed; the queue does not keep its error any more.";
 
 /// A job of that user as the record of its last run shows it; nothing when there is no such record.
-pub(super) async fn read(
-    runs: &dyn RunStore,
-    user_id: &str,
-    job_id: &str,
-) -> Result<Option<Job>, JournalError> {
+pub(super) async fn read(runs: &dyn RunStore, user_id: &str, job_id: &str) -> JournalResult<Option<Job>> {
     // Jobs of nobody are nobody's to read.
     if user_id.is_empty() {
         return Ok(None);
@@ -56,7 +52,7 @@ fn status_of(record: &RunRecord) -> Option<JobStatus> {
 
 /// The result that the journal folds to. A journal that is not whole has none: the record was written without
 /// it.
-async fn result_of(runs: &dyn RunStore, run_id: &str) -> Result<Option<Box<RawValue>>, JournalError> {
+async fn result_of(runs: &dyn RunStore, run_id: &str) -> JournalResult<Option<Box<RawValue>>> {
     let events = runs.read(run_id, 0).await?;
     Ok(match Run::resume(events, Arc::new(Catalog::default())) {
         Ok((_run, Step::Done(result))) => to_raw_value(&*result).ok(),

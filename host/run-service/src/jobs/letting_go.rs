@@ -62,6 +62,22 @@ impl Worker {
         }
     }
 
+    /// Stops the child runs of a run that it failed for good: nobody waits for them any more.
+    pub(super) async fn stop_children_of_failed(&self, claim: &Claim, end: &AttemptEnd) {
+        if !matches!(end, AttemptEnd::Failed { .. }) {
+            return;
+        }
+        let stop = async {
+            let job = self.queue.read(&claim.job_id).await.ok()?.filter(|job| job.status.has_ended())?;
+            let run = Run::waiting(self.context.journal.read(&job.run_id, 0).await.ok()?).ok()?;
+            let children = run.children().map(|(_, child)| child.job_id.as_str());
+            ChildRuns::of(&self.queue).stop(children).await;
+            Some(())
+        };
+        // silent-ok: a child that is taken up finds out by itself.
+        let _ = timeout(LAST_WORDS, stop).await;
+    }
+
     /// Has a parked job claimed again when something was decided about it, or a child run of its ended, while
     /// this attempt still held it: nobody could have it claimed then.
     pub(super) async fn resume_if_decided(&self, claim: &Claim, seen: u64, children: &[String]) {

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{JobQueue, QueueError, RunStore};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 pub use cancelled::CancelledRuns;
 pub(crate) use retry_or_fail::failure_kind;
@@ -106,7 +106,8 @@ impl Jobs {
 
     /// Adds a job and says its id.
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
-        self.queue.add(job).instrument(spans::send()).await
+        let span = spans::send();
+        self.queue.add(job).in_trace(span.inner()).await
     }
 
     /// Whether jobs may have [options](JobData::options).
@@ -206,11 +207,5 @@ impl Jobs {
         let Some(runs) = &self.recorded else { return Ok(None) };
         let read = dropped::read(&**runs, user_id, job_id).await;
         read.map_err(|error| QueueError::Store { detail: format!("the record of a job's run: {error}") })
-    }
-}
-
-impl std::fmt::Debug for Jobs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").finish_non_exhaustive()
     }
 }

@@ -3,45 +3,37 @@
 
 use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptOutcome, Claim};
-use tracing::field::Empty;
-use tracing::{Span, debug_span};
+use agent_core::trace::{Fields, Kind, Parent, Span};
 
 /// The span of adding a job. Its context goes with the job.
 pub(super) fn send() -> Span {
-    debug_span!(
-        "job.send",
-        otel.name = %format_args!("send {QUEUE}"),
-        otel.kind = "producer",
-        messaging.system = "agent_host",
-        messaging.operation.name = "send",
-        "messaging.operation.type" = "send",
-        messaging.destination.name = QUEUE,
-    )
+    Span::begin(Kind::Producer, "job.send", |span| begun(span, "send"))
 }
 
-/// The span of an attempt at a job, within `around`, which has the context of who added it.
-pub(super) fn process(claim: &Claim, around: &Span) -> Span {
-    debug_span!(
-        parent: around,
-        "job.process",
-        otel.name = %format_args!("process {QUEUE}"),
-        otel.kind = "consumer",
-        messaging.system = "agent_host",
-        messaging.operation.name = "process",
-        "messaging.operation.type" = "process",
-        messaging.destination.name = QUEUE,
-        messaging.message.id = claim.job_id,
-        agent.job.attempt = claim.attempts_made + 1,
-        agent.job.outcome = Empty,
-        "error.type" = Empty,
-    )
+/// The span of an attempt at a job, within that of who added it.
+pub(super) fn process(claim: &Claim) -> Span {
+    let added_by = claim.trace.map(|context| Parent::remote(context, None));
+    Span::begin_within(added_by, Kind::Consumer, "job.process", |span| {
+        begun(span, "process");
+        span.text("messaging.message.id", &*claim.job_id);
+        span.int("agent.job.attempt", u64::from(claim.attempts_made) + 1);
+    })
 }
 
-/// Notes on the current span how the attempt ended.
-pub(super) fn processed(outcome: AttemptOutcome) {
-    let span = Span::current();
-    span.record("agent.job.outcome", outcome.as_str());
-    if matches!(outcome, AttemptOutcome::Failed | AttemptOutcome::Lost) {
-        span.record("error.type", outcome.as_str());
-    }
+fn begun(span: &mut Fields, operation: &str) {
+    span.named(format_args!("{operation} {QUEUE}"));
+    span.text("messaging.system", "agent_host");
+    span.text("messaging.operation.name", operation);
+    span.text("messaging.operation.type", operation);
+    span.text("messaging.destination.name", QUEUE);
+}
+
+/// Notes how the attempt ended.
+pub(super) fn processed(span: &Span, outcome: AttemptOutcome) {
+    span.record(|span| {
+        span.text("agent.job.outcome", outcome.as_str());
+        if matches!(outcome, AttemptOutcome::Failed | AttemptOutcome::Lost) {
+            span.failed(outcome.as_str());
+        }
+    });
 }

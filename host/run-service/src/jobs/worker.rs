@@ -14,7 +14,7 @@ use agent_core::ports::queue::LEASE;
 use agent_core::ports::{
     AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
 };
-use agent_core::trace;
+use agent_core::trace::{InTrace as _, Span};
 use agent_core::words::JobData;
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -193,15 +193,19 @@ impl Worker {
         let Claimed { claim, permit } = claimed;
         // Of that level so that every line has it, whatever `LOG_LEVEL` says.
         let span = error_span!("job", job_id = claim.job_id);
-        if let Some(context) = claim.trace {
-            trace::continue_from(&span, context);
-        }
-        let traced = spans::process(&claim, &span);
-        self.attempt(&claim, permit, stopping).instrument(traced).instrument(span).await
+        let traced = spans::process(&claim);
+        let attempt = self.attempt(&claim, permit, &traced, stopping);
+        attempt.in_trace(traced.inner()).instrument(span).await
     }
 
     /// Makes one attempt at a job.
-    async fn attempt(&self, claim: &Claim, permit: ClaimPermit, stopping: &CancellationToken) -> Attempted {
+    async fn attempt(
+        &self,
+        claim: &Claim,
+        permit: ClaimPermit,
+        span: &Span,
+        stopping: &CancellationToken,
+    ) -> Attempted {
         let began = Instant::now();
         let user_id = claim.data.as_ref().map_or("", |data| &data.user_id);
         let running = self.signals.begin(&claim.job_id, user_id);
@@ -239,6 +243,7 @@ impl Worker {
                 None => disposition.outcome = AttemptOutcome::Lost,
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
+            self.stop_children_of_failed(claim, attempt_end).await;
             if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
                 self.end_if_cancelled(claim).await;
             }
@@ -252,7 +257,7 @@ impl Worker {
         }
         // Whoever begins to wait from now on looks at the job, and those who wait are woken.
         drop(running);
-        spans::processed(disposition.outcome);
+        spans::processed(span, disposition.outcome);
         report(claim, &end, &disposition);
         self.context.observer.attempt_ended(disposition.outcome, began.elapsed());
         Attempted { fared_well: !disposition.pause, next }
@@ -428,16 +433,4 @@ impl LeaseClaim for HeldJob<'_> {
 async fn after(stopping: &CancellationToken, grace: Duration) {
     stopping.cancelled().await;
     sleep(grace).await;
-}
-
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("name", &self.context.name).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for WorkerContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerContext").field("name", &self.name).finish_non_exhaustive()
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Appended, Epoch, Journal, JournalError};
+use agent_core::ports::{Appended, Epoch, Journal, JournalResult};
 use agent_core::words::Event;
 use async_trait::async_trait;
 
@@ -28,13 +28,7 @@ impl LastEventsBehind {
 
 #[async_trait]
 impl Journal for LastEventsBehind {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.journal.append(run_id, epoch, first, events).await
     }
 
@@ -44,7 +38,7 @@ impl Journal for LastEventsBehind {
         epoch: Epoch,
         first: u64,
         events: &[Event],
-    ) -> Result<Appended, JournalError> {
+    ) -> JournalResult<Appended> {
         if self.behind.take_last(run_id, epoch, first, events) {
             return Ok(Appended::Behind);
         }
@@ -52,7 +46,7 @@ impl Journal for LastEventsBehind {
     }
 
     /// What is stored, and what is still on its way from here.
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         // Before the store is asked: what is written meanwhile is there twice, and not missing.
         let waiting = self.behind.waiting(run_id);
         let stored = self.journal.read(run_id, from).await?;
@@ -62,7 +56,7 @@ impl Journal for LastEventsBehind {
         })
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         let waiting = self.behind.waiting(run_id);
         let mut events = self.journal.read_page(run_id, from, most).await?;
         if let Some((first, waiting)) = waiting {
@@ -73,19 +67,11 @@ impl Journal for LastEventsBehind {
     }
 }
 
-impl std::fmt::Debug for LastEventsBehind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LastEventsBehind").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use agent_core::ports::Unobserved;
     use agent_core::testing::TestRuns;
-    use agent_core::words::{FailureKind, RunOutcome, RunRecord, Usage};
+    use agent_core::words::RunRecord;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -96,17 +82,8 @@ mod tests {
     }
 
     fn record() -> RunRecord {
-        let now = SystemTime::now();
-        let (error, usage) = (String::new(), Usage::default());
-        RunRecord {
-            id: "run_1".into(),
-            request_id: "1".into(),
-            user_id: Some("u1".into()),
-            job_id: Some("1".into()),
-            started_at: now,
-            finished_at: now,
-            outcome: RunOutcome::Failed { error, iterations: 1, usage, kind: FailureKind::Internal },
-        }
+        let failed = agent_core::testing::failed("");
+        RunRecord { job_id: Some("1".into()), ..agent_core::testing::record("run_1", failed) }
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
-use agent_core::ports::{Epoch, Journal, JournalError};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult};
 use agent_core::words::Event;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -33,7 +33,7 @@ impl RetryingJournal {
 
 /// Tries until it works, time is up or trying again would not help. What seemed to fail may have been carried
 /// out: repeated, it has to be known for the same. `outage` is that of the store.
-pub(crate) async fn persist<T, F>(outage: &Outage, attempt: impl Fn() -> F) -> Result<T, JournalError>
+pub(crate) async fn persist<T, F>(outage: &Outage, attempt: impl Fn() -> F) -> JournalResult<T>
 where
     F: Future<Output = Result<T, JournalError>>,
 {
@@ -65,24 +65,12 @@ where
 
 #[async_trait]
 impl Journal for RetryingJournal {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         persist(&self.outage, || self.journal.append(run_id, epoch, first, events)).await
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         persist(&self.outage, || self.journal.read(run_id, from)).await
-    }
-}
-
-impl std::fmt::Debug for RetryingJournal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RetryingJournal").finish_non_exhaustive()
     }
 }
 
@@ -103,13 +91,7 @@ mod tests {
 
     #[async_trait]
     impl Journal for Ambiguous {
-        async fn append(
-            &self,
-            run_id: &str,
-            epoch: Epoch,
-            first: u64,
-            events: &[Event],
-        ) -> Result<(), JournalError> {
+        async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
             self.runs.append(run_id, epoch, first, events).await?;
             if self.lied.swap(true, Ordering::SeqCst) {
                 return Ok(());
@@ -117,7 +99,7 @@ mod tests {
             Err(JournalError::Store { detail: "connection reset".into() })
         }
 
-        async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+        async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
             self.runs.read(run_id, from).await
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
-use agent_core::ports::{Epoch, Journal, JournalError, Observer, RunStore};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, Observer, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -72,7 +72,6 @@ impl Default for Backlog {
 pub struct WriteBehind(Arc<Queue>);
 
 /// Writes the backlog to the store. There is exactly one for each backlog.
-#[derive(Debug)]
 pub struct Flusher(Arc<Queue>);
 
 struct Queue {
@@ -245,13 +244,7 @@ impl WriteBehind {
 
 #[async_trait]
 impl Journal for WriteBehind {
-    async fn append(
-        &self,
-        run_id: &str,
-        _epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let bytes = events.iter().map(size::of).sum::<usize>();
         let mut guard = self.0.held.lock();
         let held = &mut *guard;
@@ -279,14 +272,14 @@ impl Journal for WriteBehind {
     }
 
     /// What waits here of the run of a request, or what the store has.
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         match self.waiting_of_request(run_id) {
             Some(events) => Ok(followed_by(Vec::new(), from, 0, events)),
             None => self.0.store.read(run_id, from).await,
         }
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         let Some(events) = self.waiting_of_request(run_id) else {
             return self.0.store.read_page(run_id, from, most).await;
         };
@@ -353,7 +346,7 @@ impl Flusher {
         self.0.done.notify_waiters();
     }
 
-    async fn write_within(&self, run: &EndedRun) -> Result<(), JournalError> {
+    async fn write_within(&self, run: &EndedRun) -> JournalResult {
         let (store, record) = (&self.0.store, &run.record);
         let is_failed_attempt = record.job_id.is_some()
             && run.events.is_empty()
@@ -382,7 +375,7 @@ impl Flusher {
         }
     }
 
-    async fn persist<F>(&self, patience: Duration, write: impl Fn() -> F) -> Result<(), JournalError>
+    async fn persist<F>(&self, patience: Duration, write: impl Fn() -> F) -> JournalResult
     where
         F: Future<Output = Result<(), JournalError>>,
     {
@@ -483,17 +476,5 @@ impl Queue {
         if let Some(lasted) = self.losing.ends() {
             info!(lasted_ms = lasted.as_millis(), "the store of runs keeps up again");
         }
-    }
-}
-
-impl std::fmt::Debug for WriteBehind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::fmt::Debug for Queue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Queue").field("bounds", &self.bounds).finish_non_exhaustive()
     }
 }

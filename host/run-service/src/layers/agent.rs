@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agent_core::agent_loop::{RUN_AGENT, kept_history};
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
 use async_trait::async_trait;
-use tracing::{Instrument as _, info};
+use tracing::info;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions, wait_tools};
 use crate::loop_driver::{Driver, RunClaim, RunError, gen_ai};
@@ -31,6 +32,14 @@ pub struct Agent {
     pub instructions: Option<Arc<str>>,
     /// Whether runs that can wait have the tools to do so (`WAIT_TOOLS`).
     pub wait_tools: bool,
+}
+
+impl Agent {
+    /// An agent with the default limits, and neither instructions nor tools to wait with.
+    pub fn new(model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>, journal: Arc<dyn Journal>) -> Self {
+        let limits = RunLimits::default();
+        Self { model, toolbox, journal, limits, instructions: None, wait_tools: false }
+    }
 }
 
 #[async_trait]
@@ -115,7 +124,7 @@ impl Agent {
         let driven = async {
             if journaled.is_empty() { driver.start(task).await } else { driver.resume(journaled).await }
         };
-        let ended = driven.instrument(span.clone()).await;
+        let ended = driven.in_trace(span.inner()).await;
         gen_ai::agent_ended(&span, &ended);
         Ok(RunAnswer { result: Arc::new(ended?), cached: None, is_turn_lost: false })
     }
@@ -162,12 +171,6 @@ fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
     client_functions::offered(tools, &options.functions)
 }
 
-impl std::fmt::Debug for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
@@ -184,14 +187,11 @@ mod tests {
     fn agent(journal: TestJournal) -> (Agent, Arc<TestJournal>) {
         let journal = Arc::new(journal);
         let calls = asks_for(&[("1", "add", json!({})), ("2", "search", json!({}))]);
-        let agent = Agent {
-            model: Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
-            toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-            journal: journal.clone(),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
+            Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
+            journal.clone(),
+        );
         (agent, journal)
     }
 

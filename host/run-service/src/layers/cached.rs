@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use agent_core::chosen_tools;
 use agent_core::ports::{CacheError, CacheUse, Observer, ResultCache as _, Toolbox};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{AgentResult, CanonicalResult, Principal, StopReason};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -57,7 +58,6 @@ const PATIENCE: Duration = Duration::from_millis(600);
 /// A follower whose leader's result is not for it runs for itself: once more together with the equal
 /// questions of the same user, and then alone, so that no question waits for more than two runs besides its
 /// own.
-#[derive(Debug)]
 pub struct Cached<I> {
     shared: Arc<Parts<I>>,
     flights: SingleFlight<Landed>,
@@ -122,7 +122,6 @@ impl<I: Invoke + 'static> Invoke for Cached<I> {
 
 /// [`Cached`] for runs that share none with others: those that are streamed, each of which has a life and
 /// readers of its own. What is kept is looked at before such a run, and its result is kept.
-#[derive(Debug)]
 pub struct Unshared<I>(Arc<Parts<I>>);
 
 impl<I> Cached<I> {
@@ -184,6 +183,7 @@ impl<I: Invoke + 'static> Cached<I> {
                 Landed { outcome, leader, tools }
             }
             .in_current_span()
+            .in_current_trace()
             .boxed()
         });
         let landed = flight.await;
@@ -292,7 +292,7 @@ impl<I: Invoke + 'static> Parts<I> {
             parts.bounded(parts.put(&key, &result)).await;
             parts.cache.unwritten.remove(&key, entry);
         };
-        self.cache.spawn.spawn("cache-write", write.in_current_span().boxed());
+        self.cache.spawn.spawn("cache-write", write.in_current_span().in_current_trace().boxed());
     }
 
     async fn put(&self, key: &str, result: &AgentResult) -> Result<(), CacheError> {
@@ -330,10 +330,4 @@ fn read(key: &str, json: Bytes) -> Option<JsonAnswer> {
     let result: serde_json::Result<AgentResult> = serde_json::from_slice(&json);
     let result = result.inspect_err(|error| debug!(key, %error, "a kept result cannot be read")).ok()?;
     Some(JsonAnswer::Parsed(answer_with(Arc::new(result), true)))
-}
-
-impl<I> std::fmt::Debug for Parts<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("answerer", &self.answerer).finish_non_exhaustive()
-    }
 }

@@ -26,7 +26,6 @@ const APPEND_GRACE: Duration = Duration::from_secs(5);
 ///
 /// It stands outside of the cache, whose key has the history in it, and outside of what is shared with
 /// others: a result from the cache is a turn as well. A run that is part of none passes by.
-#[derive(Debug)]
 pub struct Conversed<I> {
     inner: I,
     conversations: Conversations,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{JournalError, RunStore};
+use agent_core::ports::{JournalError, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -37,7 +37,7 @@ impl<I> Heartbeat<I> {
         Self { inner, store }
     }
 
-    async fn beat(&self, record: &mut RunRecord, seen: &mut u64) -> Result<bool, JournalError> {
+    async fn beat(&self, record: &mut RunRecord, seen: &mut u64) -> JournalResult<bool> {
         // Before it is written: whoever cancels a run writes its last record.
         let events = self.store.read(&record.id, *seen).await?;
         *seen += events.len() as u64;
@@ -61,7 +61,7 @@ impl<I> Heartbeat<I> {
 }
 
 /// Writes the last record of a run whose journal says by itself that it has ended. Says whether it does.
-pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Result<bool, JournalError> {
+pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> JournalResult<bool> {
     let events = store.read(&record.id, 0).await?;
     let Ok(Some(result)) = recorded_end(events, None) else { return Ok(false) };
     record.finished_at = clock::now();
@@ -127,12 +127,6 @@ impl<I: Invoke> Invoke for Heartbeat<I> {
                 () = sleep(HEARTBEAT) => {}
             }
         }
-    }
-}
-
-impl<I> std::fmt::Debug for Heartbeat<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Heartbeat").finish_non_exhaustive()
     }
 }
 

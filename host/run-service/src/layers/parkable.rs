@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, Observer, QueueError, RunStore, Spawn};
+use agent_core::ports::{
+    Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
+};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
 use async_trait::async_trait;
 use futures::{FutureExt as _, TryFutureExt as _};
@@ -62,13 +65,13 @@ impl<I> Parkable<I> {
     }
 
     /// Hands a run over in a task of its own: who asked may leave meanwhile.
-    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
         let (done, handed_over) = oneshot::channel();
         let desk = self.desk.clone();
         let work = async move {
             let _nobody_waits_any_more = done.send(desk.hand_over(run).await);
         };
-        self.spawn.spawn("hand-over", work.in_current_span().boxed());
+        self.spawn.spawn("hand-over", work.in_current_span().in_current_trace().boxed());
         let stopped =
             || JournalError::Store { detail: "the task that hands the run over broke off".to_owned() };
         handed_over.await.unwrap_or_else(|_dropped| Err(stopped()))
@@ -93,7 +96,7 @@ struct HandedOver {
 
 impl Desk {
     /// Tries again while a store fails: the run is paid for, and each step may be made twice.
-    async fn hand_over(&self, run: HandedOver) -> Result<(), JournalError> {
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
         let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
         let outage = &self.outage;
         let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
@@ -170,11 +173,5 @@ impl<I: Invoke> Invoke for Parkable<I> {
             }
             ended => ended,
         }
-    }
-}
-
-impl<I> std::fmt::Debug for Parkable<I> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parkable").finish_non_exhaustive()
     }
 }

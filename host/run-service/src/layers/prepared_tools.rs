@@ -40,15 +40,8 @@ impl PreparedTools {
     }
 }
 
-impl std::fmt::Debug for PreparedTools {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreparedTools").field("patience", &self.patience).finish_non_exhaustive()
-    }
-}
-
 /// Begins runs when the tools are prepared. It stands outside of the cache, whose keys depend on the tool
 /// set.
-#[derive(Debug)]
 pub struct WithPreparedTools<I> {
     inner: I,
     tools: PreparedTools,

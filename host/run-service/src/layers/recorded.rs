@@ -14,7 +14,6 @@ use crate::usage_meter::UsageMeter;
 
 /// Records how each run ended, also when it failed or nobody waited for it any more. What began no run, an
 /// answer from the cache or a request that was turned away, leaves no record.
-#[derive(Debug)]
 pub struct Recorded<I> {
     inner: I,
     behind: WriteBehind,
@@ -166,7 +165,7 @@ mod tests {
 
     use agent_core::ports::Unobserved;
     use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, says};
-    use agent_core::words::{Principal, RunLimits, StopReason};
+    use agent_core::words::{Principal, StopReason};
     use futures::FutureExt;
     use serde_json::json;
 
@@ -201,17 +200,11 @@ mod tests {
     async fn a_run_is_answered_although_the_store_hangs_and_recorded_once_it_does_not() {
         let (store, behind, drain) = behind();
         store.switch.hang(true);
-        let agent = Agent {
-            model: Arc::new(ScriptedModel::new([
-                Ok(asks_for(&[("1", "echo", json!({}))])),
-                Ok(says("done")),
-            ])),
-            toolbox: Arc::new(EchoTools::new(&["echo"])),
-            journal: Arc::new(behind.clone()),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
+            Arc::new(EchoTools::new(&["echo"])),
+            Arc::new(behind.clone()),
+        );
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
         flush(drain).await;
@@ -266,17 +259,11 @@ mod tests {
         for (hangs, waits) in [(false, minute), (true, minute), (true, minute / 60)] {
             let (store, behind, drain) = behind();
             let tools = EchoTools::new(&["echo"]);
-            let agent = Agent {
-                model: Arc::new(ScriptedModel::new([
-                    Ok(asks_for(&[("1", "echo", json!({}))])),
-                    Err(refused()),
-                ])),
-                toolbox: Arc::new(if hangs { tools.hanging() } else { tools }),
-                journal: Arc::new(behind.clone()),
-                limits: RunLimits::default(),
-                instructions: None,
-                wait_tools: false,
-            };
+            let agent = Agent::new(
+                Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Err(refused())])),
+                Arc::new(if hangs { tools.hanging() } else { tools }),
+                Arc::new(behind.clone()),
+            );
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
             assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
@@ -290,17 +277,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_run_of_a_job_that_is_cancelled_is_recorded_with_what_it_cost() {
         let (store, behind, drain) = behind();
-        let agent = Agent {
-            model: Arc::new(ScriptedModel::new([
-                Ok(asks_for(&[("1", "echo", json!({}))])),
-                Ok(says("done")),
-            ])),
-            toolbox: Arc::new(EchoTools::new(&["echo"]).hanging()),
-            journal: Arc::new(TestRuns::default()),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
+            Arc::new(EchoTools::new(&["echo"]).hanging()),
+            Arc::new(TestRuns::default()),
+        );
         let cancel = CancellationToken::new();
         let recorder = Recorded::new(agent, behind);
         let mut run = recorder.invoke(of_job(&cancel));

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
+use agent_core::ports::{Epoch, Journal, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord, Task};
 use async_trait::async_trait;
 
@@ -31,13 +31,7 @@ impl RecordedStart {
 
 #[async_trait]
 impl Journal for RecordedStart {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if let Some(Event::Started { task, .. }) = events.first() {
             let record = under_way(task);
             // Not beside the event: an owner that dies in between would leave a journal of which no reader
@@ -47,7 +41,7 @@ impl Journal for RecordedStart {
         self.journal.append(run_id, epoch, first, events).await
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.journal.read(run_id, from).await
     }
 }
@@ -66,16 +60,10 @@ fn under_way(task: &Task) -> RunRecord {
     }
 }
 
-impl std::fmt::Debug for RecordedStart {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RecordedStart").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, says};
-    use agent_core::words::{Principal, RunLimits};
+    use agent_core::words::Principal;
 
     use super::*;
     use crate::layers::{Agent, Ask, Invoke as _};
@@ -84,14 +72,11 @@ mod tests {
     async fn a_run_has_a_record_before_its_model_is_asked() {
         let store = Arc::new(TestRuns::default());
         let model = Arc::new(ScriptedModel::new([Ok(says("done"))]));
-        let agent = Agent {
-            model: model.clone(),
-            toolbox: Arc::new(EchoTools::new(&[])),
-            journal: Arc::new(RecordedStart::new(store.clone(), store.clone())),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            model.clone(),
+            Arc::new(EchoTools::new(&[])),
+            Arc::new(RecordedStart::new(store.clone(), store.clone())),
+        );
         let ask = || Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "hi".into()) };
         store.switch.fail(true);
         agent.invoke(ask()).await.unwrap_err();

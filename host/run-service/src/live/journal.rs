@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Appended, Epoch, Journal, JournalError};
+use agent_core::ports::{Appended, Epoch, Journal, JournalResult};
 use agent_core::words::Event;
 use async_trait::async_trait;
 
@@ -24,13 +24,7 @@ impl LiveJournal {
 
 #[async_trait]
 impl Journal for LiveJournal {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.appended_to.append(run_id, epoch, first, events).await?;
         self.live.tell(run_id, || Stored { first, events: events.into() });
         Ok(())
@@ -43,7 +37,7 @@ impl Journal for LiveJournal {
         epoch: Epoch,
         first: u64,
         events: &[Event],
-    ) -> Result<Appended, JournalError> {
+    ) -> JournalResult<Appended> {
         let appended = self.appended_to.append_last(run_id, epoch, first, events).await?;
         if appended == Appended::Stored {
             self.live.tell(run_id, || Stored { first, events: events.into() });
@@ -51,18 +45,12 @@ impl Journal for LiveJournal {
         Ok(appended)
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.read_from.read(run_id, from).await
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         self.read_from.read_page(run_id, from, most).await
-    }
-}
-
-impl std::fmt::Debug for LiveJournal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveJournal").finish_non_exhaustive()
     }
 }
 

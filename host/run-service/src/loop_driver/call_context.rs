@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use agent_core::agent_loop::{Approved, OpenCall};
 use agent_core::ports::{NestedTools, ToolRequest};
+use agent_core::trace::{InTrace as _, Span};
 use agent_core::words::{
     CallProgress, Catalog, Event, Grants, Principal, ToolCall, ToolProgress, ToolReturn, Usage,
 };
 use futures::future::pending;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tracing::{Instrument, Span};
 
 use super::{Driver, Journaled, gen_ai};
 use crate::latest_progress::LatestProgress;
@@ -121,7 +121,7 @@ impl<'a> CallContext<'a> {
             nested,
             progress: Some(&sink),
         };
-        let answer = self.driver.tools.call(request).instrument(span.clone());
+        let answer = self.driver.tools.call(request).in_trace(span.inner());
         let mut answer = latest.follow(answer, tell).await;
         answer.receipt.detail_mut().arguments = Some(call.arguments_digest());
         answer.receipt.bound();

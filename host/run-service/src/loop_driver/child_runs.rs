@@ -77,7 +77,7 @@ impl ChildRuns {
         let Some(queue) = self.queue() else { return Ok(None) };
         let (Some(of_wait), Some(task)) = (&child.wait.child, child.task) else { return Ok(None) };
         match queue.read(&of_wait.job_id).await.map_err(failed)? {
-            Some(job) if job.status.has_ended() => Ok(Some(ending(journal, &job).await)),
+            Some(job) if job.status.has_ended() => ending(journal, &job).await.map(Some),
             Some(_under_way) => Ok(None),
             None => {
                 begin(queue, journal, task, child.tools).await?;
@@ -87,10 +87,10 @@ impl ChildRuns {
     }
 
     /// The end of a child whose parent waits no longer.
-    pub(super) async fn late(&self, journal: &dyn Journal, wait: &Wait) -> Verdict {
+    pub(super) async fn late(&self, journal: &dyn Journal, wait: &Wait) -> Result<Verdict, ChildError> {
         let run_id = wait.child.as_ref().map_or("", |child| &child.run_id);
         let answer = "the run took too long and was cancelled".to_owned();
-        Verdict::Ended { answer, is_answered: false, usage: usage(journal, run_id).await }
+        Ok(Verdict::Ended { answer, is_answered: false, usage: usage(journal, run_id).await? })
     }
 
     /// Stops children, as far as possible: those that are left find out when they are taken up.
@@ -184,30 +184,36 @@ async fn begin(
 }
 
 /// What a child came to that has ended.
-async fn ending(journal: &dyn Journal, job: &Job) -> Verdict {
+async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError> {
     let result = job.result.as_ref();
     let result = result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
-    if let Some(AgentResult { output, stop_reason, usage, .. }) = result {
-        let is_answered = stop_reason == StopReason::Completed;
-        let answer = if is_answered {
-            output
-        } else {
+    let answer = match result {
+        Some(AgentResult { output: answer, stop_reason: StopReason::Completed, usage, .. }) => {
+            return Ok(Verdict::Ended { answer, is_answered: true, usage });
+        }
+        Some(AgentResult { output, stop_reason, .. }) => {
             format!("the run ended by {} and not by itself. Its last words: {output}", stop_reason.as_str())
-        };
-        return Verdict::Ended { answer, is_answered, usage };
-    }
-    let answer = match &job.error {
-        Some(error) if job.status == JobStatus::Failed => format!("the run failed: {error}"),
-        _ if job.status == JobStatus::Cancelled => "the run was cancelled".to_owned(),
-        _ => "the run ended without an answer".to_owned(),
+        }
+        None => match &job.error {
+            Some(error) if job.status == JobStatus::Failed => format!("the run failed: {error}"),
+            _ if job.status == JobStatus::Cancelled => "the run was cancelled".to_owned(),
+            _ => "the run ended without an answer".to_owned(),
+        },
     };
-    Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await }
+    Ok(Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await? })
 }
 
-/// What a run has cost by its journal; nothing where that cannot be read.
-async fn usage(journal: &dyn Journal, run_id: &str) -> Usage {
-    let events = journal.read(run_id, 0).await.unwrap_or_default();
-    Run::waiting(events).map(|run| run.usage()).unwrap_or_default()
+/// What a run that was cut off has cost by its journal, with the runs that it began and has not been told of.
+/// Nothing of one whose journal is damaged.
+async fn usage(journal: &dyn Journal, run_id: &str) -> Result<Usage, ChildError> {
+    let (mut sum, mut open) = (Usage::default(), vec![run_id.to_owned()]);
+    while let Some(run_id) = open.pop() {
+        if let Ok(run) = Run::waiting(journal.read(&run_id, 0).await?) {
+            sum = sum.plus(run.usage());
+            open.extend(run.children().map(|(_, child)| child.run_id.clone()));
+        }
+    }
+    Ok(sum)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

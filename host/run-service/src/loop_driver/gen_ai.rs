@@ -1,9 +1,6 @@
 //! The spans of a run, named as OpenTelemetry's semantic conventions for generative AI say: `invoke_agent`,
-//! `chat` for a model call, `execute_tool`. They are of level `debug`, so that they cost nothing unless
-//! traces are recorded.
-//!
-//! What happens within a span is an event of it: the first words of a streamed reply, a tool's progress. Only
-//! traces have these, not the log (the field `otel.event`).
+//! `chat` for a model call, `execute_tool`. What happens within a span is an event of it: the first words of
+//! a streamed reply, a tool's progress.
 //!
 //! They hold names, numbers and outcomes. What users, models and tools say is in them only where
 //! [`trace::captures_content`].
@@ -12,173 +9,119 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use agent_core::ports::{Deltas, ModelError, ModelRequest};
-use agent_core::trace;
+use agent_core::trace::{self, Fields, Kind, Span};
 use agent_core::words::{
-    AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolProgress, ToolReturn,
+    AgentResult, Message, ModelReply, Task, ToolCall, ToolOutcome, ToolProgress, ToolReturn, Usage,
 };
 use serde_json::{Value, json};
-use tracing::field::{Empty, display};
-use tracing::{Span, debug, debug_span, record_all};
 
 use super::error::RunError;
 
 /// The span of a run. `model` is the model's name, `provider/model`.
 pub(crate) fn invoke_agent(task: &Task) -> Span {
-    let (provider, model) = split(&task.model);
-    debug_span!(
-        "invoke_agent",
-        otel.kind = "internal",
-        gen_ai.operation.name = "invoke_agent",
-        gen_ai.provider.name = provider,
-        gen_ai.request.model = model,
-        agent.run.id = task.id,
-        agent.run.stop_reason = Empty,
-        agent.run.iterations = Empty,
-        gen_ai.response.model = Empty,
-        gen_ai.usage.input_tokens = Empty,
-        gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty,
-        gen_ai.usage.cache_creation.input_tokens = Empty,
-        gen_ai.usage.reasoning.output_tokens = Empty,
-        "error.type" = Empty,
-    )
+    Span::begin(Kind::Internal, "invoke_agent", |span| {
+        let (provider, model) = split(&task.model);
+        span.text("gen_ai.operation.name", "invoke_agent");
+        span.text("gen_ai.provider.name", provider);
+        span.text("gen_ai.request.model", model);
+        span.text("agent.run.id", &*task.id);
+    })
 }
 
 /// Notes how a run ended.
 pub(crate) fn agent_ended(span: &Span, ended: &Result<AgentResult, RunError>) {
-    if span.is_disabled() {
-        return;
-    }
-    match ended {
+    span.record(|span| match ended {
         Ok(result) => {
-            record_all!(
-                span,
-                agent.run.stop_reason = result.stop_reason.as_str(),
-                agent.run.iterations = result.iterations,
-                gen_ai.response.model = split(&result.model).1,
-                gen_ai.usage.input_tokens = result.usage.input_tokens,
-                gen_ai.usage.output_tokens = result.usage.output_tokens,
-                gen_ai.usage.cache_read.input_tokens = result.usage.cached_tokens,
-                gen_ai.usage.cache_creation.input_tokens = result.usage.kept_tokens,
-                gen_ai.usage.reasoning.output_tokens = result.usage.reasoning_tokens,
-            );
+            span.text("agent.run.stop_reason", result.stop_reason.as_str());
+            span.int("agent.run.iterations", u64::from(result.iterations));
+            span.text("gen_ai.response.model", split(&result.model).1);
+            used(span, result.usage);
         }
-        Err(error) => {
-            span.record("error.type", drive_error(error));
-        }
-    }
+        Err(error) => span.failed(drive_error(error)),
+    });
+}
+
+fn used(span: &mut Fields, usage: Usage) {
+    span.int("gen_ai.usage.input_tokens", usage.input_tokens);
+    span.int("gen_ai.usage.output_tokens", usage.output_tokens);
+    span.int("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
+    span.int("gen_ai.usage.cache_creation.input_tokens", usage.kept_tokens);
+    span.int("gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens);
 }
 
 /// The span of a model call, retries and the second provider included.
 pub(crate) fn chat(name: &str, request: &ModelRequest<'_>) -> Span {
-    let (provider, model) = split(name);
-    let span = debug_span!(
-        "chat",
-        otel.name = %format_args!("chat {model}"),
-        otel.kind = "client",
-        gen_ai.operation.name = "chat",
-        gen_ai.provider.name = provider,
-        gen_ai.request.model = model,
-        gen_ai.request.max_tokens = request.max_tokens,
-        gen_ai.request.temperature = request.temperature,
-        gen_ai.output.type = request.rules.output.as_ref().map(|_| "json"),
-        gen_ai.response.model = Empty,
-        gen_ai.response.finish_reasons = Empty,
-        gen_ai.usage.input_tokens = Empty,
-        gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty,
-        gen_ai.usage.cache_creation.input_tokens = Empty,
-        gen_ai.usage.reasoning.output_tokens = Empty,
-        gen_ai.input.messages = Empty,
-        gen_ai.output.messages = Empty,
-        "error.type" = Empty,
-    );
-    if !span.is_disabled() && trace::captures_content() {
-        let messages: Vec<_> = request.messages.iter().map(message).collect();
-        span.record("gen_ai.input.messages", display(Value::from(messages)));
-    }
-    span
+    Span::begin(Kind::Client, "chat", |span| {
+        let (provider, model) = split(name);
+        span.named(format_args!("chat {model}"));
+        span.text("gen_ai.operation.name", "chat");
+        span.text("gen_ai.provider.name", provider);
+        span.text("gen_ai.request.model", model);
+        span.int("gen_ai.request.max_tokens", u64::from(request.max_tokens));
+        span.double("gen_ai.request.temperature", request.temperature);
+        span.text("gen_ai.output.type", request.rules.output.as_ref().map(|_| "json"));
+        if trace::captures_content() {
+            let messages: Vec<_> = request.messages.iter().map(message).collect();
+            span.shown("gen_ai.input.messages", Value::from(messages));
+        }
+    })
 }
 
 /// Notes how a model call ended.
 pub(crate) fn chat_ended(span: &Span, ended: &Result<ModelReply, ModelError>) {
-    if span.is_disabled() {
-        return;
-    }
-    let reply = match ended {
-        Ok(reply) => reply,
-        Err(error) => {
-            span.record("error.type", error.kind());
-            return;
-        }
-    };
+    span.record(|span| match ended {
+        Ok(reply) => replied(span, reply),
+        Err(error) => span.failed(error.kind()),
+    });
+}
+
+fn replied(span: &mut Fields, reply: &ModelReply) {
     let finish = if reply.tool_calls.is_empty() { reply.finish.as_str() } else { "tool_calls" };
-    record_all!(
-        span,
-        gen_ai.response.model = split(&reply.model).1,
-        gen_ai.response.finish_reasons = finish,
-        gen_ai.usage.input_tokens = reply.usage.map(|usage| usage.input_tokens),
-        gen_ai.usage.output_tokens = reply.usage.map(|usage| usage.output_tokens),
-        gen_ai.usage.cache_read.input_tokens = reply.usage.map(|usage| usage.cached_tokens),
-        gen_ai.usage.cache_creation.input_tokens = reply.usage.map(|usage| usage.kept_tokens),
-        gen_ai.usage.reasoning.output_tokens = reply.usage.map(|usage| usage.reasoning_tokens),
-    );
+    span.text("gen_ai.response.model", split(&reply.model).1);
+    span.list("gen_ai.response.finish_reasons", finish);
+    if let Some(usage) = reply.usage {
+        used(span, usage);
+    }
     if trace::captures_content() {
         let mut output = assistant(&reply.content, &reply.tool_calls);
         output["finish_reason"] = finish.into();
-        span.record("gen_ai.output.messages", display(json!([output])));
+        span.shown("gen_ai.output.messages", json!([output]));
     }
 }
 
 /// The span of a tool call.
 pub(crate) fn execute_tool(call: &ToolCall) -> Span {
-    let span = debug_span!(
-        "execute_tool",
-        otel.name = %format_args!("execute_tool {}", call.name),
-        otel.kind = "internal",
-        gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = call.name,
-        gen_ai.tool.call.id = call.id,
-        "gen_ai.tool.type" = "extension",
-        gen_ai.tool.call.arguments = Empty,
-        gen_ai.tool.call.result = Empty,
-        agent.tool.component = Empty,
-        "error.type" = Empty,
-    );
-    if !span.is_disabled() && trace::captures_content() {
-        span.record("gen_ai.tool.call.arguments", display(&call.arguments));
-    }
-    span
+    Span::begin(Kind::Internal, "execute_tool", |span| {
+        span.named(format_args!("execute_tool {}", call.name));
+        span.text("gen_ai.operation.name", "execute_tool");
+        span.text("gen_ai.tool.name", &*call.name);
+        span.text("gen_ai.tool.call.id", &*call.id);
+        span.text("gen_ai.tool.type", "extension");
+        if trace::captures_content() {
+            span.shown("gen_ai.tool.call.arguments", &call.arguments);
+        }
+    })
 }
 
 /// Notes how a tool call ended.
 pub(crate) fn tool_ended(span: &Span, answer: &ToolReturn) {
-    if span.is_disabled() {
-        return;
-    }
-    if let Some(component) = &answer.receipt.component {
-        span.record("agent.tool.component", component.as_str());
-    }
-    if answer.receipt.outcome != ToolOutcome::Ok {
-        span.record("error.type", answer.receipt.outcome.as_str());
-    }
-    if trace::captures_content() {
-        span.record("gen_ai.tool.call.result", answer.content.as_str());
-    }
+    span.record(|span| {
+        span.text("agent.tool.component", answer.receipt.component.as_deref());
+        if answer.receipt.outcome != ToolOutcome::Ok {
+            span.failed(answer.receipt.outcome.as_str());
+        }
+        if trace::captures_content() {
+            span.text("gen_ai.tool.call.result", &*answer.content);
+        }
+    });
 }
 
 /// Notes on the span how far the call has got. The tool's words are content.
 pub(crate) fn tool_progressed(span: &Span, progress: &ToolProgress) {
-    if span.is_disabled() {
-        return;
-    }
-    let message = trace::captures_content().then_some(&*progress.message);
-    debug!(
-        parent: span,
-        otel.event = "tool.progress",
-        agent.tool.progress.fraction = progress.fraction,
-        agent.tool.progress.message = message,
-    );
+    span.add_event("tool.progress", |event| {
+        event.double("agent.tool.progress.fraction", progress.fraction);
+        event.text("agent.tool.progress.message", trace::captures_content().then_some(&*progress.message));
+    });
 }
 
 /// Hands the words of a reply on, and notes on the span how long the first took.
@@ -199,13 +142,11 @@ impl<'a> TimedDeltas<'a> {
 
 impl Deltas for TimedDeltas<'_> {
     fn text(&self, text: &str) {
-        if !self.span.is_disabled() && !self.has_begun.swap(true, Relaxed) {
+        if self.span.is_recorded() && !self.has_begun.swap(true, Relaxed) {
             let seconds = self.begun.elapsed().as_secs_f64();
-            debug!(
-                parent: self.span,
-                otel.event = "gen_ai.first_token",
-                gen_ai.server.time_to_first_token = seconds,
-            );
+            self.span.add_event("gen_ai.first_token", |event| {
+                event.double("gen_ai.server.time_to_first_token", seconds);
+            });
         }
         self.inner.text(text);
     }

@@ -22,9 +22,9 @@ mod waits;
 use agent_core::agent_loop::{ModelCall, Run, Step, attempts_without_progress};
 use agent_core::ports::queue::ATTEMPTS;
 use agent_core::ports::{Deltas, EarlierClaims, Epoch, Journal, Model, ModelRequest, ToolChoice, ToolSet};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{AgentResult, Event, RequiredCall, Task};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::clock;
 use crate::output_check;
@@ -192,7 +192,7 @@ impl Driver<'_> {
         let span = gen_ai::chat(self.model.name(), &request);
         let deltas = deltas.as_ref().map(|deltas| gen_ai::TimedDeltas::new(deltas, &span));
         let request = ModelRequest { deltas: deltas.as_ref().map(|deltas| deltas as &dyn Deltas), ..request };
-        let replied = self.model.complete(request).instrument(span.clone()).await;
+        let replied = self.model.complete(request).in_trace(span.inner()).await;
         gen_ai::chat_ended(&span, &replied);
         let reply = replied.map_err(RunError::Model)?;
         let fault = match run.format_of(&call, &reply) {
@@ -228,10 +228,4 @@ struct Journaled {
 /// Named anew each time, so that the takings of two workers are never taken for one.
 fn taken_up() -> Event {
     Event::TakenUp { by: clock::new_id() }
-}
-
-impl std::fmt::Debug for Driver<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("request_id", &self.request_id).finish_non_exhaustive()
-    }
 }

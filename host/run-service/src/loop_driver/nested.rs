@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tracing::Span;
 
 use super::call_context::{CallContext, MadeCall};
 use super::gen_ai;
@@ -21,6 +20,7 @@ use super::recorder::{Ended, Known, MOST_RECORDED_BYTES, Recorder};
 
 use agent_core::agent_loop::{Approved, Decided, OpenCall, refusal};
 use agent_core::ports::{CallEnds, NestedTools, Question, RecordedWorld, WaitTerms};
+use agent_core::trace::{self, Parent};
 use agent_core::words::{Event, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, WaitKind, cut};
 
 /// Most of them in one run. A run's journal is read at once wherever it is resumed, so it has to stay small:
@@ -34,8 +34,8 @@ const ERROR_BYTES: usize = 400;
 pub(super) struct NestedCalls<'a> {
     calls: &'a CallContext<'a>,
     outer: &'a OpenCall,
-    /// The outer call's: the spans of its calls are within it, whoever polls them.
-    span: Span,
+    /// Of the spans of its calls, whoever polls them: the outer call's.
+    parent: Option<Parent>,
     /// How many calls it made.
     made: AtomicU32,
     /// Whether one of them went to a component that can tell users apart.
@@ -56,15 +56,20 @@ impl<'a> NestedCalls<'a> {
     pub(super) fn new(
         calls: &'a CallContext<'a>,
         outer: &'a OpenCall,
-        span: Span,
+        parent: Option<Parent>,
         recorder: Option<Recorder>,
     ) -> Self {
-        Self { calls, outer, span, made: AtomicU32::new(0), per_user: AtomicBool::new(false), recorder }
+        Self { calls, outer, parent, made: AtomicU32::new(0), per_user: AtomicBool::new(false), recorder }
     }
 
-    /// Why the outer call has no answer of its tool, if it has none.
-    pub(super) fn ended(&self) -> Option<Ended> {
-        self.recorder.as_ref().and_then(Recorder::ended)
+    /// Why the outer call does not have this answer of its tool, if it does not.
+    pub(super) fn ended(&self, answer: &ToolReturn) -> Option<Ended> {
+        let recorder = self.recorder.as_ref()?;
+        // One that failed may have come less far.
+        if answer.receipt.outcome == ToolOutcome::Ok {
+            recorder.answered_after(self.made.load(Relaxed));
+        }
+        recorder.ended()
     }
 
     /// Puts what the calls came to into the outer call's receipt.
@@ -94,8 +99,12 @@ impl<'a> NestedCalls<'a> {
 
     /// Gives the answer that is known, or has it made and journals it.
     async fn step(&self, number: u32, asked: Arc<ToolCall>, what: Asked) -> Result<ToolReturn, CallEnds> {
+        let component = match &what {
+            Asked::Question(terms) => Some(terms.shown.component.as_str()),
+            Asked::Call | Asked::Refused(_) => None,
+        };
         let known = match &self.recorder {
-            Some(recorder) => recorder.known(number, &asked)?,
+            Some(recorder) => recorder.known(number, &asked, component)?,
             None => Known::Nothing,
         };
         let answer = match known {
@@ -143,7 +152,7 @@ impl<'a> NestedCalls<'a> {
             let (index, name) = (self.outer.index, call.name.clone());
             self.calls.notes.journaled(Event::NestedStarted { index, number, name }).await;
         }
-        let span = self.span.in_scope(|| gen_ai::execute_tool(call));
+        let span = trace::within(self.parent.as_ref(), || gen_ai::execute_tool(call));
         Ok(self.calls.call(MadeCall { id: &call.id, call, approved, open: self.outer, span }, None).await)
     }
 

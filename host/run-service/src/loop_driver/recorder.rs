@@ -91,8 +91,14 @@ impl Recorder {
         number < self.recording.count
     }
 
-    /// What is known of the nested call or question of that number, if it is the one that it was.
-    pub(super) fn known(&self, number: u32, asked: &Arc<ToolCall>) -> Result<Known, CallEnds> {
+    /// What is known of the nested call or question of that number, if it is the one that it was. `component`
+    /// is what asks a question: one that another version was asked is asked once more.
+    pub(super) fn known(
+        &self,
+        number: u32,
+        asked: &Arc<ToolCall>,
+        component: Option<&str>,
+    ) -> Result<Known, CallEnds> {
         match self.recording.steps.get(&number).map(|step| &**step) {
             Some(RecordedStep::Answered { receipt, answer }) => {
                 if receipt.name != asked.name || answer.asked != asked.arguments_digest() {
@@ -110,6 +116,9 @@ impl Recorder {
                 if shown.tool != asked.name || shown.arguments != asked.arguments {
                     let was = described(&shown.tool, &shown.arguments.to_string());
                     return Err(self.differs(number, &was, asked));
+                }
+                if component.is_some_and(|component| component != shown.component) {
+                    return Ok(Known::Nothing);
                 }
                 Ok(decided(open, asked))
             }
@@ -156,11 +165,28 @@ impl Recorder {
 
     fn differs(&self, number: u32, was: &str, asked: &ToolCall) -> CallEnds {
         let is = described(&asked.name, &asked.arguments.to_string());
-        self.end(Ended::Differs(format!(
-            "Error: the call was made again after it had waited, and its nested call {number} was another one \
-             than before: expected {was}, asked for {is}. It was stopped there. What it did before was not done \
-             again. Call it so that what it asks for depends on its arguments and on earlier answers only."
-        )))
+        self.end(differs(number, &format!("was another one than before: expected {was}, asked for {is}")))
+    }
+
+    /// Notes that the call has come to an answer without something that it asked for before, having made that
+    /// many nested calls and asked that many questions.
+    pub(super) fn answered_after(&self, made: u32) {
+        let Recording { steps, waits, .. } = &self.recording;
+        let step = steps.range(made..).next().map(|(number, step)| {
+            (
+                *number,
+                match &**step {
+                    RecordedStep::Begun { name } => format!("`{name}`"),
+                    RecordedStep::Answered { receipt, answer } => described(&receipt.name, &answer.arguments),
+                },
+            )
+        });
+        let wait = waits.range(made..).next().map(|(number, open)| {
+            (*number, described(&open.wait.shown.tool, &open.wait.shown.arguments.to_string()))
+        });
+        if let Some((number, was)) = step.into_iter().chain(wait).min() {
+            self.end(differs(number, &format!("was not asked for: expected {was}")));
+        }
     }
 
     /// Notes why the call ends: the first reason counts.
@@ -173,6 +199,15 @@ impl Recorder {
     pub(super) fn ended(&self) -> Option<Ended> {
         self.ended.lock().take()
     }
+}
+
+/// What the model is told of a call that was another one when it was made again.
+fn differs(number: u32, how: &str) -> Ended {
+    Ended::Differs(format!(
+        "Error: the call was made again after it had waited, and its nested call {number} {how}. It was stopped \
+         there. What it did before was not done again. Call it so that what it asks for depends on its arguments \
+         and on earlier answers only."
+    ))
 }
 
 /// What was decided about a nested call or question, as its tool is told.

@@ -4,6 +4,7 @@ mod bounds;
 mod nested;
 mod order;
 mod recorded;
+mod spans;
 mod waits;
 
 use parking_lot::Mutex;

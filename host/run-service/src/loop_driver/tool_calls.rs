@@ -109,10 +109,10 @@ impl CallContext<'_> {
         if !open.calls_tools && !open.may_ask {
             return Some(self.call(made, None).await);
         }
-        let nested = NestedCalls::new(self, open, made.span.clone(), recorder);
+        let nested = NestedCalls::new(self, open, made.span.inner(), recorder);
         let mut answer = self.call(made, Some(&nested)).await;
         nested.sign(&mut answer.receipt);
-        match nested.ended() {
+        match nested.ended(&answer) {
             None => Some(answer),
             Some(Ended::Differs(why)) => Some(recorder::stopped(answer.receipt, why)),
             Some(Ended::Waits(wait)) => {

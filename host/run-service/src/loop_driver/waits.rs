@@ -70,7 +70,7 @@ impl Driver<'_> {
                     Some(ended) => (ended, None),
                     None if wait.expires_at <= now => {
                         let late = self.control.children.late(self.journal, wait).await;
-                        (late, Some(child.job_id.clone()))
+                        (late.map_err(RunError::Journal)?, Some(child.job_id.clone()))
                     }
                     None => continue,
                 },

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    ClaimTime, EndedItem, EndedPage, JobQueue, LeaseError, Leases, Observer, QueueError, Renewal,
-    RetainedKind, Retention, RetentionBounds, RetentionError,
+    ClaimTime, EndedItem, EndedPage, JobQueue, LeaseError, LeaseResult, Leases, Observer, QueueError,
+    Renewal, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
 };
 use async_trait::async_trait;
 use futures::future::try_join_all;
@@ -82,7 +82,7 @@ impl LeaseClaim for Sweep<'_> {
     const WHAT: &'static str = "sweep";
     type Error = LeaseError;
 
-    async fn renew(&self) -> Result<Renewal, LeaseError> {
+    async fn renew(&self) -> LeaseResult<Renewal> {
         self.rule.leases.renew(self.rule.store.kind().as_str(), self.owner, LEASE).await
     }
 }
@@ -329,7 +329,7 @@ impl<'a> Pages<'a> {
         Self { store, wanted, from: None, were_all_read: false }
     }
 
-    async fn next(&mut self) -> Result<Option<Vec<EndedItem>>, RetentionError> {
+    async fn next(&mut self) -> RetentionResult<Option<Vec<EndedItem>>> {
         if self.were_all_read {
             return Ok(None);
         }
@@ -366,14 +366,5 @@ fn failed(kind: RetainedKind) -> impl Fn(RetentionError) -> SweepError + Copy {
 impl std::fmt::Debug for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rule").field("kind", &self.store.kind()).field("bounds", &self.bounds).finish()
-    }
-}
-
-impl std::fmt::Debug for Sweeper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sweeper")
-            .field("rules", &self.rules)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
 use agent_core::ports::lease::Lease;
-use agent_core::ports::{AttemptEnd, DropStep, QueueError};
+use agent_core::ports::{AttemptEnd, DropStep, LeaseResult, QueueError, RetentionResult};
 use agent_core::testing::{Switch, TestQueue};
 use agent_core::words::JobData;
 use async_trait::async_trait;
@@ -55,7 +55,7 @@ impl MemoryRetention {
         self.entries.lock().keys().cloned().collect()
     }
 
-    async fn check(&self) -> Result<(), RetentionError> {
+    async fn check(&self) -> RetentionResult {
         self.switch.check().await.map_err(RetentionError)
     }
 
@@ -73,13 +73,7 @@ impl MemoryRetention {
 
 #[async_trait]
 impl Leases for MemoryRetention {
-    async fn claim(
-        &self,
-        name: &str,
-        owner: &str,
-        lease: Duration,
-        time: ClaimTime,
-    ) -> Result<bool, LeaseError> {
+    async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         self.switch.check().await.map_err(LeaseError)?;
         assert_eq!(name, "runs");
         let is_due = self.due.lock().is_none_or(|due| due <= Instant::now());
@@ -89,12 +83,12 @@ impl Leases for MemoryRetention {
         Ok(begins)
     }
 
-    async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> Result<Renewal, LeaseError> {
+    async fn renew(&self, _name: &str, owner: &str, lease: Duration) -> LeaseResult<Renewal> {
         self.switch.check().await.map_err(LeaseError)?;
         Ok(self.lease.lock().renew(owner, lease, Instant::now()))
     }
 
-    async fn settle(&self, _name: &str, owner: &str, next: Duration) -> Result<bool, LeaseError> {
+    async fn settle(&self, _name: &str, owner: &str, next: Duration) -> LeaseResult<bool> {
         self.switch.check().await.map_err(LeaseError)?;
         *self.due.lock() = Some(Instant::now() + next);
         Ok(self.lease.lock().end(owner))
@@ -107,11 +101,11 @@ impl Retention for MemoryRetention {
         RetainedKind::Runs
     }
 
-    async fn now(&self) -> Result<SystemTime, RetentionError> {
+    async fn now(&self) -> RetentionResult<SystemTime> {
         self.check().await.map(|()| now())
     }
 
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         self.check().await?;
         let mut ends: Vec<_> = self.entries.lock().values().map(|entry| entry.ended_at).collect();
         ends.sort_unstable();
@@ -119,11 +113,7 @@ impl Retention for MemoryRetention {
     }
 
     /// One partition a step.
-    async fn drop_partitions(
-        &self,
-        _before: SystemTime,
-        from: Option<&str>,
-    ) -> Result<DropStep, RetentionError> {
+    async fn drop_partitions(&self, _before: SystemTime, from: Option<&str>) -> RetentionResult<DropStep> {
         self.check().await?;
         let mut partitions = self.partitions.lock();
         let step: usize = from.map_or(0, |from| from.parse().unwrap());
@@ -138,34 +128,29 @@ impl Retention for MemoryRetention {
         before: SystemTime,
         from: Option<&str>,
         _most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         self.check().await?;
         Ok(self.page(from, |entry| entry.ended_at < before))
     }
 
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        _most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
         self.check().await?;
         Ok(self.page(from, |entry| entry.user == user_id))
     }
 
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         self.check().await?;
         self.steps.lock().push(ids.len());
         let mut entries = self.entries.lock();
         Ok(ids.iter().filter(|id| entries.remove(*id).is_some()).count() as u64)
     }
 
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         self.check().await?;
         Ok(self.entries.lock().values().map(|entry| entry.ended_at).min())
     }
 
-    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+    async fn give_back_room(&self) -> RetentionResult<bool> {
         let mut left = self.room_to_give_back.lock();
         *left = left.saturating_sub(1);
         Ok(*left > 0)

@@ -1,7 +1,5 @@
 //! What a reader of a run holds.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -12,19 +10,15 @@ use crate::loop_driver::RunError;
 /// about the run.
 #[derive(Clone)]
 pub struct RunHandle {
-    id: Arc<str>,
     cancel: CancellationToken,
     outcome: watch::Receiver<Option<InvokeResult>>,
 }
 
 /// A handle of a run, and where its owner puts the outcome. Dropped without one, it tells the readers that
 /// the run was stopped.
-pub(super) fn new(
-    id: Arc<str>,
-    cancel: CancellationToken,
-) -> (watch::Sender<Option<InvokeResult>>, RunHandle) {
+pub(super) fn new(cancel: CancellationToken) -> (watch::Sender<Option<InvokeResult>>, RunHandle) {
     let (sender, outcome) = watch::channel(None);
-    (sender, RunHandle { id, cancel, outcome })
+    (sender, RunHandle { cancel, outcome })
 }
 
 impl RunHandle {
@@ -41,11 +35,5 @@ impl RunHandle {
     /// Asks the run to end as cancelled: what is under way is dropped, its journal and its result say so.
     pub fn cancel(&self) {
         self.cancel.cancel();
-    }
-}
-
-impl std::fmt::Debug for RunHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunHandle").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -29,6 +29,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use agent_core::ports::Spawn;
+use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::watch;
@@ -64,7 +65,7 @@ impl Runs {
         let shared = self.0.clone();
         let work = async move { drop(shared.own(owned, ask).await) };
         // Log lines and spans of the run are those of the request that began it.
-        self.0.spawn.spawn("run", work.in_current_span().boxed());
+        self.0.spawn.spawn("run", work.in_current_span().in_current_trace().boxed());
         handle
     }
 
@@ -84,7 +85,7 @@ impl RunTable {
     fn list(self: &Arc<Self>, ask: &mut Ask) -> (Owned, RunHandle) {
         let cancel = ask.control.cancel.get_or_insert_default().clone();
         let id: Arc<str> = ask.run_id.as_str().into();
-        let (outcome, handle) = handle::new(id.clone(), cancel);
+        let (outcome, handle) = handle::new(cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());
         (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
     }
@@ -126,11 +127,5 @@ impl Invoke for Runs {
     async fn invoke(&self, mut ask: Ask) -> InvokeResult {
         let (owned, _) = self.0.list(&mut ask);
         self.0.own(owned, ask).await
-    }
-}
-
-impl std::fmt::Debug for Runs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runs").field("under_way", &self.0.under_way.lock()).finish_non_exhaustive()
     }
 }

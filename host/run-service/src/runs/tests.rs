@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Journal, Model, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Event, RunLimits, StopReason};
+use agent_core::words::{Event, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -20,14 +20,7 @@ fn runs(tools: EchoTools) -> (Runs, Arc<TestRuns>) {
     TokioSpawn.spawn("flusher", flush.boxed());
     let journal: Arc<dyn Journal> = Arc::new(behind.clone());
     let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
-    let agent = Agent {
-        model: Arc::new(ScriptedModel::new(script)) as Arc<dyn Model>,
-        toolbox: Arc::new(tools),
-        journal,
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(Arc::new(ScriptedModel::new(script)) as Arc<dyn Model>, Arc::new(tools), journal);
     (Runs::new(Arc::new(Recorded::new(agent, behind)), Arc::new(TokioSpawn)), store)
 }
 

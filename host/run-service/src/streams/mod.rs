@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{Epoch, Journal, JournalError, RunStore, Spawn};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord};
 use tokio::time::sleep;
 
@@ -162,7 +162,7 @@ impl RunStreams {
     }
 
     /// The run of that id, if it is kept.
-    pub async fn find(&self, run_id: &str) -> Result<Option<FoundRun>, JournalError> {
+    pub async fn find(&self, run_id: &str) -> JournalResult<Option<FoundRun>> {
         if let Some(records) = &self.kept.records
             && let Some(record) = records.find(run_id).await?
         {
@@ -213,18 +213,18 @@ impl RunStreams {
     }
 
     /// Whether a reader can have been given that number, of an event or of the end behind the last one.
-    pub async fn has_given(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+    pub async fn has_given(&self, run: &FoundRun, number: u64) -> JournalResult<bool> {
         let Some(before) = number.checked_sub(1) else { return Ok(true) };
         self.has_event(run, before).await
     }
 
     /// Whether that event is kept.
-    async fn has_event(&self, run: &FoundRun, number: u64) -> Result<bool, JournalError> {
+    async fn has_event(&self, run: &FoundRun, number: u64) -> JournalResult<bool> {
         Ok(!self.kept.journal.read_page(&run.run_id, number, 1).await?.is_empty())
     }
 
     /// Whether a run has ended, and before event number `from`: then nothing is left to follow.
-    pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> Result<bool, JournalError> {
+    pub async fn has_ended_before(&self, run: &FoundRun, from: u64) -> JournalResult<bool> {
         let Some(records) = &self.kept.records else { return Ok(false) };
         let has_ended = match records.find(&run.run_id).await? {
             Some(RunRecord { outcome: RunOutcome::Ended { .. }, .. }) => true,
@@ -238,12 +238,7 @@ impl RunStreams {
 
     /// Whether the run of a job has ended before event number `from`, by what the queue says of the job:
     /// there is no record of a run that never began, nor of one whose workers all died.
-    pub async fn job_has_ended_before(
-        &self,
-        job: &Job,
-        run: &FoundRun,
-        from: u64,
-    ) -> Result<bool, JournalError> {
+    pub async fn job_has_ended_before(&self, job: &Job, run: &FoundRun, from: u64) -> JournalResult<bool> {
         match job.status {
             JobStatus::Failed | JobStatus::Cancelled => Ok(!self.has_event(run, from).await?),
             // The run's last events may still be on their way; its record comes with them.
@@ -264,7 +259,7 @@ impl RunStreams {
     /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
     /// another one's ends within some seconds, before its next step at the latest, and its journal says at
     /// once that it was cancelled.
-    pub async fn cancel(&self, run_id: &str) -> Result<CancelOutcome, JournalError> {
+    pub async fn cancel(&self, run_id: &str) -> JournalResult<CancelOutcome> {
         if let Some(handle) = self.runs.attach(run_id) {
             handle.cancel();
             return Ok(CancelOutcome::Asked);
@@ -300,7 +295,7 @@ impl RunStreams {
     }
 
     /// Cancels the job that a run was handed over to while it was being cancelled, if it was.
-    async fn cancel_job_of(&self, run_id: &str, records: &dyn RunStore) -> Result<(), JournalError> {
+    async fn cancel_job_of(&self, run_id: &str, records: &dyn RunStore) -> JournalResult {
         if let (Some(jobs), Some(RunRecord { user_id, job_id: Some(job_id), .. })) =
             (&self.jobs, records.find(run_id).await?)
         {
@@ -330,17 +325,5 @@ impl RunStreams {
             interrupted: interrupted.clone(),
             cached: self.keeps_results.then_some(false),
         }
-    }
-}
-
-impl std::fmt::Debug for RunStreams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunStreams").field("runs", &self.runs).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for RunStores {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunStores").field("records", &self.records.is_some()).finish_non_exhaustive()
     }
 }

@@ -353,12 +353,3 @@ impl Following {
         }
     }
 }
-
-impl std::fmt::Debug for Following {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Following")
-            .field("run_id", &self.run_id)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
-    }
-}

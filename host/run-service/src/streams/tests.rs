@@ -4,9 +4,9 @@ mod without_a_store;
 
 use std::time::Duration;
 
-use agent_core::ports::{Model, ModelError, ModelRequest, Unobserved};
+use agent_core::ports::{JournalResult, Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{ModelReply, RunLimits, RunRecord, StopReason};
+use agent_core::words::{ModelReply, RunRecord, StopReason};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,14 +24,7 @@ fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools)
     let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
     TokioSpawn.spawn("flusher", Box::pin(async move { flusher.run(CancellationToken::new()).await }));
     let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = Agent {
-        model: Arc::new(model),
-        toolbox: Arc::new(tools),
-        journal: journal.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
     let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
     RunStreams::new(
         Arc::new(stack),
@@ -172,11 +165,11 @@ struct FirstReadLate {
 
 #[async_trait]
 impl Journal for FirstReadLate {
-    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> Result<(), JournalError> {
+    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> JournalResult {
         unreachable!("it is only read")
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         if !self.has_read.swap(true, std::sync::atomic::Ordering::Relaxed) {
             sleep(Duration::from_millis(100)).await;
         }
@@ -250,13 +243,10 @@ async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
     // Killed while it carried the run, or before the job was added that was to go on with it.
     for job_id in [None, Some("9".to_owned())] {
         let record = RunRecord {
-            id: "run_1".into(),
-            request_id: "r".into(),
-            user_id: Some("u1".into()),
             job_id,
             started_at: now,
             finished_at: now,
-            outcome: RunOutcome::Running,
+            ..agent_core::testing::record("run_1", RunOutcome::Running)
         };
         store.save(&record).await.unwrap();
         let there = idle(&store).with_jobs(jobs.clone());

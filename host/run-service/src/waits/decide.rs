@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::{Epoch, JournalError, ToolSet, Versions, WaitDecided, WaitingCall};
+use agent_core::ports::{Epoch, JournalError, JournalResult, ToolSet, Versions, WaitDecided, WaitingCall};
 use agent_core::words::{
     CallPlace, Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind,
 };
@@ -169,13 +169,7 @@ impl Waits {
     }
 
     /// Appends to the journal of a job that goes on soon, and has it go on soon for as long as that takes.
-    async fn append_armed(
-        &self,
-        job: &Job,
-        epoch: Epoch,
-        next: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append_armed(&self, job: &Job, epoch: Epoch, next: u64, events: &[Event]) -> JournalResult {
         #[cfg(any(test, feature = "testing"))]
         let next = match crate::testing::has(crate::testing::Bug::DecisionUnfenced) {
             true => self.journal.read(&job.run_id, 0).await?.len() as u64,

@@ -119,12 +119,6 @@ fn compare(path: String, before: Option<&Value>, now: Option<&Value>, changes: &
     }
 }
 
-impl std::fmt::Debug for ApprovedCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApprovedCalls").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -292,9 +292,3 @@ impl JobWait {
         self.open.decided()
     }
 }
-
-impl std::fmt::Debug for Waits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waits").finish_non_exhaustive()
-    }
-}

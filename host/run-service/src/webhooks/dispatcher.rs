@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
 use agent_core::ports::{WebhookOutbox, WebhookSender};
+use agent_core::trace::InTrace as _;
 use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -62,12 +63,6 @@ pub struct DispatcherContext {
     pub sender: Arc<dyn WebhookSender>,
     /// Writes messages.
     pub render: RenderJob,
-}
-
-impl std::fmt::Debug for DispatcherContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DispatcherContext").finish_non_exhaustive()
-    }
 }
 
 /// Delivers webhooks.
@@ -224,7 +219,7 @@ impl Dispatcher {
         let (at, began) = (clock::now(), Instant::now());
         let (around, span) = spans::deliver(webhook);
         let sending = self.context.sender.send(&webhook.url, message);
-        let reply = sending.instrument(span.clone()).instrument(around).await;
+        let reply = sending.in_trace(span.inner()).instrument(around).await;
         spans::delivered(&span, &reply);
         let (state, retry_after) = (reply.state(), reply.retry_after);
         log(webhook, at, began.elapsed(), reply.outcome);
@@ -289,10 +284,4 @@ fn log(webhook: &mut Webhook, at: SystemTime, took: Duration, outcome: Result<u1
 fn spread(webhook: &Webhook) -> f64 {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((&webhook.job_id, webhook.tries));
     (hash % 1000) as f64 / 1000.0
-}
-
-impl std::fmt::Debug for Dispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").finish_non_exhaustive()
-    }
 }

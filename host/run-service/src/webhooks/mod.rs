@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 use agent_core::ports::webhooks::NewWebhook;
-use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
+use agent_core::ports::{WebhookOutbox, WebhookResult, WebhookSender};
 use agent_core::words::Webhook;
 
 pub use dispatcher::{Dispatcher, DispatcherContext, RenderJob};
@@ -37,18 +37,18 @@ impl Webhooks {
     }
 
     /// Remembers where the end of a job is sent. The job is added after this.
-    pub async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+    pub async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         self.outbox.put(webhook).await
     }
 
     /// The webhook of a job of this user.
-    pub async fn read(&self, user_id: &str, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
+    pub async fn read(&self, user_id: &str, job_id: &str) -> WebhookResult<Option<Webhook>> {
         Ok(self.outbox.read(job_id).await?.filter(|webhook| webhook.user_id == user_id))
     }
 
     /// Sends the webhook of a job of this user again. None when there is none, false when it is still on its
     /// way.
-    pub async fn replay(&self, user_id: &str, job_id: &str) -> Result<Option<bool>, WebhookError> {
+    pub async fn replay(&self, user_id: &str, job_id: &str) -> WebhookResult<Option<bool>> {
         match self.read(user_id, job_id).await? {
             Some(_) => Ok(Some(self.outbox.replay(job_id).await?)),
             None => Ok(None),
@@ -58,11 +58,5 @@ impl Webhooks {
     /// The key by which receivers verify `v1a` signatures.
     pub fn public_key(&self) -> &str {
         self.sender.public_key()
-    }
-}
-
-impl std::fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Webhooks").finish_non_exhaustive()
     }
 }

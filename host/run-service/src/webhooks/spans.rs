@@ -1,43 +1,33 @@
 //! Deliveries in traces: each attempt is a span in the trace of whoever submitted the job.
 
 use agent_core::ports::webhooks::WebhookReply;
-use agent_core::trace::{self, TraceContext};
+use agent_core::trace::{self, Kind, Parent, TraceContext};
 use agent_core::words::Webhook;
-use tracing::field::Empty;
-use tracing::{Span, debug_span, error_span};
+use tracing::{Span, error_span};
 
-/// The span that has the submitter's context, and within it that of the attempt. Neither holds the address.
-pub(super) fn deliver(webhook: &Webhook) -> (Span, Span) {
+/// The span of log lines, and that of the attempt within the submitter's. Neither holds the address.
+pub(super) fn deliver(webhook: &Webhook) -> (Span, trace::Span) {
     // Of that level so that every line has it, whatever `LOG_LEVEL` says.
     let around = error_span!("webhook", job_id = webhook.job_id);
-    if let Some(context) = webhook.traceparent.as_deref().and_then(TraceContext::parse) {
-        trace::continue_from(&around, context);
-    }
-    let span = debug_span!(
-        parent: &around,
-        "webhook.deliver",
-        otel.name = "POST",
-        otel.kind = "client",
-        http.request.method = "POST",
-        messaging.message.id = webhook.job_id,
-        "http.request.resend_count" = webhook.tries,
-        http.response.status_code = Empty,
-        "error.type" = Empty,
-    );
+    let submitter = webhook.traceparent.as_deref().and_then(TraceContext::parse);
+    let submitter = submitter.map(|context| Parent::remote(context, None));
+    let span = trace::Span::begin_within(submitter, Kind::Client, "POST", |span| {
+        span.text("http.request.method", "POST");
+        span.text("messaging.message.id", &*webhook.job_id);
+        span.int("http.request.resend_count", u64::from(webhook.tries));
+    });
     (around, span)
 }
 
 /// Notes what the receiver said.
-pub(super) fn delivered(span: &Span, reply: &WebhookReply) {
-    match reply.outcome {
+pub(super) fn delivered(span: &trace::Span, reply: &WebhookReply) {
+    span.record(|span| match reply.outcome {
         Ok(status) => {
-            span.record("http.response.status_code", status);
+            span.int("http.response.status_code", u64::from(status));
             if status >= 400 {
-                span.record("error.type", status.to_string());
+                span.failed(status);
             }
         }
-        Err(_) => {
-            span.record("error.type", "unreachable");
-        }
-    }
+        Err(_) => span.failed("unreachable"),
+    });
 }

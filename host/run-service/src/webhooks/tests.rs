@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
+use agent_core::ports::webhooks::{NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{
-    AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall, WebhookError,
-    WebhookOutbox, WebhookSender,
+    AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall, WebhookSender,
 };
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task,
+};
 use agent_core::words::{
-    ChildRun, Event, JobData, OpenKinds, Principal, RunLimits, RunOutcome, RunRecord, ToolCall, Usage, Wait,
-    WaitKind, Webhook, WebhookState,
+    ChildRun, Event, JobData, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall, Usage, Wait, WaitKind,
+    Webhook, WebhookState,
 };
 use async_trait::async_trait;
 use serde_json::json;
-use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -26,94 +26,6 @@ use crate::clock;
 use crate::jobs::Jobs;
 use crate::layers::{Agent, Ask, Invoke as _};
 use crate::waits::Waits;
-
-/// An outbox in memory. Everything is due at its time of the paused clock.
-#[derive(Default)]
-struct Outbox {
-    rows: Mutex<BTreeMap<String, (Webhook, Option<Instant>)>>,
-    fails: Mutex<bool>,
-    /// How many are claimed of each user.
-    claimed: Mutex<BTreeMap<String, u32>>,
-    /// One write at a time, in the order in which they were asked for, as SQLite has it.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Outbox {
-    fn check(&self) -> Result<(), WebhookError> {
-        if *self.fails.lock() { Err(WebhookError("it is down".into())) } else { Ok(()) }
-    }
-
-    fn row(&self, job_id: &str) -> Webhook {
-        self.rows.lock()[job_id].0.clone()
-    }
-}
-
-#[async_trait]
-impl WebhookOutbox for Outbox {
-    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
-        self.check()?;
-        let row = Webhook {
-            job_id: webhook.job_id.into(),
-            user_id: webhook.user_id.into(),
-            url: webhook.url.into(),
-            traceparent: None,
-            state: WebhookState::Waiting,
-            tries: 0,
-            created_at: SystemTime::now(),
-            attempts: vec![],
-        };
-        self.rows.lock().entry(row.job_id.clone()).or_insert((row, Some(Instant::now())));
-        Ok(())
-    }
-
-    async fn claim(
-        &self,
-        _: &str,
-        lease: Duration,
-        bounds: ClaimBounds,
-    ) -> Result<Vec<Webhook>, WebhookError> {
-        let _turn = self.turn.lock().await;
-        self.check()?;
-        let mut rows = self.rows.lock();
-        let mut of_users = self.claimed.lock();
-        let mut claimed = Vec::new();
-        for (webhook, due) in rows.values_mut() {
-            let of_user = of_users.entry(webhook.user_id.clone()).or_default();
-            let is_due = due.is_some_and(|due| due <= Instant::now());
-            if is_due && claimed.len() < bounds.most as usize && *of_user < bounds.of_a_user {
-                *due = Some(Instant::now() + lease);
-                *of_user += 1;
-                claimed.push(webhook.clone());
-            }
-        }
-        Ok(claimed)
-    }
-
-    async fn settle(&self, _: &str, webhook: &Webhook, next: Option<Duration>) -> Result<bool, WebhookError> {
-        let _turn = self.turn.lock().await;
-        yield_now().await;
-        self.check()?;
-        let due = next.map(|next| Instant::now() + next);
-        *self.claimed.lock().get_mut(&webhook.user_id).unwrap() -= 1;
-        self.rows.lock().insert(webhook.job_id.clone(), (webhook.clone(), due));
-        Ok(true)
-    }
-
-    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
-        self.check()?;
-        Ok(self.rows.lock().get(job_id).map(|(webhook, _)| webhook.clone()))
-    }
-
-    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
-        let mut rows = self.rows.lock();
-        let Some((webhook, due)) = rows.get_mut(job_id) else { return Ok(false) };
-        if !matches!(webhook.state, WebhookState::Delivered | WebhookState::Failed) {
-            return Ok(false);
-        }
-        (webhook.state, webhook.tries, *due) = (WebhookState::Pending, 0, Some(Instant::now()));
-        Ok(true)
-    }
-}
 
 /// A receiver that answers what is said, the last of it for ever.
 #[derive(Default)]
@@ -164,7 +76,7 @@ impl Receiver {
 struct Bench {
     records: Arc<TestRuns>,
     queue: Arc<TestQueue>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<TestOutbox>,
     receiver: Arc<Receiver>,
     webhooks: Webhooks,
     stopping: CancellationToken,
@@ -182,7 +94,7 @@ impl Bench {
 
     /// A job with a webhook, and a dispatcher that runs.
     async fn new(replies: &[Result<u16, &str>]) -> Self {
-        let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(Outbox::default()));
+        let (queue, outbox) = (Arc::new(TestQueue::default()), Arc::new(TestOutbox::default()));
         let records = Arc::new(TestRuns::default());
         let receiver = Arc::new(Receiver::default());
         *receiver.replies.lock() = replies.iter().map(|reply| reply.map_err(str::to_owned)).collect();
@@ -249,8 +161,12 @@ impl Bench {
         self.receiver.got.lock().clone()
     }
 
+    fn row(&self, job_id: &str) -> Webhook {
+        self.outbox.all().into_iter().find(|row| row.job_id == job_id).unwrap()
+    }
+
     fn state(&self) -> WebhookState {
-        self.outbox.row(&self.job_id).state
+        self.row(&self.job_id).state
     }
 }
 
@@ -285,7 +201,7 @@ async fn a_receiver_that_is_down_for_an_hour_gets_its_webhook_when_it_is_back() 
     *bench.receiver.replies.lock() = vec![Ok(200)];
     sleep(Duration::from_secs(2 * 3600)).await;
     assert_eq!((bench.got().len(), bench.state()), (while_down + 1, WebhookState::Delivered));
-    let attempts = bench.outbox.row(&bench.job_id).attempts;
+    let attempts = bench.row(&bench.job_id).attempts;
     assert_eq!(attempts[0].error.as_deref(), Some("no answer within 20 s"));
     assert_eq!(attempts.last().unwrap().status, Some(200));
     // Every message is the same, so that the receiver tells a repetition.
@@ -312,11 +228,11 @@ async fn a_webhook_is_given_up_in_the_end_or_when_the_receiver_is_gone_and_can_b
 #[tokio::test(start_paused = true)]
 async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
     let bench = Bench::new(&[Ok(200)]).await;
-    *bench.outbox.fails.lock() = true;
+    bench.outbox.fail(true);
     bench.finish_job().await;
     sleep(Duration::from_secs(300)).await;
     assert_eq!(bench.got().len(), 0);
-    *bench.outbox.fails.lock() = false;
+    bench.outbox.fail(false);
     sleep(Duration::from_secs(120)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
@@ -328,9 +244,9 @@ async fn a_job_that_was_never_added_is_given_up() {
     bench.webhooks.put(&never).await.unwrap();
     // The system's clock does not go with the paused one: it was submitted long ago.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    bench.outbox.rows.lock().get_mut("never").unwrap().0.created_at = long_ago;
+    bench.outbox.change("never", |webhook| webhook.created_at = long_ago);
     sleep(Duration::from_secs(60)).await;
-    let webhook = bench.outbox.row("never");
+    let webhook = bench.row("never");
     assert_eq!(webhook.state, WebhookState::Failed);
     assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
 }
@@ -351,7 +267,7 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     }
     sleep(Duration::from_secs(4)).await;
     for job_id in &job_ids {
-        assert_eq!(bench.outbox.row(job_id).attempts.len(), 1, "{job_id}");
+        assert_eq!(bench.row(job_id).attempts.len(), 1, "{job_id}");
     }
 }
 
@@ -366,11 +282,11 @@ async fn a_user_whose_receiver_hangs_delays_nobody_else() {
     sleep(Duration::from_secs(1)).await;
     let others = bench.add_ended("u2", "https://example.org/").await;
     sleep(Duration::from_secs(25)).await;
-    assert_eq!(bench.outbox.row(&others).state, WebhookState::Delivered);
+    assert_eq!(bench.row(&others).state, WebhookState::Delivered);
     // As soon as one has ended, the next one begins.
     sleep(Duration::from_secs(200)).await;
     assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
-    assert!(bench.outbox.rows.lock().values().all(|(row, _)| row.state == WebhookState::Delivered));
+    assert!(bench.outbox.all().iter().all(|row| row.state == WebhookState::Delivered));
 }
 
 #[tokio::test(start_paused = true)]
@@ -380,18 +296,11 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
     sleep(Duration::from_secs(3)).await;
     let now = SystemTime::now();
     let record = RunRecord {
-        id: "run_1".into(),
         request_id: bench.job_id.clone(),
-        user_id: Some("u1".into()),
         job_id: Some(bench.job_id.clone()),
         started_at: now,
         finished_at: now,
-        outcome: RunOutcome::Failed {
-            error: String::new(),
-            iterations: 0,
-            usage: Default::default(),
-            kind: Default::default(),
-        },
+        ..agent_core::testing::record("run_1", agent_core::testing::failed(""))
     };
     bench.records.save(&record).await.unwrap();
     bench.queue.remove(&bench.job_id);
@@ -407,29 +316,27 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
     let bench = Bench::new(&[Err("the connection was refused")]).await;
     bench.finish_job().await;
     sleep(Duration::from_secs(3)).await;
-    let agent = Agent {
-        model: Arc::new(ScriptedModel::new([Ok(says("four"))])),
-        toolbox: Arc::new(EchoTools::new(&[])),
-        journal: bench.records.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(
+        Arc::new(ScriptedModel::new([Ok(says("four"))])),
+        Arc::new(EchoTools::new(&[])),
+        bench.records.clone(),
+    );
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
     let now = SystemTime::now();
     let record = RunRecord {
-        id: result.id.clone(),
         request_id: bench.job_id.clone(),
-        user_id: Some("u1".into()),
         job_id: Some(bench.job_id.clone()),
         started_at: now,
         finished_at: now,
-        outcome: RunOutcome::Ended {
-            stop_reason: result.stop_reason,
-            iterations: result.iterations,
-            usage: result.usage,
-            model: result.model.clone(),
-        },
+        ..agent_core::testing::record(
+            &result.id,
+            RunOutcome::Ended {
+                stop_reason: result.stop_reason,
+                iterations: result.iterations,
+                usage: result.usage,
+                model: result.model.clone(),
+            },
+        )
     };
     bench.records.save(&record).await.unwrap();
     bench.queue.remove(&bench.job_id);

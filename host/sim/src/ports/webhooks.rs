@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
+use agent_core::testing::TestOutbox;
 use agent_core::words::{Webhook, WebhookState};
 use async_trait::async_trait;
 
@@ -11,10 +12,9 @@ use super::Ported;
 use crate::faults::CallKind;
 use crate::gate::{Call, Gate};
 use crate::mutation::Mutation;
-use crate::stores::ReferenceOutbox;
 
 #[async_trait]
-impl WebhookOutbox for Ported<ReferenceOutbox> {
+impl WebhookOutbox for Ported<TestOutbox> {
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
         let NewWebhook { job_id, user_id, url } = *webhook;
         let owned = [job_id, user_id, url].map(str::to_owned);

@@ -23,7 +23,6 @@ const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 pub struct ReferenceKeys(Mutex<Arc<MemoryIdempotency>>);
 
 /// A server that keeps its jobs and keys every second.
-#[derive(Debug)]
 pub struct Redis {
     queue: Arc<TestQueue>,
     keys: Arc<ReferenceKeys>,

@@ -20,7 +20,6 @@ pub struct Module {
 }
 
 /// How crates are built.
-#[expect(missing_debug_implementations, reason = "it has a function in it")]
 pub struct Build<'a> {
     /// Makes a call of cargo in a folder.
     pub cargo: &'a dyn Fn(&Path) -> Command,

@@ -65,12 +65,6 @@ impl Precompiler {
     }
 }
 
-impl std::fmt::Debug for Precompiler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Precompiler").finish_non_exhaustive()
-    }
-}
-
 /// Compiled functions, by a hash of what they are compiled from.
 #[derive(Debug, Default)]
 struct Functions {

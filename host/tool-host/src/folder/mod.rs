@@ -90,7 +90,7 @@ impl Listing {
 }
 
 /// The tools folder.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// Whether it is listed as empty while it does not exist.

@@ -20,7 +20,6 @@ mod testing;
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tool_egress::{CallKey, Egress, EgressBounds, HttpMode};
@@ -377,12 +376,6 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
         secrets.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned())).collect()
     };
     pairs(one) == pairs(other)
-}
-
-impl fmt::Debug for ComponentGrants {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ComponentGrants").field("store", &self.store).finish_non_exhaustive()
-    }
 }
 
 /// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_core::ports::{
-    AdminAction, AdminError, ComponentView, Operator, ToolAdmin, TrialRequest, Upload, Versioned,
+    AdminAction, AdminError, AdminResult, ComponentView, Operator, ToolAdmin, TrialRequest, Upload, Versioned,
 };
 use agent_core::words::{
     AuditLine, ComponentRecord, ComponentVersion, FoundDescription, TrialCounts, VersionDiff, VersionSource,
@@ -32,24 +32,19 @@ const MOST_AUDIT_LINES: u32 = 200;
 
 #[async_trait]
 impl ToolAdmin for ToolHost {
-    async fn list(&self) -> Result<Vec<ComponentView>, AdminError> {
+    async fn list(&self) -> AdminResult<Vec<ComponentView>> {
         let records = self.rollout()?.store().records().await.map_err(refused)?;
         let components = records.components.into_iter().filter(|(_, found)| !found.record.deleted);
         Ok(components.map(|(name, found)| self.view(name, found, None)).collect())
     }
 
-    async fn get(&self, name: &str) -> Result<ComponentView, AdminError> {
+    async fn get(&self, name: &str) -> AdminResult<ComponentView> {
         let found = self.found(name).await?;
         let counts = self.counts(&found.record).await;
         Ok(self.view(name.to_owned(), found, counts))
     }
 
-    async fn diff(
-        &self,
-        name: &str,
-        from: Option<&str>,
-        to: Option<&str>,
-    ) -> Result<VersionDiff, AdminError> {
+    async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>) -> AdminResult<VersionDiff> {
         let record = self.found(name).await?.record;
         let newest = record.versions.first().map(|version| version.digest.as_str());
         let to = to.or(newest).ok_or_else(|| AdminError::UnknownVersion("it has no versions".into()))?;
@@ -73,18 +68,13 @@ impl ToolAdmin for ToolHost {
         Ok(VersionDiff { facts_digest: now.map(|now| now.facts_digest), ..diff })
     }
 
-    async fn audit(&self, name: &str) -> Result<Vec<AuditLine>, AdminError> {
+    async fn audit(&self, name: &str) -> AdminResult<Vec<AuditLine>> {
         check_name(name)?;
         let lines = self.rollout()?.store().audit(name, MOST_AUDIT_LINES).await.map_err(refused)?;
         if lines.is_empty() { Err(AdminError::UnknownComponent) } else { Ok(lines) }
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        upload: Upload,
-        operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    async fn upload(&self, name: &str, upload: Upload, operator: Operator<'_>) -> AdminResult<ComponentView> {
         let source = VersionSource::Upload { user_id: operator.by.to_owned() };
         let by = format!("user:{}", operator.by);
         self.propose(name, upload, source, Operator { by: &by, ..operator }).await
@@ -95,7 +85,7 @@ impl ToolAdmin for ToolHost {
         name: &str,
         action: AdminAction,
         operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    ) -> AdminResult<ComponentView> {
         let by = format!("user:{}", operator.by);
         self.change(name, action, Operator { by: &by, ..operator }).await
     }
@@ -113,7 +103,7 @@ impl ToolHost {
         upload: Upload,
         source: VersionSource,
         operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    ) -> AdminResult<ComponentView> {
         let rollout = self.rollout()?;
         check_name(name)?;
         if upload.bytes.len() as u64 > MOST_COMPONENT_BYTES {
@@ -149,7 +139,7 @@ impl ToolHost {
         name: &str,
         action: AdminAction,
         operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    ) -> AdminResult<ComponentView> {
         let rollout = self.rollout()?;
         let found = self.found(name).await?;
         self.check_bytes(name, &found.record, &action).await?;
@@ -168,18 +158,13 @@ impl ToolHost {
     }
 
     /// What is so when this replica serves it.
-    async fn settled(&self, name: &str) -> Result<ComponentView, AdminError> {
+    async fn settled(&self, name: &str) -> AdminResult<ComponentView> {
         self.rollout()?.until_served().await;
         self.get(name).await
     }
 
     /// Refuses to have a version serve whose bytes are gone.
-    async fn check_bytes(
-        &self,
-        name: &str,
-        record: &ComponentRecord,
-        action: &AdminAction,
-    ) -> Result<(), AdminError> {
+    async fn check_bytes(&self, name: &str, record: &ComponentRecord, action: &AdminAction) -> AdminResult {
         let digest = match action {
             AdminAction::Rollback(digest) => digest.as_ref().or(record.earlier()),
             AdminAction::Approve { digest, .. } | AdminAction::Promote(digest) => digest.as_ref(),
@@ -209,7 +194,7 @@ impl ToolHost {
         name: &str,
         record: &ComponentRecord,
         action: &AdminAction,
-    ) -> Result<Option<Change>, AdminError> {
+    ) -> AdminResult<Option<Change>> {
         let AdminAction::Approve { digest, facts: seen, .. } = action else { return Ok(None) };
         let named = digest.as_ref().and_then(|digest| version(record, digest).ok());
         let now = match named.filter(|version| is_approved(version)) {
@@ -239,7 +224,7 @@ impl ToolHost {
         &self,
         name: &str,
         approved: &ComponentVersion,
-    ) -> Result<Option<FoundDescription>, AdminError> {
+    ) -> AdminResult<Option<FoundDescription>> {
         let (rollout, digest) = (Some(self.rollout()?.clone()), approved.digest.clone());
         let source = Source::Kept { rollout, memory: None, name: name.to_owned(), digest };
         let loaded = load::load_from(self.runtime.clone(), name, &source).await;
@@ -248,12 +233,12 @@ impl ToolHost {
         Ok((!is_as_approved).then(|| found(&component)))
     }
 
-    async fn found(&self, name: &str) -> Result<Versioned, AdminError> {
+    async fn found(&self, name: &str) -> AdminResult<Versioned> {
         let found = self.record(name).await?.filter(|found| !found.record.deleted);
         found.ok_or(AdminError::UnknownComponent)
     }
 
-    async fn record(&self, name: &str) -> Result<Option<Versioned>, AdminError> {
+    async fn record(&self, name: &str) -> AdminResult<Option<Versioned>> {
         let rollout = self.rollout()?;
         check_name(name)?;
         rollout.store().record(name).await.map_err(refused)
@@ -285,12 +270,12 @@ impl ToolHost {
         }
     }
 
-    fn rollout(&self) -> Result<&Arc<Rollout>, AdminError> {
+    fn rollout(&self) -> AdminResult<&Arc<Rollout>> {
         self.rollout.as_ref().ok_or(AdminError::NoStore)
     }
 }
 
-fn check_name(name: &str) -> Result<(), AdminError> {
+fn check_name(name: &str) -> AdminResult {
     if is_component_name(name) {
         return Ok(());
     }
@@ -298,7 +283,7 @@ fn check_name(name: &str) -> Result<(), AdminError> {
     Err(AdminError::Invalid(text.into()))
 }
 
-fn version<'a>(record: &'a ComponentRecord, digest: &str) -> Result<&'a ComponentVersion, AdminError> {
+fn version<'a>(record: &'a ComponentRecord, digest: &str) -> AdminResult<&'a ComponentVersion> {
     let found = record.versions.iter().find(|version| version.digest == digest);
     found.ok_or_else(|| {
         let digests: Vec<_> = record.versions.iter().map(|version| version.digest.as_str()).collect();

@@ -36,7 +36,6 @@ const START_WAIT: Duration = Duration::from_millis(250);
 /// The tools of one folder.
 pub struct ToolHost {
     runtime: Arc<Runtime>,
-    path: PathBuf,
     begun: Instant,
     /// Locked by the caller that drives it, for one step at a time.
     inventory: Mutex<Inventory>,
@@ -110,7 +109,7 @@ impl ToolHost {
         let runtime = Arc::new(runtime);
         let serving = Arc::new(Serving::new(runtime.clone(), vec![], Counted::default()));
         let mut inventory =
-            Inventory::new(runtime.clone(), path.clone(), may_be_absent, most_tokens, rollout.clone()).await;
+            Inventory::new(runtime.clone(), path, may_be_absent, most_tokens, rollout.clone()).await;
         inventory.poll_records(true);
         inventory.poll_folder();
         let prepared = tokio::time::timeout(START_WAIT, inventory.prepare()).await;
@@ -127,7 +126,7 @@ impl ToolHost {
         };
         let (published, prepared) = (Swapped::new(published), watch_channel::Sender::default());
         let inventory = Mutex::new(inventory);
-        let host = Self { runtime, path, begun, inventory, published, prepared, learning, rollout };
+        let host = Self { runtime, begun, inventory, published, prepared, learning, rollout };
         host.publish_and_remember(&mut *host.inventory.lock().await, settled).await;
         Ok(host)
     }
@@ -347,11 +346,5 @@ impl Toolbox for ToolHost {
     async fn prepared(&self) {
         // silent-ok: it cannot fail while `self` is there.
         let _ = self.prepared.subscribe().wait_for(|prepared| *prepared).await;
-    }
-}
-
-impl std::fmt::Debug for ToolHost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolHost").field("folder", &self.path).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -350,10 +349,4 @@ impl Server {
 
 fn other_endpoint() -> McpError {
     McpError::Unreachable("its entry in the policy is another one now".into())
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("name", &self.name).finish_non_exhaustive()
-    }
 }

@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use tool_policy::model::{McpEndpoint, McpTransport};
 
@@ -87,11 +86,5 @@ fn is_command(endpoint: &McpEndpoint) -> bool {
 fn close_to_children() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "MCP servers that are child processes may read the service's environment");
-    }
-}
-
-impl fmt::Debug for McpServers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServers").finish_non_exhaustive()
     }
 }

@@ -23,7 +23,9 @@ use tool_versions::approval::{self, Circumstances};
 use tool_versions::diff::{Compared, diff};
 use tool_versions::record::{self, Change, is_approved};
 
-use agent_core::ports::{AdminError, KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+use agent_core::ports::{
+    AdminError, AdminResult, KeptComponent, Records, ToolVersions, Versioned, VersionsError,
+};
 use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
 use bytes::Bytes;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
@@ -140,7 +142,7 @@ impl Rollout {
         name: &str,
         by: &str,
         decide: impl Fn(&Versioned) -> Result<Change, AdminError>,
-    ) -> Result<Versioned, AdminError> {
+    ) -> AdminResult<Versioned> {
         self.change_if_needed(name, by, decide).await.map(|(changed, _)| changed)
     }
 
@@ -150,7 +152,7 @@ impl Rollout {
         name: &str,
         by: &str,
         decide: impl Fn(&Versioned) -> Result<Change, AdminError>,
-    ) -> Result<(Versioned, bool), AdminError> {
+    ) -> AdminResult<(Versioned, bool)> {
         for _ in 0..MOST_TRIES {
             let found = self.store.record(name).await.map_err(refused)?.unwrap_or_default();
             let change = decide(&found)?;
@@ -178,7 +180,7 @@ impl Rollout {
     }
 
     /// Proposes a version. Its bytes are kept first, so that no record names what is not there.
-    pub(crate) async fn propose(&self, proposal: Proposal<'_>) -> Result<Versioned, AdminError> {
+    pub(crate) async fn propose(&self, proposal: Proposal<'_>) -> AdminResult<Versioned> {
         let Proposal { component, content, source, by, expected, known_when_found, is_in_policy } = proposal;
         // The command line does not know what the services ask for: one that asks nobody approves it.
         let required = self.needs_approval || matches!(source, VersionSource::CommandLine { .. });
@@ -221,7 +223,7 @@ impl Rollout {
     }
 
     /// Refuses a version of so many bytes that would wait, when too many wait already.
-    pub(crate) async fn check_room(&self, bytes: u64) -> Result<(), AdminError> {
+    pub(crate) async fn check_room(&self, bytes: u64) -> AdminResult {
         let kept = self.store.kept_bytes().await.map_err(refused)?;
         let records = self.store.records().await.map_err(refused)?;
         let versions = records.components.values().flat_map(|found| &found.record.versions);
@@ -268,7 +270,7 @@ impl Rollout {
 }
 
 /// Refuses a change that was meant for another revision.
-pub(crate) fn check_expected(found: &Versioned, expected: Option<&[u64]>) -> Result<(), AdminError> {
+pub(crate) fn check_expected(found: &Versioned, expected: Option<&[u64]>) -> AdminResult {
     match expected {
         Some(expected) if !expected.contains(&found.revision) => {
             Err(AdminError::Changed { revision: found.revision })

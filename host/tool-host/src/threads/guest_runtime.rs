@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use agent_core::trace::InTrace as _;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
-use tracing::Instrument;
+use tracing::Instrument as _;
 
 use crate::limits::progress::Progress;
 
@@ -104,7 +105,7 @@ impl GuestRuntime {
                 () = ended => None,
             }
         };
-        self.0.spawn(call.instrument(tracing::Span::current()))
+        self.0.spawn(call.in_current_span().in_current_trace())
     }
 }
 

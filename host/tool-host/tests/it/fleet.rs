@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{
-    AdminAction, AdminError, ComponentView, Operator, Preparing, ToolAdmin, ToolRequest, ToolSet, Toolbox,
+    AdminAction, AdminResult, ComponentView, Operator, Preparing, ToolAdmin, ToolRequest, ToolSet, Toolbox,
     TrialOptions, TrialRequest, Upload,
 };
 use agent_core::testing::TestToolVersions;
@@ -135,7 +135,7 @@ impl Replica {
         self.host.host.upload(name, upload, ANN).await.unwrap()
     }
 
-    pub(crate) async fn act(&self, name: &str, action: AdminAction) -> Result<ComponentView, AdminError> {
+    pub(crate) async fn act(&self, name: &str, action: AdminAction) -> AdminResult<ComponentView> {
         self.host.host.act(name, action, ANN).await
     }
 

@@ -231,7 +231,7 @@ async fn a_folder_that_is_not_there_ends_the_start_unless_it_is_the_default_one_
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("tools");
     let config = || config(&folder, limits(), Arc::new(Seen::default()));
-    let error = ToolHost::start(config()).await.unwrap_err();
+    let error = ToolHost::start(config()).await.err().unwrap();
     assert!(matches!(&error, StartError::NoFolder(missing) if *missing == folder), "{error}");
     let host = ToolHost::start(Config { folder_may_be_absent: true, ..config() }).await.unwrap();
     assert!(!host.preparing().first, "there is nothing to prepare");

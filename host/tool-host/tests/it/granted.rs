@@ -285,7 +285,7 @@ async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_sta
     let tools = tempfile::tempdir().unwrap();
     let mut wrong = config(tools.path(), generous(), Arc::default());
     wrong.policy = PolicyFile::At(granted.folder.path().join("gone.toml"));
-    let error = ToolHost::start(wrong).await.unwrap_err();
+    let error = ToolHost::start(wrong).await.err().unwrap();
     assert!(matches!(error, StartError::Policy(_)), "{error}");
 }
 
@@ -324,7 +324,7 @@ async fn a_policy_that_is_named_within_the_tools_folder_ends_the_start() {
     fs::write(&inside, "# nothing").unwrap();
     let mut config = config(tools.path(), generous(), Arc::default());
     config.policy = PolicyFile::At(inside);
-    let error = ToolHost::start(config).await.unwrap_err();
+    let error = ToolHost::start(config).await.err().unwrap();
     assert!(error.to_string().contains("beside the folder"), "{error}");
 }
 

@@ -301,7 +301,7 @@ async fn a_swap_under_load_fails_no_call() {
     let one = fleet.replica(&[("greet.wasm", &answering("0"))]).await;
     let host = one.host.host.clone();
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    // As many as keep two processors busy: more would only keep the compiler from its work.
+    // Each pauses between two calls: without that they would only keep the compiler from its work.
     let callers: Vec<_> = (0..3)
         .map(|_| {
             let (host, stopped) = (host.clone(), stopped.clone());
@@ -312,6 +312,7 @@ async fn a_swap_under_load_fails_no_call() {
                     let (outcome, content) = call_of(&*tools, "run", "call").await;
                     assert_eq!(outcome, ToolOutcome::Ok, "{content}");
                     calls += 1;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 calls
             })

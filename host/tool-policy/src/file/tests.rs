@@ -1,10 +1,7 @@
 //! Every message of a policy file, what its keys mean, and that no text panics.
 
 mod approve_lines;
-mod entries;
-mod http_lines;
 mod mcp_lines;
-mod secret_lines;
 
 use std::collections::BTreeSet;
 
@@ -22,7 +19,8 @@ use crate::signature::{Signed, SigningKey, verify};
 use crate::testing::{digest, policy, text_with, unsigned};
 
 /// Texts that stand in many messages.
-const OFTEN: [(&str, &str); 6] = [
+const OFTEN: [(&str, &str); 7] = [
+    ("<MCP>", mcp_lines::KEYS),
     (
         "<HOST>",
         "a name (\"api.example.org\"), an address (\"192.0.2.1\", \"[2001:db8::1]\"), every name below one \
@@ -40,18 +38,16 @@ const OFTEN: [(&str, &str); 6] = [
 
 #[test]
 fn every_mistake_is_said_with_its_place_what_was_found_and_what_is_allowed() {
-    let rows = [approve_lines::ROWS, entries::ROWS, http_lines::ROWS, secret_lines::ROWS].concat();
-    for (text, expected) in rows {
-        let whole = text.strip_prefix("…\n").map_or_else(|| text.to_owned(), text_with);
+    let cases = include_str!("tests/mistakes.txt").split("---\n").skip(1);
+    for case in cases {
+        let (said, lines): (Vec<_>, Vec<_>) = case.lines().partition(|line| line.starts_with("> "));
+        let text = lines.join("\n");
+        let whole = text.strip_prefix("…\n").map_or_else(|| text.clone(), text_with);
         let problems = parse(&whole).unwrap_err();
-        let found: Vec<_> = problems.all().iter().map(ToString::to_string).collect();
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|line| {
-                OFTEN.iter().fold((*line).to_owned(), |line, (short, long)| line.replace(short, long))
-            })
-            .collect();
-        assert_eq!(found, expected, "{text}");
+        let found: Vec<_> = problems.all().iter().map(|problem| format!("> {problem}")).collect();
+        let in_full =
+            |line: &str| OFTEN.iter().fold(line.to_owned(), |line, (short, long)| line.replace(short, long));
+        assert_eq!(found, said.into_iter().map(in_full).collect::<Vec<_>>(), "{text}");
     }
 }
 

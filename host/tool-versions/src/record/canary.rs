@@ -1,6 +1,6 @@
 //! Trying a version beside the one that serves, from its beginning to its end.
 
-use agent_core::ports::{AdminError, TrialRequest};
+use agent_core::ports::{AdminError, AdminResult, TrialRequest};
 use agent_core::words::{Trial, TrialKind, TrialState};
 
 use super::draft::{Draft, is_approved};
@@ -22,7 +22,7 @@ pub(super) fn begin(
     id: String,
     kind: TrialKind,
     request: TrialRequest,
-) -> Result<(), AdminError> {
+) -> AdminResult {
     let TrialRequest { digest, options } = request;
     check_options(&options).map_err(AdminError::Invalid)?;
     let against = can_compare(draft)?;
@@ -52,7 +52,7 @@ pub(super) fn begin(
 }
 
 /// The version that another one can be compared with now.
-fn can_compare(draft: &Draft<'_>) -> Result<String, AdminError> {
+fn can_compare(draft: &Draft<'_>) -> AdminResult<String> {
     if let Some(trial) = draft.running() {
         return Err(AdminError::Conflict(format!(
             "{} is being tried already: promote it, or roll back to {} to end that",
@@ -72,7 +72,7 @@ fn can_compare(draft: &Draft<'_>) -> Result<String, AdminError> {
     })
 }
 
-fn newest_but(draft: &Draft<'_>, active: &str) -> Result<String, AdminError> {
+fn newest_but(draft: &Draft<'_>, active: &str) -> AdminResult<String> {
     let newest = draft.record.versions.first().filter(|version| version.digest != active);
     newest.map(|version| version.digest.clone()).ok_or_else(|| {
         AdminError::Conflict(format!(
@@ -83,7 +83,7 @@ fn newest_but(draft: &Draft<'_>, active: &str) -> Result<String, AdminError> {
 }
 
 /// A shadow runs for nobody, but it runs: requests that it sent would be sent twice. A canary serves users.
-fn can_try(draft: &Draft<'_>, kind: TrialKind, digest: &str) -> Result<(), AdminError> {
+fn can_try(draft: &Draft<'_>, kind: TrialKind, digest: &str) -> AdminResult {
     if draft.serves(digest) {
         return Err(AdminError::Conflict(format!("{digest} serves already. {}", draft.what_there_is())));
     }
@@ -110,7 +110,7 @@ fn can_try(draft: &Draft<'_>, kind: TrialKind, digest: &str) -> Result<(), Admin
 }
 
 /// What serves stays.
-pub(super) fn end(draft: &mut Draft<'_>) -> Result<(), AdminError> {
+pub(super) fn end(draft: &mut Draft<'_>) -> AdminResult {
     let Some(trial) = draft.running() else {
         return Err(AdminError::Conflict("no version is being tried".into()));
     };
@@ -122,7 +122,7 @@ pub(super) fn end(draft: &mut Draft<'_>) -> Result<(), AdminError> {
 }
 
 /// Without a digest only what is being tried, or has passed, is promoted; who names a version needs no trial.
-pub(super) fn promote(draft: &mut Draft<'_>, digest: Option<String>) -> Result<(), AdminError> {
+pub(super) fn promote(draft: &mut Draft<'_>, digest: Option<String>) -> AdminResult {
     let digest = match digest {
         Some(digest) => digest,
         None => tried(draft)?,
@@ -136,7 +136,7 @@ pub(super) fn promote(draft: &mut Draft<'_>, digest: Option<String>) -> Result<(
     Ok(())
 }
 
-fn tried(draft: &Draft<'_>) -> Result<String, AdminError> {
+fn tried(draft: &Draft<'_>) -> AdminResult<String> {
     let why_not = match &draft.record.trial {
         None => "no version is being tried".to_owned(),
         Some(trial) => match &trial.state {

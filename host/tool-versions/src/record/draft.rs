@@ -1,6 +1,7 @@
 //! A record that is being changed, and the audit line that comes of it.
 
 use agent_core::ports::AdminError;
+use agent_core::ports::AdminResult;
 use agent_core::words::{
     AuditLine, ComponentRecord, ComponentVersion, Millis, Trial, TrialState, VersionStatus,
 };
@@ -50,7 +51,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The version that somebody asked for, or why there is none.
-    pub(super) fn expect_version(&self, digest: &str) -> Result<&ComponentVersion, AdminError> {
+    pub(super) fn expect_version(&self, digest: &str) -> AdminResult<&ComponentVersion> {
         self.version(digest).ok_or_else(|| {
             let problem = if self.record.known.iter().any(|known| known == digest) {
                 format!("the bytes of {digest} are gone; upload them again to have that version back")
@@ -62,7 +63,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Expects a version of that digest that is approved; refused while it waits for an approval.
-    pub(super) fn expect_approved(&self, digest: &str) -> Result<(), AdminError> {
+    pub(super) fn expect_approved(&self, digest: &str) -> AdminResult {
         if is_approved(self.expect_version(digest)?) {
             return Ok(());
         }

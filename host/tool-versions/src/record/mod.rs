@@ -21,7 +21,7 @@ pub(super) mod draft;
 pub(super) mod proposals;
 mod rollback;
 
-use agent_core::ports::{AdminError, TrialRequest};
+use agent_core::ports::{AdminError, AdminResult, TrialRequest};
 use agent_core::words::{AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Millis, TrialKind};
 
 use draft::Draft;
@@ -85,7 +85,7 @@ pub fn apply(
     change: Change,
     by: &str,
     now: Millis,
-) -> Result<Option<(ComponentRecord, AuditLine)>, AdminError> {
+) -> AdminResult<Option<(ComponentRecord, AuditLine)>> {
     let exists = !record.deleted && !record.known.is_empty();
     let is_unasked = matches!(
         change,

@@ -1,6 +1,7 @@
 //! Taking versions in, and deciding which are kept.
 
 use agent_core::ports::AdminError;
+use agent_core::ports::AdminResult;
 use agent_core::ports::tool_versions::MOST_RECORD_BYTES;
 use agent_core::words::{ComponentRecord, ComponentVersion, VersionSource, VersionStatus};
 
@@ -25,7 +26,7 @@ pub(super) fn propose(
     draft: &mut Draft<'_>,
     mut version: ComponentVersion,
     known_when_found: Option<&[String]>,
-) -> Result<(), AdminError> {
+) -> AdminResult {
     let is_of_folder = version.source == VersionSource::Folder;
     if draft.record.known.contains(&version.digest) {
         let is_kept = draft.version(&version.digest).is_some();
@@ -96,7 +97,7 @@ fn put_back(draft: &mut Draft<'_>, digest: &str) {
 
 /// Drops entries until few enough are left: the oldest first, those that wait last, and never one that is
 /// needed.
-fn keep_what_fits(draft: &mut Draft<'_>) -> Result<(), AdminError> {
+fn keep_what_fits(draft: &mut Draft<'_>) -> AdminResult {
     let size = |version: &ComponentVersion| serde_json::to_vec(version).map_or(usize::MAX, |json| json.len());
     let mut bytes =
         draft.record.versions.iter().fold(0_usize, |sum, version| sum.saturating_add(size(version)));

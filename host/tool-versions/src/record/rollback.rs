@@ -1,6 +1,7 @@
 //! Which version serves, and whether any does.
 
 use agent_core::ports::AdminError;
+use agent_core::ports::AdminResult;
 use agent_core::words::{
     ComponentFacts, ComponentRecord, ComponentVersion, Millis, TrialKind, VersionSource, VersionStatus,
 };
@@ -29,7 +30,7 @@ fn stop_what_is_gone(draft: &mut Draft<'_>, digest: &str, detail: &str) {
     draft.serve_nothing("the version that served was taken out of the tools folder or the policy");
 }
 
-pub(super) fn approve(draft: &mut Draft<'_>, digest: Option<String>, serve: bool) -> Result<(), AdminError> {
+pub(super) fn approve(draft: &mut Draft<'_>, digest: Option<String>, serve: bool) -> AdminResult {
     let position = |draft: &Draft<'_>, digest: &str| {
         draft.record.versions.iter().position(|version| version.digest == digest)
     };
@@ -75,11 +76,7 @@ pub(super) fn approve(draft: &mut Draft<'_>, digest: Option<String>, serve: bool
 
 /// Takes over how an approved version describes itself now. One that waits is approved by its digest, as it
 /// was proposed.
-pub(super) fn described(
-    draft: &mut Draft<'_>,
-    digest: &str,
-    facts: ComponentFacts,
-) -> Result<(), AdminError> {
+pub(super) fn described(draft: &mut Draft<'_>, digest: &str, facts: ComponentFacts) -> AdminResult {
     draft.expect_approved(digest)?;
     let status = VersionStatus::Approved { by: draft.by.to_owned(), at: draft.now };
     let mut versions = draft.record.versions.iter_mut();
@@ -91,7 +88,7 @@ pub(super) fn described(
     Ok(())
 }
 
-fn newest_waiting(draft: &Draft<'_>) -> Result<String, AdminError> {
+fn newest_waiting(draft: &Draft<'_>) -> AdminResult<String> {
     draft.record.newest_waiting().map(|version| version.digest.clone()).ok_or_else(|| {
         AdminError::Conflict(format!("no version waits for an approval. {}", draft.what_there_is()))
     })
@@ -119,7 +116,7 @@ pub(super) fn disable(draft: &mut Draft<'_>) {
 }
 
 /// Has an earlier version serve, or ends a canary.
-pub(super) fn roll_back(draft: &mut Draft<'_>, digest: Option<String>) -> Result<(), AdminError> {
+pub(super) fn roll_back(draft: &mut Draft<'_>, digest: Option<String>) -> AdminResult {
     let withdrawn = draft.running().filter(|trial| match &digest {
         Some(digest) => *digest == trial.against,
         None => trial.kind == TrialKind::Canary,

@@ -1,6 +1,6 @@
 //! A component that is changed step by step, and the changes.
 
-use agent_core::ports::{AdminError, TrialOptions, TrialRequest};
+use agent_core::ports::{AdminError, AdminResult, TrialOptions, TrialRequest};
 use agent_core::words::{AuditLine, ComponentRecord, ComponentVersion, Trial, TrialKind, VersionSource};
 
 use super::{NOW, digest, upload, version};
@@ -17,7 +17,7 @@ pub(super) struct Component {
 
 impl Component {
     /// Does something; what was done before stays when it is refused.
-    pub(super) fn attempt(&mut self, change: Change, by: &str) -> Result<bool, AdminError> {
+    pub(super) fn attempt(&mut self, change: Change, by: &str) -> AdminResult<bool> {
         let applied = apply(&self.record, change, by, NOW)?;
         let did = applied.is_some();
         if let Some((record, line)) = applied {

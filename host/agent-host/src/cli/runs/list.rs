@@ -121,18 +121,17 @@ mod tests {
 
     fn record(id: &str, user: &str, ended: u64) -> RunRecord {
         RunRecord {
-            id: id.into(),
-            request_id: "r".into(),
             user_id: Some(user.into()),
-            job_id: None,
-            started_at: UNIX_EPOCH,
             finished_at: UNIX_EPOCH + Duration::from_millis(ended),
-            outcome: RunOutcome::Failed {
-                error: "it broke".into(),
-                iterations: 1,
-                usage: Usage::of(1, 2),
-                kind: Default::default(),
-            },
+            ..agent_core::testing::record(
+                id,
+                RunOutcome::Failed {
+                    error: "it broke".into(),
+                    iterations: 1,
+                    usage: Usage::of(1, 2),
+                    kind: Default::default(),
+                },
+            )
         }
     }
 

@@ -82,7 +82,6 @@ async fn read(
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
-    use std::time::UNIX_EPOCH;
 
     use agent_core::ports::{Epoch, Journal as _};
     use agent_core::testing::{TestRuns, says};
@@ -91,15 +90,7 @@ mod tests {
     use super::*;
 
     fn record(outcome: RunOutcome) -> RunRecord {
-        RunRecord {
-            id: "run_1".into(),
-            request_id: "r".into(),
-            user_id: None,
-            job_id: None,
-            started_at: UNIX_EPOCH,
-            finished_at: UNIX_EPOCH,
-            outcome,
-        }
+        RunRecord { user_id: None, ..agent_core::testing::record("run_1", outcome) }
     }
 
     fn ended() -> RunRecord {

@@ -29,7 +29,7 @@ impl Commit for Write {
         parts
     }
 
-    async fn commit(pool: &SqlPool, writes: &[Self]) -> Result<Vec<Outcome<Self>>, sqlx::Error> {
+    async fn commit(pool: &SqlPool, writes: &[Self]) -> sqlx::Result<Vec<Outcome<Self>>> {
         let batch = Batch::of(writes);
         let rows = match pool {
             SqlPool::Postgres(pool) => in_postgres::write(pool, &batch).await?,
@@ -91,7 +91,7 @@ async fn find_claims(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<W
     }
 }
 
-async fn renew_claims(pool: &SqlPool, tokens: Vec<&str>, lease: i64) -> Result<Changed, sqlx::Error> {
+async fn renew_claims(pool: &SqlPool, tokens: Vec<&str>, lease: i64) -> sqlx::Result<Changed> {
     let rows: Vec<ChangedRow> = match pool {
         SqlPool::Postgres(pool) => {
             let answer = claims::answer("json_build_object");
@@ -132,7 +132,7 @@ const FIND_IN_SQLITE: &str = "\
 
 /// What kept each of these appends out, in one statement however many they are. Events never change, so what
 /// stands there now is what stood there at the commit.
-async fn find(pool: &SqlPool, kept_out: &[(usize, &Entry)]) -> Result<Vec<StoredUnderKey>, sqlx::Error> {
+async fn find(pool: &SqlPool, kept_out: &[(usize, &Entry)]) -> sqlx::Result<Vec<StoredUnderKey>> {
     let appends: Vec<&AppendRow> = kept_out.iter().filter_map(|(_, entry)| entry.append()).collect();
     if appends.is_empty() {
         return Ok(vec![]);

@@ -30,7 +30,7 @@ struct Parts<'a> {
 }
 
 /// Writes all of it and answers what has changed.
-pub(super) async fn write(pool: &Postgres, batch: &Batch<'_>) -> Result<Vec<ChangedRow>, sqlx::Error> {
+pub(super) async fn write(pool: &Postgres, batch: &Batch<'_>) -> sqlx::Result<Vec<ChangedRow>> {
     debug_assert!(batch.renewals.is_empty(), "they are made by themselves");
     let parts = parts(batch);
     let sql = parts.text();

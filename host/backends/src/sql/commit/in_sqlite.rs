@@ -30,7 +30,7 @@ const IS_FREE: &str =
     "NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.sequence = a.first)";
 
 /// Writes all of it and answers what has changed.
-pub(super) async fn write(pools: &Sqlite, batch: &Batch<'_>) -> Result<Vec<ChangedRow>, sqlx::Error> {
+pub(super) async fn write(pools: &Sqlite, batch: &Batch<'_>) -> sqlx::Result<Vec<ChangedRow>> {
     let statements = statements(batch);
     let is_kept = statements.texts.len() <= MOST_PREPARED;
     let mut query =

@@ -97,16 +97,13 @@ impl NewJob {
     /// Ids of the job and its run are new, unless its submitter chose that of the job. Ids of jobs grow with
     /// time, which is the order of the queue and of lists.
     pub(crate) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
-        // The one that carried a parked run until now counts as a claim: its journal has a beginning.
-        let (status, claims) = match job.goes_on {
-            Some(_) => (JobStatus::Parked, 1),
-            None => (JobStatus::Waiting, 0),
-        };
-        let parked = job.goes_on.as_ref();
-        let left = |run: &ParkedRun| run.until.duration_since(SystemTime::now()).unwrap_or_default();
+        let (begun, now) = (job.goes_on.as_ref(), SystemTime::now());
+        let parked = begun.filter(|run| run.is_parked(now));
+        let status = if parked.is_some() { JobStatus::Parked } else { JobStatus::Waiting };
+        let left = |run: &ParkedRun| run.until.duration_since(now).unwrap_or_default();
         Self {
             id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
-            run_id: parked.map_or_else(new_run_id, |run| run.run_id.clone()),
+            run_id: begun.map_or_else(new_run_id, |run| run.run_id.clone()),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),
@@ -117,7 +114,8 @@ impl NewJob {
             traceparent: trace::current().map(|context| context.to_string()),
             status: status.as_str(),
             delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),
-            claims,
+            // Whoever has begun the run counts as a claim: its journal has a beginning.
+            claims: i64::from(begun.is_some()),
             open: parked.map(|run| run.open).unwrap_or_default(),
             announcement: announcement.clone(),
         }

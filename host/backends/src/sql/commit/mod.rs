@@ -48,7 +48,7 @@ trait Commit: ByteSize + Send + Sync + Sized + 'static {
     fn commit(
         pool: &SqlPool,
         writes: &[Self],
-    ) -> impl Future<Output = Result<Vec<Outcome<Self>>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = sqlx::Result<Vec<Outcome<Self>>>> + Send;
 }
 
 /// Submits writes to the next commit.
@@ -137,7 +137,7 @@ mod tests {
     impl Commit for PanickingWrite {
         type Answer = usize;
 
-        async fn commit(_pool: &SqlPool, writes: &[Self]) -> Result<Vec<Outcome<Self>>, sqlx::Error> {
+        async fn commit(_pool: &SqlPool, writes: &[Self]) -> sqlx::Result<Vec<Outcome<Self>>> {
             tokio::task::yield_now().await;
             assert!(writes.iter().all(|write| write.0 != "panic"), "a bug in a commit");
             Ok(writes.iter().map(|write| Ok(write.0.len())).collect())

@@ -57,7 +57,7 @@ struct LookRow {
 
 impl<'a> HeldSpace<'a> {
     /// Waits until nobody else writes in the space; makes it if there is none.
-    pub(super) async fn hold(pool: &SqlPool, space: &SpaceRow<'a>) -> Result<Self, sqlx::Error> {
+    pub(super) async fn hold(pool: &SqlPool, space: &SpaceRow<'a>) -> sqlx::Result<Self> {
         let mut held = Self::begin(pool, space.id).await?;
         held.bytes = in_transaction!(held.transaction, db => {
             let query = sqlx::query_scalar(statements::HOLD).bind(space.id).bind(escape(space.component));
@@ -67,7 +67,7 @@ impl<'a> HeldSpace<'a> {
     }
 
     /// Holds a space that somebody made, if it is still there, when nobody else writes in it.
-    pub(super) async fn hold_old(pool: &SqlPool, id: &'a [u8]) -> Result<Option<Self>, sqlx::Error> {
+    pub(super) async fn hold_old(pool: &SqlPool, id: &'a [u8]) -> sqlx::Result<Option<Self>> {
         let mut held = Self::begin(pool, id).await?;
         let bytes: Option<i64> = in_transaction!(held.transaction, db => {
             sqlx::query_scalar(statements::HOLD_OLD).bind(id).fetch_optional(db)
@@ -77,7 +77,7 @@ impl<'a> HeldSpace<'a> {
         Ok(Some(held))
     }
 
-    async fn begin(pool: &SqlPool, id: &'a [u8]) -> Result<Self, sqlx::Error> {
+    async fn begin(pool: &SqlPool, id: &'a [u8]) -> sqlx::Result<Self> {
         let transaction = SqlTransaction::begin(pool).await?;
         Ok(Self { transaction, id, bytes: 0, is_changed: false })
     }
@@ -89,7 +89,7 @@ impl<'a> HeldSpace<'a> {
 
     /// Looks what is under a key. Some of what has expired is removed on the way, and what was under the key
     /// if it has.
-    pub(super) async fn look(&mut self, key: &str) -> Result<Look, sqlx::Error> {
+    pub(super) async fn look(&mut self, key: &str) -> sqlx::Result<Look> {
         let LookRow { ms, value, expires_at, has_expired } = in_transaction!(self.transaction, db => {
             sqlx::query_as(statements::LOOK).bind(self.id).bind(key.as_bytes()).fetch_one(db)
         })?;
@@ -102,7 +102,7 @@ impl<'a> HeldSpace<'a> {
     }
 
     /// Removes some of what has expired. Says whether there may be more of it.
-    pub(super) async fn sweep(&mut self) -> Result<bool, sqlx::Error> {
+    pub(super) async fn sweep(&mut self) -> sqlx::Result<bool> {
         let swept: Vec<i64> = in_transaction!(self.transaction, db => {
             sqlx::query_scalar(statements::SWEEP).bind(self.id).bind(MOST_SWEPT).fetch_all(db)
         })?;
@@ -117,7 +117,7 @@ impl<'a> HeldSpace<'a> {
         key: &str,
         before: Option<&StoredValue>,
         after: &StoredValue,
-    ) -> Result<(), sqlx::Error> {
+    ) -> sqlx::Result<()> {
         in_transaction!(self.transaction, db => {
             let query = sqlx::query(statements::PUT).bind(self.id).bind(key.as_bytes());
             query.bind(&*after.value).bind(after.expires_at).execute(db).map_ok(drop)
@@ -128,7 +128,7 @@ impl<'a> HeldSpace<'a> {
     }
 
     /// Removes the row of a key, if it is there; `value` is what it has.
-    pub(super) async fn remove(&mut self, key: &str, value: &[u8]) -> Result<(), sqlx::Error> {
+    pub(super) async fn remove(&mut self, key: &str, value: &[u8]) -> sqlx::Result<()> {
         let removed = in_transaction!(self.transaction, db => {
             let query = sqlx::query(statements::REMOVE).bind(self.id).bind(key.as_bytes());
             query.execute(db).map_ok(|done| done.rows_affected())
@@ -141,7 +141,7 @@ impl<'a> HeldSpace<'a> {
     }
 
     /// Ends the transaction: what was changed takes effect. A space in which nothing is left leaves no row.
-    pub(super) async fn end(mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn end(mut self) -> sqlx::Result<()> {
         if !self.is_changed {
             return self.transaction.rollback().await;
         }

@@ -35,7 +35,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Keeps values in the database, shared by every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlKeyValues {
     pool: SqlPool,
     /// When this process last looked for what has expired in other spaces.
@@ -84,7 +83,7 @@ impl SqlKeyValues {
         quota: u64,
         key: &str,
         decide: &(impl Fn(i64, Option<&StoredValue>) -> Result<Next<T>, KeyValueError> + Send + Sync),
-    ) -> Result<Option<Result<T, KeyValueError>>, sqlx::Error> {
+    ) -> sqlx::Result<Option<Result<T, KeyValueError>>> {
         let mut space = HeldSpace::hold(&self.pool, row).await?;
         let look = space.look(key).await?;
         let written = match decide(look.now, look.kept.as_ref()) {

@@ -32,7 +32,6 @@ const UNANNOUNCED_INTERVAL: Duration = Duration::from_secs(10);
 const SOURCE: &str = "jobs";
 
 /// What this process announces and hears.
-#[derive(Debug)]
 pub(super) struct Announcements {
     pool: SqlPool,
     claim_wakeup: Arc<ClaimWakeup>,

@@ -44,7 +44,6 @@ use crate::Writer;
 const BEFORE_ALL: &str = "~";
 
 /// A queue in the database, shared by every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlQueue {
     pool: SqlPool,
     lease: Duration,
@@ -186,7 +185,7 @@ impl SqlQueue {
     }
 
     /// Rows are read to their end: only then has SQLite committed.
-    async fn claim_next(&self, worker: &str, token: &str) -> Result<Option<ClaimRow>, sqlx::Error> {
+    async fn claim_next(&self, worker: &str, token: &str) -> sqlx::Result<Option<ClaimRow>> {
         let sql = match self.pool {
             SqlPool::Postgres(_) => statements::CLAIM_IN_POSTGRES,
             SqlPool::Sqlite(_) => statements::CLAIM_IN_SQLITE,

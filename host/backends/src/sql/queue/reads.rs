@@ -75,7 +75,7 @@ impl JobReads {
             waiting.drain(..count).collect::<Vec<_>>()
         };
         readers.retain(|reader| !reader.answer.is_closed());
-        let rows: Result<Vec<JobRow>, sqlx::Error> = match &*readers {
+        let rows: sqlx::Result<Vec<JobRow>> = match &*readers {
             [] => return,
             [one] => {
                 answer(sqlx::query_as(statements::READ).bind(&one.job_id).fetch_all(pools.readers())).await

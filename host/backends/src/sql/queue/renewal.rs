@@ -24,7 +24,7 @@ pub(super) async fn renew(
     job_id: &str,
     token: &str,
     lease: i64,
-) -> Result<Option<bool>, sqlx::Error> {
+) -> sqlx::Result<Option<bool>> {
     let mut first = pin!(renew_once(pool, job_id, token, lease));
     if let Ok(renewed) = timeout(SILENCE, &mut first).await {
         return renewed;
@@ -37,12 +37,7 @@ pub(super) async fn renew(
     }
 }
 
-async fn renew_once(
-    pool: &Postgres,
-    job_id: &str,
-    token: &str,
-    lease: i64,
-) -> Result<Option<bool>, sqlx::Error> {
+async fn renew_once(pool: &Postgres, job_id: &str, token: &str, lease: i64) -> sqlx::Result<Option<bool>> {
     let renewing = async {
         on_postgres!(pool, Allowed, db => {
             sqlx::query_scalar(statements::RENEW).bind(job_id).bind(token).bind(lease).fetch_all(db)

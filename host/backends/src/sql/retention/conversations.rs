@@ -37,7 +37,7 @@ pub(super) async fn idle_since(
     before: SystemTime,
     from: Option<&str>,
     most: u32,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let (time, key) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let time = time.parse().unwrap_or(i64::MIN);
     let rows: Vec<(String, i64)> = reading!(pool, db => {
@@ -54,7 +54,7 @@ pub(super) async fn idle_of(
     user_id: &str,
     from: Option<&str>,
     most: u32,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let keys: Vec<String> = reading!(pool, db => {
         let query = sqlx::query_scalar(IDLE_OF).bind(escape(user_id)).bind(from.unwrap_or_default());
         query.bind(i64::from(most)).fetch_all(db)
@@ -63,7 +63,7 @@ pub(super) async fn idle_of(
     Ok(EndedPage { items: keys.into_iter().map(item).collect(), next })
 }
 
-pub(super) async fn remove(pool: &SqlPool, keys: &[String]) -> Result<u64, sqlx::Error> {
+pub(super) async fn remove(pool: &SqlPool, keys: &[String]) -> sqlx::Result<u64> {
     let keys = as_json(keys.iter());
     writing!(pool, db => {
         let query = sqlx::query(of_dialect(pool, REMOVE)).bind(&keys);
@@ -71,11 +71,11 @@ pub(super) async fn remove(pool: &SqlPool, keys: &[String]) -> Result<u64, sqlx:
     })
 }
 
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
 }
 
-pub(super) async fn oldest(pool: &SqlPool) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn ended_before(
     before: SystemTime,
     from: Option<&str>,
     most: u32,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let before = to_ms(before);
     // The first 48 bits of an id are when it was made, in milliseconds.
     let last = format!("{:012x}", before.clamp(0, (1 << 48) - 1));
@@ -56,7 +56,7 @@ pub(super) async fn ended_of(
     user_id: &str,
     from: Option<&str>,
     most: u32,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let ids: Vec<String> = reading!(pool, db => {
         let query = sqlx::query_scalar(ENDED_OF).bind(escape(user_id)).bind(from.unwrap_or_default());
         query.bind(i64::from(most)).fetch_all(db)
@@ -70,17 +70,17 @@ fn page(ids: Vec<String>, most: u32) -> EndedPage {
     EndedPage { items: ids.into_iter().map(|id| EndedItem { id, job_id: None }).collect(), next }
 }
 
-pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::Error> {
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
     let (sql, ids) = (of_dialect(pool, REMOVE), as_json(ids.iter()));
     writing!(pool, db => {
         sqlx::query(sql).bind(&ids).execute(db).map_ok(|done| done.rows_affected())
     })
 }
 
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
 }
 
-pub(super) async fn oldest(pool: &SqlPool) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
 }

@@ -15,7 +15,9 @@ mod tool_audit;
 
 use std::time::SystemTime;
 
-use agent_core::ports::{DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError};
+use agent_core::ports::{
+    DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
+};
 use async_trait::async_trait;
 
 use self::partitions::{LargeTables, make_months_ahead};
@@ -23,7 +25,6 @@ use super::error::describe;
 use super::{SqlPool, from_ms, reading};
 
 /// Things of one kind in the database.
-#[derive(Debug)]
 pub struct SqlRetention {
     pool: SqlPool,
     kind: RetainedKind,
@@ -42,12 +43,7 @@ impl SqlRetention {
         Self { bounds, ..self }
     }
 
-    async fn ended_runs(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> Result<EndedPage, sqlx::Error> {
+    async fn ended_runs(&self, before: SystemTime, from: Option<&str>, most: u32) -> sqlx::Result<EndedPage> {
         let over = match &self.pool {
             SqlPool::Postgres(pool) if months::are_dropped_whole(self.bounds) => {
                 Some(months::over(pool, before).await?)
@@ -64,13 +60,13 @@ impl Retention for SqlRetention {
         self.kind
     }
 
-    async fn now(&self) -> Result<SystemTime, RetentionError> {
+    async fn now(&self) -> RetentionResult<SystemTime> {
         let now: i64 = reading!(&self.pool, db => sqlx::query_scalar("SELECT ms FROM clock").fetch_one(db))
             .map_err(failed)?;
         Ok(from_ms(now))
     }
 
-    async fn end_of_newest(&self, count: u64) -> Result<Option<SystemTime>, RetentionError> {
+    async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         let others = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
         let ended = match self.kind {
             RetainedKind::Jobs => jobs::nth_newest(&self.pool, others).await,
@@ -81,11 +77,7 @@ impl Retention for SqlRetention {
         Ok(ended.map_err(failed)?.map(from_ms))
     }
 
-    async fn drop_partitions(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-    ) -> Result<DropStep, RetentionError> {
+    async fn drop_partitions(&self, before: SystemTime, from: Option<&str>) -> RetentionResult<DropStep> {
         match (&self.pool, self.kind) {
             (SqlPool::Postgres(pool), RetainedKind::Runs) => {
                 if from.is_none() {
@@ -102,7 +94,7 @@ impl Retention for SqlRetention {
         before: SystemTime,
         from: Option<&str>,
         most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    ) -> RetentionResult<EndedPage> {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_before(&self.pool, before, from, most).await,
             RetainedKind::Runs => self.ended_runs(before, from, most).await,
@@ -112,12 +104,7 @@ impl Retention for SqlRetention {
         page.map_err(failed)
     }
 
-    async fn ended_of(
-        &self,
-        user_id: &str,
-        from: Option<&str>,
-        most: u32,
-    ) -> Result<EndedPage, RetentionError> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_of(&self.pool, user_id, from, most).await,
             RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from).await,
@@ -128,7 +115,7 @@ impl Retention for SqlRetention {
         page.map_err(failed)
     }
 
-    async fn remove(&self, ids: &[String]) -> Result<u64, RetentionError> {
+    async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         let removed = match self.kind {
             RetainedKind::Jobs => jobs::remove(&self.pool, ids).await,
             RetainedKind::Runs => runs::remove(&self.pool, ids).await,
@@ -138,7 +125,7 @@ impl Retention for SqlRetention {
         removed.map_err(failed)
     }
 
-    async fn oldest(&self) -> Result<Option<SystemTime>, RetentionError> {
+    async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         let ended = match self.kind {
             RetainedKind::Jobs => jobs::oldest(&self.pool).await,
             RetainedKind::Runs => runs::oldest(&self.pool).await,
@@ -148,7 +135,7 @@ impl Retention for SqlRetention {
         Ok(ended.map_err(failed)?.map(from_ms))
     }
 
-    async fn give_back_room(&self) -> Result<bool, RetentionError> {
+    async fn give_back_room(&self) -> RetentionResult<bool> {
         match &self.pool {
             // PostgreSQL's autovacuum has freed rows used again.
             SqlPool::Postgres(_) => Ok(false),

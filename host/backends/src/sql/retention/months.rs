@@ -113,7 +113,7 @@ pub(super) fn are_dropped_whole(bounds: RetentionBounds) -> bool {
 }
 
 /// The months that are over, oldest first.
-pub(super) async fn over(pool: &Postgres, before: SystemTime) -> Result<Vec<Month>, sqlx::Error> {
+pub(super) async fn over(pool: &Postgres, before: SystemTime) -> sqlx::Result<Vec<Month>> {
     answer(async {
         on_postgres!(pool, Allowed, db => sqlx::query_as(OVER).bind(to_ms(before)).fetch_all(db))
     })
@@ -125,7 +125,7 @@ pub(super) async fn drop_step(
     pool: &Postgres,
     before: SystemTime,
     from: Option<&str>,
-) -> Result<DropStep, sqlx::Error> {
+) -> sqlx::Result<DropStep> {
     let place: Place = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
     let months = over(pool, before).await?;
     let month = months.into_iter().find(|month| month.has_events && month.name > place.done);
@@ -174,7 +174,7 @@ async fn look_through(
     before: SystemTime,
     month: &Month,
     mut place: Place,
-) -> Result<Option<Place>, sqlx::Error> {
+) -> sqlx::Result<Option<Place>> {
     let [events, records] = TABLES.map(|table| month.of(table));
     let sql = format!(
         "WITH page AS MATERIALIZED ( \
@@ -213,7 +213,7 @@ async fn remove_recordings(
     before: SystemTime,
     month: &Month,
     (after, last): (&str, Option<&str>),
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let sql = format!(
         "SELECT DISTINCT h.run_id FROM http_recordings h JOIN {} r ON r.run_id = h.run_id \
          WHERE h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 AND r.finished_at < $5 \
@@ -236,7 +236,7 @@ async fn drop_month(
     before: SystemTime,
     month: &Month,
     unended: &[String],
-) -> Result<Option<u64>, sqlx::Error> {
+) -> sqlx::Result<Option<u64>> {
     let mut transaction = pool.begin().await?;
     let db = transaction.connection();
     sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *db).await?;
@@ -273,7 +273,7 @@ async fn runs_that_stay(
     before: SystemTime,
     month: &Month,
     unended: &[String],
-) -> Result<Vec<String>, sqlx::Error> {
+) -> sqlx::Result<Vec<String>> {
     let sql = format!(
         "SELECT run_id FROM {} WHERE finished_at >= $3 OR {WAITS_FOR_SOMEBODY} UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) \
          LIMIT {MOST_MOVED} + 1",

@@ -123,7 +123,7 @@ async fn make_missing(
     connection: &mut PgConnection,
     table: &'static str,
     large: LargeTables,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     drop_constraints(connection, table).await?;
     let missing: Vec<MissingMonth> = sqlx::query_as(MISSING).bind(table).fetch_all(&mut *connection).await?;
     for month in missing {
@@ -142,7 +142,7 @@ async fn make_at_once(
     connection: &mut PgConnection,
     table: &'static str,
     month: &MissingMonth,
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let mut transaction = begin(connection, table).await?;
     if is_there(&mut transaction, table, month).await? {
         return Ok(true);
@@ -166,7 +166,7 @@ async fn make_from_large(
     connection: &mut PgConnection,
     table: &'static str,
     month: &MissingMonth,
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let MissingMonth { name, first, next, .. } = month;
     let constraint = format!("{table}_rest_without_{name}");
     if !month.is_days_away || has_many(connection, table, month).await? {
@@ -196,7 +196,7 @@ async fn make_validated(
     table: &'static str,
     month: &MissingMonth,
     constraint: &str,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let mut transaction = begin(connection, table).await?;
     take_out(&mut transaction, table, month).await?;
     execute(&mut transaction, format!("ALTER TABLE {table}_rest VALIDATE CONSTRAINT {constraint}")).await?;
@@ -208,10 +208,7 @@ async fn make_validated(
 
 /// Begins a transaction that keeps out whoever else makes or drops months of that table, and nobody who reads
 /// or writes.
-async fn begin<'c>(
-    connection: &'c mut PgConnection,
-    table: &'static str,
-) -> Result<PgTransaction<'c>, sqlx::Error> {
+async fn begin<'c>(connection: &'c mut PgConnection, table: &'static str) -> sqlx::Result<PgTransaction<'c>> {
     let mut transaction = connection.begin().await?;
     sqlx::raw_sql(NO_LIMIT).execute(&mut *transaction).await?;
     sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
@@ -223,7 +220,7 @@ async fn is_there(
     transaction: &mut PgTransaction<'_>,
     table: &'static str,
     month: &MissingMonth,
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let partition = format!("{table}_{}", month.name);
     let found = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL").bind(partition);
     found.fetch_one(&mut **transaction).await
@@ -235,7 +232,7 @@ async fn has_many(
     connection: &mut PgConnection,
     table: &'static str,
     month: &MissingMonth,
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let sql = format!(
         "SELECT count(*) > {MOST_TAKEN_OUT} FROM (SELECT FROM {table}_rest WHERE run_id >= $1 AND run_id < $2 \
          LIMIT {MOST_TAKEN_OUT} + 1) AS rows"
@@ -249,7 +246,7 @@ async fn take_out(
     transaction: &mut PgTransaction<'_>,
     table: &'static str,
     MissingMonth { name, first, next, .. }: &MissingMonth,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     execute(transaction, format!("CREATE TABLE {table}_{name} (LIKE {table} INCLUDING ALL)")).await?;
     let sql = format!(
         "WITH taken AS (DELETE FROM {table}_rest WHERE run_id >= '{first}' AND run_id < '{next}' RETURNING *) \
@@ -262,14 +259,14 @@ async fn attach(
     transaction: &mut PgTransaction<'_>,
     table: &'static str,
     MissingMonth { name, first, next, .. }: &MissingMonth,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let range = format!("FROM ('{first}') TO ('{next}')");
     execute(transaction, format!("ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES {range}"))
         .await
 }
 
 /// Drops constraints that were left behind, which would refuse the runs of their month once it begins.
-async fn drop_constraints(connection: &mut PgConnection, table: &'static str) -> Result<(), sqlx::Error> {
+async fn drop_constraints(connection: &mut PgConnection, table: &'static str) -> sqlx::Result<()> {
     let find = || sqlx::query_scalar::<_, String>(LEFT_BEHIND).bind(table);
     if find().fetch_all(&mut *connection).await?.is_empty() {
         return Ok(());
@@ -284,6 +281,6 @@ async fn drop_constraints(connection: &mut PgConnection, table: &'static str) ->
 
 /// Carries out a statement about tables, which takes no parameters. What stands in it are names and ids that
 /// are made here and by [`MISSING`], or names of months that `months.rs` has looked at.
-pub(super) async fn execute(db: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+pub(super) async fn execute(db: &mut PgConnection, sql: String) -> sqlx::Result<()> {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
 }

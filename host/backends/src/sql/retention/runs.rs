@@ -57,7 +57,7 @@ pub(super) async fn ended_before(
     from: Option<&str>,
     most: u32,
     over: Option<&[Month]>,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let [select, condition] = ENDED_BEFORE;
     let records = over.map_or_else(|| "run_records".into(), records_of);
     let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND {condition}");
@@ -84,11 +84,7 @@ fn records_of(months: &[Month]) -> String {
 
 /// Erasing a user is rare, and an index for it would cost every run something: all records are looked
 /// through.
-pub(super) async fn ended_of(
-    pool: &SqlPool,
-    user_id: &str,
-    from: Option<&str>,
-) -> Result<EndedPage, sqlx::Error> {
+pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>) -> sqlx::Result<EndedPage> {
     let most = i64::try_from(LOOKED_THROUGH).unwrap_or(i64::MAX);
     let rows: Vec<(String, bool, Option<String>)> = reading!(pool, db => {
         let query = sqlx::query_as(OWNERS).bind(escape(from.unwrap_or_default())).bind(escape(user_id));
@@ -106,7 +102,7 @@ pub(super) async fn ended_of(
 
 /// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off
 /// is made again, because the records are still there.
-pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::Error> {
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
     let ids = as_json(ids.iter().map(|id| escape(id)));
     remove_recordings(pool, &ids).await?;
     answer(Box::pin(async {
@@ -123,16 +119,16 @@ pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> Result<u64, sqlx::
     .await
 }
 
-async fn remove_recordings(pool: &SqlPool, ids: &str) -> Result<(), sqlx::Error> {
+async fn remove_recordings(pool: &SqlPool, ids: &str) -> sqlx::Result<()> {
     let recorded = of_dialect(pool, RECORDED);
     let recorded: Vec<String> = reading!(pool, db => sqlx::query_scalar(recorded).bind(ids).fetch_all(db))?;
     recordings::remove_of(pool, &recorded).await
 }
 
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
 }
 
-pub(super) async fn oldest(pool: &SqlPool) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
     reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
 }

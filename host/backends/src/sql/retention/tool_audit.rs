@@ -32,7 +32,7 @@ pub(super) async fn written_before(
     before: SystemTime,
     from: Option<&str>,
     most: u32,
-) -> Result<EndedPage, sqlx::Error> {
+) -> sqlx::Result<EndedPage> {
     let after: i64 = from.and_then(|from| from.parse().ok()).unwrap_or(i64::MIN);
     let rows: Vec<(i64, String)> =
         reading!(pool, db => sqlx::query_as(LINES).bind(after).bind(i64::from(most)).fetch_all(db))?;
@@ -56,7 +56,7 @@ pub(super) async fn written_before(
     Ok(page)
 }
 
-pub(super) async fn remove(pool: &SqlPool, revisions: &[String]) -> Result<u64, sqlx::Error> {
+pub(super) async fn remove(pool: &SqlPool, revisions: &[String]) -> sqlx::Result<u64> {
     let numbers = || revisions.iter().filter_map(|revision| revision.parse::<i64>().ok());
     let (first, last) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
     let revisions = as_json(revisions.iter());
@@ -66,13 +66,13 @@ pub(super) async fn remove(pool: &SqlPool, revisions: &[String]) -> Result<u64, 
     })
 }
 
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
     let line: Option<String> =
         reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))?;
     Ok(line.and_then(|line| written_at(&line)))
 }
 
-pub(super) async fn oldest(pool: &SqlPool) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
     let lines: Vec<(i64, String)> =
         reading!(pool, db => sqlx::query_as(LINES).bind(i64::MIN).bind(1_i64).fetch_all(db))?;
     Ok(lines.first().and_then(|(_, line)| written_at(line)))

@@ -56,7 +56,7 @@ async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> 
     kept.map(drop).map_err(failed)
 }
 
-async fn keep_again(pool: &SqlPool, digest: &str) -> Result<bool, sqlx::Error> {
+async fn keep_again(pool: &SqlPool, digest: &str) -> sqlx::Result<bool> {
     let rows = writing!(pool, db => {
         sqlx::query(statements::KEEP_AGAIN).bind(digest).execute(db).map_ok(|done| done.rows_affected())
     })?;
@@ -77,7 +77,7 @@ async fn keep_as(
     blob: &str,
     digest: &str,
     component: &KeptComponent,
-) -> Result<String, sqlx::Error> {
+) -> sqlx::Result<String> {
     writing!(pool, db => sqlx::query(statements::BEGIN_BLOB).bind(blob).execute(db).map_ok(drop))?;
     for (number, chunk) in (0_i64..).zip(component.bytes.chunks(CHUNK_BYTES)) {
         writing!(pool, db => {
@@ -99,7 +99,7 @@ async fn keep_as(
 }
 
 /// Removes a blob, unless a component consists of it.
-pub(super) async fn remove_blob(pool: &SqlPool, id: &str) -> Result<(), sqlx::Error> {
+pub(super) async fn remove_blob(pool: &SqlPool, id: &str) -> sqlx::Result<()> {
     writing!(pool, db => sqlx::query(statements::REMOVE_BLOB).bind(id).execute(db).map_ok(drop))
 }
 

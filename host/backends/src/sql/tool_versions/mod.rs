@@ -31,7 +31,6 @@ use crate::sql::listening;
 use announcements::ToolAnnouncements;
 
 /// Keeps versions in the database, shared by every process that uses the same one.
-#[derive(Debug)]
 pub struct SqlToolVersions {
     pool: SqlPool,
     announcements: Arc<ToolAnnouncements>,

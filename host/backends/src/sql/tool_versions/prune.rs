@@ -45,7 +45,7 @@ pub(super) async fn prune(pool: &SqlPool, grace: Duration) -> Result<u64, Versio
 }
 
 /// False if somebody needs it after all.
-async fn remove(pool: &SqlPool, digest: &str, grace: Duration) -> Result<bool, sqlx::Error> {
+async fn remove(pool: &SqlPool, digest: &str, grace: Duration) -> sqlx::Result<bool> {
     let mut transaction = hold_revision(pool).await?;
     let blob: Option<String> = in_transaction!(transaction, db => {
         sqlx::query_scalar(statements::REMOVE_UNNEEDED).bind(ms(grace)).bind(digest).fetch_optional(db)
@@ -57,7 +57,7 @@ async fn remove(pool: &SqlPool, digest: &str, grace: Duration) -> Result<bool, s
     transaction.commit().await.map(|()| true)
 }
 
-async fn remove_counts(pool: &SqlPool) -> Result<(), sqlx::Error> {
+async fn remove_counts(pool: &SqlPool) -> sqlx::Result<()> {
     let has_unneeded: bool =
         reading!(pool, db => sqlx::query_scalar(statements::HAS_UNNEEDED_COUNTS).fetch_one(db))?;
     if !has_unneeded {
@@ -74,7 +74,7 @@ async fn remove_counts(pool: &SqlPool) -> Result<(), sqlx::Error> {
 }
 
 /// A transaction during which nobody writes a record.
-async fn hold_revision(pool: &SqlPool) -> Result<SqlTransaction, sqlx::Error> {
+async fn hold_revision(pool: &SqlPool) -> sqlx::Result<SqlTransaction> {
     let mut transaction = SqlTransaction::begin(pool).await?;
     in_transaction!(transaction, db => sqlx::query(statements::HOLD_REVISION).execute(db).map_ok(drop))?;
     Ok(transaction)

@@ -109,7 +109,7 @@ impl<'a> RecordWrite<'a> {
 
     /// False if the record has another revision. Of several who expect the same one, all but one wait here
     /// until that one has committed, and then find another revision.
-    async fn swap(&self, transaction: &mut SqlTransaction) -> Result<bool, sqlx::Error> {
+    async fn swap(&self, transaction: &mut SqlTransaction) -> sqlx::Result<bool> {
         let statement =
             if self.expected == 0 { statements::INSERT_RECORD } else { statements::REPLACE_RECORD };
         let swapped = in_transaction!(*transaction, db => {
@@ -120,7 +120,7 @@ impl<'a> RecordWrite<'a> {
         Ok(swapped > 0)
     }
 
-    async fn note_digests(&self, transaction: &mut SqlTransaction) -> Result<(), sqlx::Error> {
+    async fn note_digests(&self, transaction: &mut SqlTransaction) -> sqlx::Result<()> {
         in_transaction!(*transaction, db => {
             sqlx::query(statements::FORGET_DIGESTS).bind(&*self.name).execute(db).map_ok(drop)
         })?;
@@ -135,7 +135,7 @@ impl<'a> RecordWrite<'a> {
 
     /// Under the new revision of the store, so that lines are in the order of the writes. Others hear of it
     /// once it is committed.
-    async fn append_audit_line(&self, transaction: &mut SqlTransaction) -> Result<(), sqlx::Error> {
+    async fn append_audit_line(&self, transaction: &mut SqlTransaction) -> sqlx::Result<()> {
         let revision: i64 = in_transaction!(*transaction, db => {
             sqlx::query_scalar(statements::RAISE_REVISION).fetch_one(db)
         })?;

@@ -1,8 +1,5 @@
 //! What every store of HTTP recordings promises: `HttpRecordings`.
 
-use std::any::Any;
-use std::sync::Arc;
-
 use agent_core::ports::http_recordings::{
     HttpRecording, HttpRecordings, MOST_BYTES_OF_A_CALL, MOST_BYTES_OF_A_RUN, MOST_EXCHANGES_OF_A_CALL,
 };
@@ -10,14 +7,7 @@ use agent_core::ports::http_recordings::{
 use super::text::NASTY;
 
 /// An empty store.
-pub(crate) struct Bench {
-    /// As this process has it.
-    pub(crate) store: Arc<dyn HttpRecordings>,
-    /// As another process has it.
-    pub(crate) peer: Arc<dyn HttpRecordings>,
-    /// What has to live as long as the store: its server, its folder.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
-}
+pub(crate) type Bench = super::Bench<dyn HttpRecordings>;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {

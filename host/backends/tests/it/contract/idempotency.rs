@@ -1,8 +1,6 @@
 //! What every store of idempotency keys promises: `IdempotencyStore`.
 
-use std::any::Any;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal};
@@ -15,14 +13,7 @@ pub(crate) use super::lease::*;
 pub(crate) const BOUNDS: KeyBounds = KeyBounds { keys: 20, bytes: 1000 };
 
 /// A store without keys.
-pub(crate) struct Bench {
-    /// As this process has it.
-    pub(crate) store: Arc<dyn IdempotencyStore>,
-    /// As another process has it; the same where there is none.
-    pub(crate) peer: Arc<dyn IdempotencyStore>,
-    /// What has to live as long as the store: its server, its folder.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
-}
+pub(crate) type Bench = super::Bench<dyn IdempotencyStore>;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {

@@ -6,9 +6,6 @@ mod listing;
 mod numbers;
 mod quotas;
 
-use std::any::Any;
-use std::sync::Arc;
-
 use agent_core::ports::key_value::{MOST_KEY_BYTES, MOST_VALUE_BYTES};
 use agent_core::ports::{KeyValueError, KeyValueStore, Space};
 use futures::future::join_all;
@@ -22,14 +19,7 @@ pub(crate) use numbers::*;
 pub(crate) use quotas::*;
 
 /// An empty store.
-pub(crate) struct Bench {
-    /// As this process has it.
-    pub(crate) store: Arc<dyn KeyValueStore>,
-    /// As another process has it.
-    pub(crate) peer: Arc<dyn KeyValueStore>,
-    /// What has to live as long as the store: its server, its folder.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
-}
+pub(crate) type Bench = super::Bench<dyn KeyValueStore>;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {

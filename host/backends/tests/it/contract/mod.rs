@@ -10,6 +10,9 @@
 //! }
 //! ```
 
+use std::any::Any;
+use std::sync::Arc;
+
 pub(crate) mod cache;
 pub(crate) mod conversations;
 pub(crate) mod http_recordings;
@@ -23,6 +26,23 @@ pub(crate) mod runs;
 pub(crate) mod text;
 pub(crate) mod tool_versions;
 pub(crate) mod webhooks;
+
+/// An empty store, where the port itself says all that its suite looks at.
+pub(crate) struct Bench<S: ?Sized> {
+    /// As this process has it.
+    pub(crate) store: Arc<S>,
+    /// As another process has it; the same where there is none.
+    pub(crate) peer: Arc<S>,
+    /// What has to live as long as the store: its server, its folder, its tasks.
+    pub(crate) _guard: Box<dyn Any + Send + Sync>,
+}
+
+impl<S: ?Sized> Bench<S> {
+    /// A store of one process.
+    pub(crate) fn of_one(store: Arc<S>) -> Self {
+        Self { peer: store.clone(), store, _guard: Box::new(()) }
+    }
+}
 
 /// A test for each of the cases of a suite, each with a bench of its own from `$open`.
 macro_rules! test_each {

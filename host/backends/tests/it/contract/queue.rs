@@ -88,7 +88,7 @@ macro_rules! test_all {
             a_parked_job_is_claimed_when_its_wait_expires,
             one_that_is_to_be_resumed_is_claimed_then_and_parked_until_then,
             a_job_that_goes_on_with_a_run_is_parked_from_its_beginning,
-            a_child_is_claimed_at_once_and_names_its_parent,
+            a_child_is_claimed_in_its_turn_and_names_its_parent,
             a_parked_job_is_cancelled_at_once,
             one_that_was_to_be_cancelled_is_not_parked,
             only_what_is_parked_is_resumed,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{ClaimTime, EndedPage, Leases, Renewal, Retention, RunStore};
 use agent_core::testing::says;
-use agent_core::words::{Event, RunOutcome, RunRecord, Usage};
+use agent_core::words::{Event, RunRecord};
 use async_trait::async_trait;
 use test_servers::eventually;
 
@@ -252,18 +252,10 @@ impl Things for RunThings {
         let id = self.add_unended(user, ago).await;
         let finished_at = SystemTime::now() - ago;
         let record = RunRecord {
-            id: id.clone(),
-            request_id: "req-1".into(),
             user_id: Some(user.into()),
-            job_id: None,
             started_at: finished_at,
             finished_at,
-            outcome: RunOutcome::Failed {
-                error: "e".into(),
-                iterations: 0,
-                usage: Usage::default(),
-                kind: Default::default(),
-            },
+            ..agent_core::testing::record(&id, agent_core::testing::failed("e"))
         };
         self.0.save(&record).await.unwrap();
         id

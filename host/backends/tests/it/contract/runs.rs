@@ -1,7 +1,5 @@
 //! What every store of runs promises: `Journal` and `RunStore`.
 
-use std::any::Any;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JournalError, RunStore};
@@ -19,14 +17,7 @@ use tokio::time::timeout;
 use super::text::{NASTY, long};
 
 /// An empty store.
-pub(crate) struct Bench {
-    /// As this process has it.
-    pub(crate) runs: Arc<dyn RunStore>,
-    /// As another process has it.
-    pub(crate) peer: Arc<dyn RunStore>,
-    /// What has to live as long as the store: its server, its folder, its tasks.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
-}
+pub(crate) type Bench = super::Bench<dyn RunStore>;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
@@ -61,58 +52,58 @@ pub(crate) use test_all;
 
 pub(crate) async fn an_unknown_run_has_no_events_and_no_record(bench: &Bench) {
     for id in ["run_none", "", "🦀", "\0", "run_none'; --"] {
-        assert_eq!(bench.runs.read(id, 0).await.unwrap(), vec![], "{id:?}");
-        assert_eq!(bench.runs.find(id).await.unwrap(), None, "{id:?}");
+        assert_eq!(bench.store.read(id, 0).await.unwrap(), vec![], "{id:?}");
+        assert_eq!(bench.store.find(id).await.unwrap(), None, "{id:?}");
     }
 }
 
 pub(crate) async fn events_are_read_as_they_were_appended(bench: &Bench) {
     let events = history("What is 2 + 3?");
-    append_all(&*bench.runs, "run_1", &events).await;
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events);
+    append_all(&*bench.store, "run_1", &events).await;
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), events);
     assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events, "in another process");
 }
 
 pub(crate) async fn events_hold_any_text(bench: &Bench) {
     for (id, text) in [("run_nasty", NASTY.to_owned()), ("run_long", long())] {
         let events = history(&text);
-        append_all(&*bench.runs, id, &events).await;
-        assert_eq!(bench.runs.read(id, 0).await.unwrap(), events, "{id}");
+        append_all(&*bench.store, id, &events).await;
+        assert_eq!(bench.store.read(id, 0).await.unwrap(), events, "{id}");
     }
 }
 
 pub(crate) async fn runs_do_not_mix(bench: &Bench) {
     let ids = ["run_1", "run_10", "RUN_1", "run_1 ", "run_%", "run_\\0", "run_\0"];
     for id in ids {
-        append_all(&*bench.runs, id, &history(id)).await;
+        append_all(&*bench.store, id, &history(id)).await;
     }
     for id in ids {
-        assert_eq!(bench.runs.read(id, 0).await.unwrap(), history(id), "{id:?}");
+        assert_eq!(bench.store.read(id, 0).await.unwrap(), history(id), "{id:?}");
     }
 }
 
 pub(crate) async fn an_event_number_is_taken_once(bench: &Bench) {
     let events = history("first");
-    append_all(&*bench.runs, "run_1", &events).await;
-    for store in [&bench.runs, &bench.peer] {
+    append_all(&*bench.store, "run_1", &events).await;
+    for store in [&bench.store, &bench.peer] {
         let other = Event::from(says("second"));
         let error = store.append("run_1", Epoch(1), 1, std::slice::from_ref(&other)).await.unwrap_err();
         assert_eq!(error, JournalError::Conflict { run_id: "run_1".into(), sequence: 1 });
     }
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events, "it was changed");
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), events, "it was changed");
 }
 
 pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
     let event = |writer: usize| Event::from(says(&format!("reply {writer}")));
     let events: Vec<_> = (0..20).map(event).collect();
     let appends = events.iter().enumerate().map(|(writer, event)| {
-        let store = if writer % 2 == 0 { &bench.runs } else { &bench.peer };
+        let store = if writer % 2 == 0 { &bench.store } else { &bench.peer };
         store.append("run_1", Epoch(1), 0, std::slice::from_ref(event))
     });
     let answers = join_all(appends).await;
     let winners: Vec<_> = (0..events.len()).filter(|writer| answers[*writer].is_ok()).collect();
     assert_eq!(winners.len(), 1, "{answers:?}");
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), vec![events[winners[0]].clone()]);
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), vec![events[winners[0]].clone()]);
     let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
     assert!(answers.into_iter().filter_map(Result::err).all(|error| error == conflict));
 }
@@ -120,33 +111,33 @@ pub(crate) async fn of_two_writers_of_one_number_one_wins(bench: &Bench) {
 /// Whoever did not hear the answer asks again.
 pub(crate) async fn an_append_may_be_repeated_by_whoever_made_it(bench: &Bench) {
     let events = history("again");
-    append_all(&*bench.runs, "run_1", &events).await;
-    append_all(&*bench.runs, "run_1", &events).await;
+    append_all(&*bench.store, "run_1", &events).await;
+    append_all(&*bench.store, "run_1", &events).await;
     let next = events.len() as u64;
     let both =
-        join_all((0..2).map(|_| bench.runs.append("run_1", Epoch(1), next, &[Event::Cancelled]))).await;
+        join_all((0..2).map(|_| bench.store.append("run_1", Epoch(1), next, &[Event::Cancelled]))).await;
     assert_eq!(both, [Ok(()), Ok(())]);
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap().len(), events.len() + 1);
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap().len(), events.len() + 1);
 }
 
 /// Two workers that begin the same run alike would otherwise both go on, and pay the model twice.
 pub(crate) async fn the_same_event_of_another_claim_is_a_conflict(bench: &Bench) {
     let events = history("twice");
-    bench.runs.append("run_1", Epoch(7), 0, &events[..1]).await.unwrap();
-    for store in [&bench.runs, &bench.peer] {
+    bench.store.append("run_1", Epoch(7), 0, &events[..1]).await.unwrap();
+    for store in [&bench.store, &bench.peer] {
         assert_eq!(store.append("run_1", Epoch(7), 0, &events[..1]).await, Ok(()), "its own");
         let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 0 };
         assert_eq!(store.append("run_1", Epoch(8), 0, &events[..1]).await, Err(conflict));
     }
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events[..1]);
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), events[..1]);
 }
 
 pub(crate) async fn a_writer_that_a_later_claim_replaced_is_refused(bench: &Bench) {
     let events = history("zombie");
-    bench.runs.append("run_1", Epoch(1), 0, &events[..2]).await.unwrap();
+    bench.store.append("run_1", Epoch(1), 0, &events[..2]).await.unwrap();
     bench.peer.append("run_1", Epoch(2), 2, &events[2..3]).await.unwrap();
     let fenced = JournalError::Fenced { run_id: "run_1".into() };
-    for store in [&bench.runs, &bench.peer] {
+    for store in [&bench.store, &bench.peer] {
         for first in [2, 3] {
             assert_eq!(
                 store.append("run_1", Epoch(1), first, &events[3..]).await,
@@ -157,52 +148,52 @@ pub(crate) async fn a_writer_that_a_later_claim_replaced_is_refused(bench: &Benc
         // What it wrote while the run was its own is there.
         assert_eq!(store.append("run_1", Epoch(1), 1, &events[1..2]).await, Ok(()));
     }
-    bench.runs.append("run_1", Epoch(2), 3, &events[3..]).await.unwrap();
+    bench.store.append("run_1", Epoch(2), 3, &events[3..]).await.unwrap();
     assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
 }
 
 pub(crate) async fn the_end_of_a_run_is_its_last_events_with_its_record_or_neither(bench: &Bench) {
     let events = history("end");
     let (run, other) = (record("run_1", ended_well()), record("run_2", ended_well()));
-    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    bench.store.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
     // Whoever did not hear the answer asks again.
-    for store in [&bench.runs, &bench.peer] {
+    for store in [&bench.store, &bench.peer] {
         assert_eq!(store.append_and_save(Epoch(1), 1, &events[1..3], &run).await, Ok(()));
         assert_eq!(store.read("run_1", 0).await.unwrap(), events[..3]);
         assert_eq!(store.find("run_1").await.unwrap().as_ref(), Some(&run));
     }
     bench.peer.append("run_2", Epoch(2), 0, &events[..1]).await.unwrap();
     let fenced = JournalError::Fenced { run_id: "run_2".into() };
-    assert_eq!(bench.runs.append_and_save(Epoch(1), 1, &events[1..3], &other).await, Err(fenced));
+    assert_eq!(bench.store.append_and_save(Epoch(1), 1, &events[1..3], &other).await, Err(fenced));
     let conflict = JournalError::Conflict { run_id: "run_2".into(), sequence: 0 };
-    assert_eq!(bench.runs.append_and_save(Epoch(3), 0, &events[..1], &other).await, Err(conflict));
-    assert_eq!(bench.runs.read("run_2", 0).await.unwrap(), events[..1]);
+    assert_eq!(bench.store.append_and_save(Epoch(3), 0, &events[..1], &other).await, Err(conflict));
+    assert_eq!(bench.store.read("run_2", 0).await.unwrap(), events[..1]);
     assert_eq!(bench.peer.find("run_2").await.unwrap(), None);
-    assert_eq!(bench.runs.append_and_save(Epoch(1), 0, &[], &other).await, Ok(()));
+    assert_eq!(bench.store.append_and_save(Epoch(1), 0, &[], &other).await, Ok(()));
     assert_eq!(bench.peer.find("run_2").await.unwrap(), Some(other));
 }
 
 pub(crate) async fn an_append_of_many_is_kept_whole_or_not_at_all(bench: &Bench) {
     let events = history("many");
-    bench.runs.append("run_1", Epoch(1), 0, &events).await.unwrap();
+    bench.store.append("run_1", Epoch(1), 0, &events).await.unwrap();
     bench.peer.append("run_1", Epoch(1), 0, &events).await.unwrap();
     assert_eq!(bench.peer.read("run_1", 0).await.unwrap(), events);
     let longer: Vec<_> = [history("other"), history("longer")].concat();
     let conflict = JournalError::Conflict { run_id: "run_1".into(), sequence: 2 };
     assert_eq!(bench.peer.append("run_1", Epoch(2), 2, &longer).await, Err(conflict));
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events, "nothing of it was kept");
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), events, "nothing of it was kept");
     let at_once = (1..=10).map(|epoch| {
-        let (store, longer) = (if epoch % 2 == 0 { &bench.runs } else { &bench.peer }, &longer);
+        let (store, longer) = (if epoch % 2 == 0 { &bench.store } else { &bench.peer }, &longer);
         async move { store.append("run_2", Epoch(epoch), 0, longer).await }
     });
     let kept = join_all(at_once).await.into_iter().filter(Result::is_ok).count();
-    assert_eq!((kept, bench.runs.read("run_2", 0).await.unwrap()), (1, longer));
+    assert_eq!((kept, bench.store.read("run_2", 0).await.unwrap()), (1, longer));
 }
 
 pub(crate) async fn an_append_of_more_than_one_statement_takes_is_kept_whole(bench: &Bench) {
     let event = |number| Event::from(says(&format!("reply {number}")));
     let events: Vec<_> = (0..100).map(event).collect();
-    for (index, store) in [&bench.runs, &bench.peer, &bench.runs].into_iter().enumerate() {
+    for (index, store) in [&bench.store, &bench.peer, &bench.store].into_iter().enumerate() {
         assert_eq!(store.append("run_1", Epoch(1), 0, &events).await, Ok(()), "{index}");
         assert_eq!(store.append_and_save(Epoch(1), 0, &events, &record("run_2", ended_well())).await, Ok(()));
     }
@@ -213,18 +204,18 @@ pub(crate) async fn an_append_of_more_than_one_statement_takes_is_kept_whole(ben
 /// A store may add what is missing, or refuse.
 pub(crate) async fn an_append_that_is_there_in_part_is_not_taken_for_kept(bench: &Bench) {
     let events = history("part");
-    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    bench.store.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
     let longer = bench.peer.append("run_1", Epoch(1), 0, &events[..3]).await;
     let there = if longer.is_ok() { 3 } else { 1 };
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), events[..there], "{longer:?}");
-    bench.runs.append("run_2", Epoch(1), 0, &[events[0].clone(), Event::Cancelled]).await.unwrap();
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), events[..there], "{longer:?}");
+    bench.store.append("run_2", Epoch(1), 0, &[events[0].clone(), Event::Cancelled]).await.unwrap();
     let other = bench.peer.append("run_2", Epoch(1), 0, &events[..2]).await.unwrap_err();
     assert!(matches!(other, JournalError::Conflict { .. }), "{other:?}");
 }
 
 pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {
     let events = history("from");
-    append_all(&*bench.runs, "run_1", &events).await;
+    append_all(&*bench.store, "run_1", &events).await;
     for from in 0..=events.len() {
         assert_eq!(bench.peer.read("run_1", from as u64).await.unwrap(), events[from..], "{from}");
     }
@@ -237,7 +228,7 @@ pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {
 
 pub(crate) async fn a_reader_beside_an_append_of_another_process_misses_nothing(bench: &Bench) {
     let events = history("beside");
-    bench.runs.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    bench.store.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
     assert_eq!(bench.peer.read("run_1", 1).await.unwrap(), [], "nothing yet");
     // Some stores show what is appended at once bit by bit.
     let read = async {
@@ -249,14 +240,14 @@ pub(crate) async fn a_reader_beside_an_append_of_another_process_misses_nothing(
         read
     };
     let read = timeout(Duration::from_secs(20), read);
-    let (read, appended) = futures::join!(read, bench.runs.append("run_1", Epoch(1), 1, &events[1..]));
+    let (read, appended) = futures::join!(read, bench.store.append("run_1", Epoch(1), 1, &events[1..]));
     appended.unwrap();
     assert_eq!(read.expect("all of it is read"), events);
 }
 
 pub(crate) async fn many_appends_at_once_are_all_kept(bench: &Bench) {
     let runs: Vec<_> = (0..100).map(|run| (format!("run_{run}"), history(&format!("task {run}")))).collect();
-    join_all(runs.iter().map(|(id, events)| append_all(&*bench.runs, id, events))).await;
+    join_all(runs.iter().map(|(id, events)| append_all(&*bench.store, id, events))).await;
     for (id, events) in &runs {
         assert_eq!(&bench.peer.read(id, 0).await.unwrap(), events, "{id}");
     }
@@ -270,22 +261,22 @@ pub(crate) async fn a_record_is_found_as_it_was_saved(bench: &Bench) {
         records.push(record(&format!("run_{}", reason.as_str()), ended(reason)));
     }
     for record in &records {
-        bench.runs.save(record).await.unwrap();
+        bench.store.save(record).await.unwrap();
     }
     for record in &records {
-        assert_eq!(bench.runs.find(&record.id).await.unwrap().as_ref(), Some(record));
+        assert_eq!(bench.store.find(&record.id).await.unwrap().as_ref(), Some(record));
         assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record), "in another process");
     }
-    assert_eq!(bench.runs.read("run_1", 0).await.unwrap(), vec![], "a record is no event");
+    assert_eq!(bench.store.read("run_1", 0).await.unwrap(), vec![], "a record is no event");
 }
 
 pub(crate) async fn a_record_is_written_anew(bench: &Bench) {
     let first = record("run_1", failed("the provider is down".into()));
-    bench.runs.save(&first).await.unwrap();
+    bench.store.save(&first).await.unwrap();
     let ended = ended(StopReason::Completed);
     let second = RunRecord { finished_at: at(9_000), outcome: ended, user_id: None, ..first };
     bench.peer.save(&second).await.unwrap();
-    assert_eq!(bench.runs.find("run_1").await.unwrap(), Some(second));
+    assert_eq!(bench.store.find("run_1").await.unwrap(), Some(second));
 }
 
 /// Alone, and together with the others, which a store may commit at once.
@@ -293,21 +284,21 @@ pub(crate) async fn a_heartbeat_that_comes_too_late_is_not_written(bench: &Bench
     let beat = |id: &str, end| RunRecord { finished_at: at(end), ..record(id, RunOutcome::Running) };
     let last = |id: &str| RunRecord { finished_at: at(2), ..record(id, ended_well()) };
     for (store, saved, kept) in [
-        (&bench.runs, beat("run_1", 5), beat("run_1", 5)),
+        (&bench.store, beat("run_1", 5), beat("run_1", 5)),
         (&bench.peer, beat("run_1", 4), beat("run_1", 5)),
         (&bench.peer, beat("run_1", 6), beat("run_1", 6)),
-        (&bench.runs, last("run_1"), last("run_1")),
+        (&bench.store, last("run_1"), last("run_1")),
         (&bench.peer, beat("run_1", 7), last("run_1")),
     ] {
         store.save(&saved).await.unwrap();
-        assert_eq!(bench.runs.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
+        assert_eq!(bench.store.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
     }
     let at_once = (0..20).flat_map(|run| {
         let id = format!("run_of_{run}");
         [beat(&id, 5), last(&id), beat(&id, 4), beat(&id, 7)]
     });
     let at_once: Vec<_> = at_once.collect();
-    let saved = join_all(at_once.iter().map(|record| bench.runs.save(record))).await;
+    let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
     assert!(saved.iter().all(Result::is_ok), "{saved:?}");
     for record in at_once.iter().filter(|record| record.outcome != RunOutcome::Running) {
         assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
@@ -321,8 +312,8 @@ pub(crate) async fn records_hold_any_text(bench: &Bench) {
         job_id: Some(NASTY.into()),
         ..record(NASTY, failed(long()))
     };
-    bench.runs.save(&record).await.unwrap();
-    assert_eq!(bench.runs.find(NASTY).await.unwrap(), Some(record));
+    bench.store.save(&record).await.unwrap();
+    assert_eq!(bench.store.find(NASTY).await.unwrap(), Some(record));
 }
 
 pub(crate) async fn the_last_run_of_a_job_is_found_by_its_owner_alone(bench: &Bench) {
@@ -333,9 +324,9 @@ pub(crate) async fn the_last_run_of_a_job_is_found_by_its_owner_alone(bench: &Be
         ..record(id, ended_well())
     };
     for record in [of("run_1", "u1", 2), of("run_2", "u1", 9), of("run_3", "u1", 5), of("run_4", NASTY, 1)] {
-        bench.runs.save(&record).await.unwrap();
+        bench.store.save(&record).await.unwrap();
     }
-    for store in [&bench.runs, &bench.peer] {
+    for store in [&bench.store, &bench.peer] {
         assert_eq!(store.find_by_job(NASTY, "u1").await.unwrap(), Some(of("run_2", "u1", 9)));
         assert_eq!(store.find_by_job(NASTY, NASTY).await.unwrap(), Some(of("run_4", NASTY, 1)));
         for (job, user) in [(NASTY, "u2"), ("job-1", "u1"), ("", "")] {
@@ -352,7 +343,7 @@ pub(crate) async fn records_are_listed_from_the_newest_end_on_page_by_page(bench
     };
     let all = [of("run_1", "u1", 2), of("run_2", NASTY, 9), of("run_3", "u1", 5), of("run_4", "u1", 5)];
     for record in &all {
-        bench.runs.save(record).await.unwrap();
+        bench.store.save(record).await.unwrap();
     }
     let ids = |records: Vec<RunRecord>| records.into_iter().map(|record| record.id).collect::<Vec<_>>();
     let wanted = RunQuery { limit: 3, ..RunQuery::default() };
@@ -360,13 +351,13 @@ pub(crate) async fn records_are_listed_from_the_newest_end_on_page_by_page(bench
     assert_eq!(page, [all[1].clone(), all[3].clone(), all[2].clone()]);
     let last = page.last().unwrap();
     let next = RunQuery { after: Some((last.finished_at, &last.id)), ..wanted };
-    assert_eq!(ids(bench.runs.list(&next).await.unwrap()), ["run_1"]);
+    assert_eq!(ids(bench.store.list(&next).await.unwrap()), ["run_1"]);
     let of_user = |user| RunQuery { user_id: Some(user), limit: 9, after: None };
-    assert_eq!(ids(bench.runs.list(&of_user("u1")).await.unwrap()), ["run_4", "run_3", "run_1"]);
-    assert_eq!(ids(bench.runs.list(&of_user(NASTY)).await.unwrap()), ["run_2"]);
+    assert_eq!(ids(bench.store.list(&of_user("u1")).await.unwrap()), ["run_4", "run_3", "run_1"]);
+    assert_eq!(ids(bench.store.list(&of_user(NASTY)).await.unwrap()), ["run_2"]);
     let theirs = RunQuery { after: Some((at(5), "run_4")), ..of_user("u1") };
-    assert_eq!(ids(bench.runs.list(&theirs).await.unwrap()), ["run_3", "run_1"]);
-    assert_eq!(bench.runs.list(&of_user("u2")).await.unwrap(), []);
+    assert_eq!(ids(bench.store.list(&theirs).await.unwrap()), ["run_3", "run_1"]);
+    assert_eq!(bench.store.list(&of_user("u2")).await.unwrap(), []);
 }
 
 async fn append_all(runs: &dyn RunStore, id: &str, events: &[Event]) {

@@ -1,6 +1,5 @@
 //! What every outbox of webhooks promises: `WebhookOutbox`.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +13,7 @@ pub(crate) use super::lease::*;
 use super::text::NASTY;
 
 /// An empty outbox.
-pub(crate) struct Bench {
-    /// As this process has it.
-    pub(crate) outbox: Arc<dyn WebhookOutbox>,
-    /// As another process has it.
-    pub(crate) peer: Arc<dyn WebhookOutbox>,
-    /// What has to live as long as the store: its server, its folder.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
-}
+pub(crate) type Bench = super::Bench<dyn WebhookOutbox>;
 
 /// A test of every case. The argument is the path of an `async fn() -> Bench`.
 macro_rules! test_all {
@@ -48,7 +40,7 @@ const SOON: Duration = Duration::from_millis(100);
 
 async fn put(bench: &Bench, job_id: &str) {
     let webhook = NewWebhook { job_id, user_id: "u1", url: "https://example.com/hook" };
-    bench.outbox.put(&webhook).await.unwrap();
+    bench.store.put(&webhook).await.unwrap();
 }
 
 async fn claim(outbox: &Arc<dyn WebhookOutbox>, owner: &str, lease: Duration) -> Vec<Webhook> {
@@ -62,7 +54,7 @@ fn at_most(most: u32) -> ClaimBounds {
 
 impl Bench {
     fn of(&self, owner: &str) -> &Arc<dyn WebhookOutbox> {
-        if is_peer(owner) { &self.peer } else { &self.outbox }
+        if is_peer(owner) { &self.peer } else { &self.store }
     }
 }
 
@@ -98,7 +90,7 @@ fn ids(webhooks: &[Webhook]) -> Vec<&str> {
 }
 
 pub(crate) async fn a_webhook_is_due_at_once_and_put_in_once(bench: &Bench) {
-    assert_eq!(bench.outbox.read("job-1").await.unwrap(), None);
+    assert_eq!(bench.store.read("job-1").await.unwrap(), None);
     put(bench, "job-1").await;
     let again = NewWebhook { job_id: "job-1", user_id: "u2", url: "https://example.com/other" };
     bench.peer.put(&again).await.unwrap();
@@ -113,9 +105,9 @@ pub(crate) async fn one_process_at_a_time_has_a_webhook(bench: &Bench) {
         put(bench, id).await;
     }
     let (ours, theirs) =
-        tokio::join!(bench.outbox.claim("o1", LONG, at_most(2)), bench.peer.claim("o2", LONG, at_most(2)));
+        tokio::join!(bench.store.claim("o1", LONG, at_most(2)), bench.peer.claim("o2", LONG, at_most(2)));
     let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
-    let rest = claim(&bench.outbox, "o3", LONG).await;
+    let rest = claim(&bench.store, "o3", LONG).await;
     let mut all: Vec<_> = [ids(&ours), ids(&theirs), ids(&rest)].concat();
     all.sort_unstable();
     assert_eq!(all, ["a", "b", "c"]);
@@ -125,7 +117,7 @@ pub(crate) async fn one_process_at_a_time_has_a_webhook(bench: &Bench) {
 pub(crate) async fn a_user_with_many_webhooks_delays_nobody_elses(bench: &Bench) {
     let put = async |job_id: &str, user_id: &str| {
         let webhook = NewWebhook { job_id, user_id, url: "https://example.com/hook" };
-        bench.outbox.put(&webhook).await.unwrap();
+        bench.store.put(&webhook).await.unwrap();
     };
     for id in 0..20 {
         put(&format!("many-{id:02}"), "many").await;
@@ -139,16 +131,16 @@ pub(crate) async fn a_user_with_many_webhooks_delays_nobody_elses(bench: &Bench)
         claimed.sort_by(|one, other| one.job_id.cmp(&other.job_id));
         claimed
     };
-    let claimed = claim(&bench.outbox, "o1").await;
+    let claimed = claim(&bench.store, "o1").await;
     assert_eq!(ids(&claimed), ["a-1", "many-00", "many-01", "z-1", "z-2"]);
     assert_eq!(claim(&bench.peer, "o2").await, [], "another process counts them as well");
-    assert_eq!(bench.outbox.settle("o1", &claimed[1], Some(LONG)).await, Ok(true));
+    assert_eq!(bench.store.settle("o1", &claimed[1], Some(LONG)).await, Ok(true));
     assert_eq!(ids(&claim(&bench.peer, "o2").await), ["many-02"], "one of them has ended");
 }
 
 pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says(bench: &Bench) {
     put(bench, "job-1").await;
-    let mut webhook = claim(&bench.outbox, "o1", LONG).await.remove(0);
+    let mut webhook = claim(&bench.store, "o1", LONG).await.remove(0);
     webhook.state = WebhookState::Pending;
     webhook.tries = 1;
     webhook.attempts = vec![
@@ -157,8 +149,8 @@ pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_say
     ];
     assert_eq!(bench.peer.settle("o2", &webhook, Some(SOON)).await, Ok(false), "somebody else's");
     assert_eq!(bench.peer.settle("o1", &webhook, Some(SOON)).await, Ok(true));
-    assert_eq!(bench.outbox.read("job-1").await.unwrap(), Some(webhook.clone()));
-    assert_eq!(bench.outbox.settle("o1", &webhook, None).await, Ok(false), "it was given back");
+    assert_eq!(bench.store.read("job-1").await.unwrap(), Some(webhook.clone()));
+    assert_eq!(bench.store.settle("o1", &webhook, None).await, Ok(false), "it was given back");
     let claimed = eventually("it is due", async || {
         let due = claim(&bench.peer, "o2", LONG).await;
         (!due.is_empty()).then_some(due)
@@ -167,25 +159,25 @@ pub(crate) async fn what_became_of_a_webhook_is_kept_and_it_is_due_when_that_say
     assert_eq!(claimed, [webhook.clone()]);
     webhook.state = WebhookState::Delivered;
     assert_eq!(bench.peer.settle("o2", &webhook, None).await, Ok(true));
-    assert_eq!(claim(&bench.outbox, "o3", LONG).await, []);
+    assert_eq!(claim(&bench.store, "o3", LONG).await, []);
 }
 
 pub(crate) async fn only_what_was_delivered_or_given_up_is_replayed(bench: &Bench) {
-    assert_eq!(bench.outbox.replay("none").await, Ok(false));
+    assert_eq!(bench.store.replay("none").await, Ok(false));
     put(bench, "job-1").await;
-    assert_eq!(bench.outbox.replay("job-1").await, Ok(false), "it waits for its job");
+    assert_eq!(bench.store.replay("job-1").await, Ok(false), "it waits for its job");
     for state in [WebhookState::Pending, WebhookState::Delivered, WebhookState::Failed] {
-        let Webhook { attempts, .. } = bench.outbox.read("job-1").await.unwrap().unwrap();
-        let Some(mut webhook) = claim(&bench.outbox, "o1", LONG).await.pop() else {
+        let Webhook { attempts, .. } = bench.store.read("job-1").await.unwrap().unwrap();
+        let Some(mut webhook) = claim(&bench.store, "o1", LONG).await.pop() else {
             panic!("{state:?}: it is not due");
         };
         webhook.tries = 3;
         webhook.state = state;
         let next = (state == WebhookState::Pending).then_some(Duration::ZERO);
-        bench.outbox.settle("o1", &webhook, next).await.unwrap();
+        bench.store.settle("o1", &webhook, next).await.unwrap();
         let is_replayed = state != WebhookState::Pending;
         assert_eq!(bench.peer.replay("job-1").await, Ok(is_replayed), "{state:?}");
-        let webhook = bench.outbox.read("job-1").await.unwrap().unwrap();
+        let webhook = bench.store.read("job-1").await.unwrap().unwrap();
         assert_eq!((webhook.state, webhook.attempts), (WebhookState::Pending, attempts));
         assert_eq!(webhook.tries == 0, is_replayed, "{state:?}");
     }
@@ -193,8 +185,8 @@ pub(crate) async fn only_what_was_delivered_or_given_up_is_replayed(bench: &Benc
 
 pub(crate) async fn texts_are_kept_as_they_are(bench: &Bench) {
     let webhook = NewWebhook { job_id: NASTY, user_id: NASTY, url: NASTY };
-    bench.outbox.put(&webhook).await.unwrap();
+    bench.store.put(&webhook).await.unwrap();
     let kept = bench.peer.read(NASTY).await.unwrap().unwrap();
     assert_eq!((&*kept.job_id, &*kept.user_id, &*kept.url), (NASTY, NASTY, NASTY));
-    assert_eq!(ids(&claim(&bench.outbox, "o1", LONG).await), [NASTY]);
+    assert_eq!(ids(&claim(&bench.store, "o1", LONG).await), [NASTY]);
 }

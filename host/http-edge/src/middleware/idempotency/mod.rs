@@ -29,7 +29,8 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
-use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyTerms, Renewal, Spawn};
+use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal, Spawn};
+use agent_core::trace::InTrace as _;
 use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
@@ -45,7 +46,7 @@ use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tower::Service;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use super::panic_guard;
 use crate::body::{BodyError, Payload};
@@ -188,7 +189,7 @@ where
     let (answered, answer) = oneshot::channel();
     let request = request.map(|()| Body::from(body));
     let work = held.work(inner, request, manner, answered);
-    keys.spawn.spawn("idempotent-request", Box::pin(work.instrument(Span::current())));
+    keys.spawn.spawn("idempotent-request", Box::pin(work.in_current_span().in_current_trace()));
     answer.await.unwrap_or(Err(Refusal::NoAnswer))
 }
 
@@ -227,11 +228,11 @@ impl LeaseClaim for Claim {
     const WHAT: &'static str = "idempotency key";
     type Error = IdempotencyError;
 
-    async fn renew(&self) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self) -> KeyResult<Renewal> {
         self.store.renew(self.digests.key(), &self.owner, LEASE).await
     }
 
-    async fn release(&self) -> Result<(), IdempotencyError> {
+    async fn release(&self) -> KeyResult {
         self.store.release(self.digests.key(), &self.owner).await
     }
 }
@@ -337,13 +338,16 @@ impl Held {
             Err(error) => {
                 tracing::debug!(%error, "an answer is kept under its idempotency key later");
                 let spawn = self.spawn.clone();
-                spawn.spawn("idempotent-answer", Box::pin(self.keep_later(kept).in_current_span()));
+                spawn.spawn(
+                    "idempotent-answer",
+                    Box::pin(self.keep_later(kept).in_current_span().in_current_trace()),
+                );
             }
         }
         Response::from_parts(parts, Body::from(bytes))
     }
 
-    async fn settle(&self, kept: &[u8]) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, kept: &[u8]) -> KeyResult<bool> {
         let Claim { store, digests, owner } = self.lease.claim();
         let settled = timeout(CALL_LIMIT, store.settle(digests.key(), owner, kept)).await;
         settled.unwrap_or_else(|_elapsed| Err(IdempotencyError("no answer in time".to_owned())))

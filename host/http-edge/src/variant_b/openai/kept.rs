@@ -29,7 +29,7 @@ pub(super) struct Keep {
 }
 
 /// A conversation that a run becomes a turn of which was not begun in it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Continued {
     pub(super) conversations: Conversations,
     pub(super) id: String,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::JournalError;
+use agent_core::ports::JournalResult;
 use agent_core::words::{Event, Job, Principal, Wait};
 use run_service::layers::RunAnswer;
 use run_service::waits::JobWait;
@@ -110,11 +110,7 @@ impl ApprovalRequest {
 }
 
 /// The events of a run, up to so many of them.
-pub(super) async fn events(
-    edge: &Shared,
-    run_id: &str,
-    most: Option<usize>,
-) -> Result<Vec<Event>, JournalError> {
+pub(super) async fn events(edge: &Shared, run_id: &str, most: Option<usize>) -> JournalResult<Vec<Event>> {
     let mut events = edge.variant.runs.read(run_id, 0).await?;
     events.truncate(most.unwrap_or(usize::MAX));
     Ok(events)

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
+use agent_core::ports::{
+    IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal,
+};
 use agent_core::testing::TokioSpawn;
 use async_trait::async_trait;
 use http_edge::Idempotency;
@@ -111,12 +113,7 @@ impl Keys {
 
 #[async_trait]
 impl IdempotencyStore for Keys {
-    async fn claim(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        _terms: KeyTerms,
-    ) -> Result<KeyClaim, IdempotencyError> {
+    async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, _terms: KeyTerms) -> KeyResult<KeyClaim> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(IdempotencyError("the store is gone".into()));
@@ -127,21 +124,11 @@ impl IdempotencyStore for Keys {
         Ok(claim)
     }
 
-    async fn renew(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        _lease: Duration,
-    ) -> Result<Renewal, IdempotencyError> {
+    async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, _lease: Duration) -> KeyResult<Renewal> {
         Ok(Renewal::of_holder(self.change(key, owner, |_kept| {})))
     }
 
-    async fn settle(
-        &self,
-        key: IdempotencyKey<'_>,
-        owner: &str,
-        answer: &[u8],
-    ) -> Result<bool, IdempotencyError> {
+    async fn settle(&self, key: IdempotencyKey<'_>, owner: &str, answer: &[u8]) -> KeyResult<bool> {
         if self.loses_answers.swap(false, Ordering::Relaxed) {
             return Ok(true);
         }
@@ -154,7 +141,7 @@ impl IdempotencyStore for Keys {
         Ok(kept)
     }
 
-    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> Result<(), IdempotencyError> {
+    async fn release(&self, key: IdempotencyKey<'_>, owner: &str) -> KeyResult {
         self.change(key, owner, |kept| kept.owner = None);
         self.releases.send_modify(|releases| *releases += 1);
         Ok(())

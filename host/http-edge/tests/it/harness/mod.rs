@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use agent_core::ports::ModelError;
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
-use agent_core::words::{ModelReply, RunLimits};
+use agent_core::words::ModelReply;
 use axum::Router;
 use axum::body::Body;
 use http::Request;
@@ -36,14 +36,11 @@ pub(crate) struct Service {
 impl Service {
     /// Variant A, with a scripted run of the real agent.
     pub(crate) fn with_model(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
-        Self::with_invoke(Agent {
-            model: Arc::new(ScriptedModel::new(script)),
-            toolbox: Arc::new(EchoTools::new(&["echo"])),
-            journal: Arc::new(TestJournal::default()),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        })
+        Self::with_invoke(Agent::new(
+            Arc::new(ScriptedModel::new(script)),
+            Arc::new(EchoTools::new(&["echo"])),
+            Arc::new(TestJournal::default()),
+        ))
     }
 
     /// Variant A, answering every request in that way.

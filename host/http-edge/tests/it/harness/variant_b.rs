@@ -1,17 +1,16 @@
 //! Variant B over fakes that behave as their ports promise and say what they were asked.
 
-mod cache;
 mod cluster;
-mod queue;
 mod tools;
-mod windows;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{JobQueue, RateWindows, ResultCache, RunStore, ToolAdmin};
-use agent_core::testing::{TestConversations, TestRuns, TokioSpawn};
+use agent_core::testing::{
+    EchoTools, TestCache, TestConversations, TestQueue, TestRates, TestRuns, TokioSpawn,
+};
 use axum::body::Body;
 use http::header::IF_MATCH;
 use http::{HeaderValue, Request};
@@ -26,19 +25,16 @@ pub(crate) use cluster::FakeCluster;
 pub(crate) use tools::{APPROVED, WAITING};
 
 use super::{Answer, FixedProbe, Service, request};
-use cache::Cache;
-use queue::Queue;
 use tools::Tools;
-use windows::Windows;
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests";
 
 /// A Variant B, and what stands behind it.
 pub(crate) struct Fakes {
     pub(crate) service: Service,
-    pub(crate) windows: Arc<Windows>,
-    pub(crate) queue: Arc<Queue>,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) windows: Arc<TestRates>,
+    pub(crate) queue: Arc<TestQueue>,
+    pub(crate) cache: Arc<TestCache>,
     pub(crate) tools: Arc<Tools>,
     pub(crate) conversations: Arc<TestConversations>,
     pub(crate) runs: Arc<TestRuns>,
@@ -52,7 +48,8 @@ impl Fakes {
 
     /// Answers every request in that way, with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
-        let (windows, queue, cache) = (Arc::<Windows>::default(), Arc::<Queue>::default(), Arc::default());
+        let (windows, queue, cache) =
+            (Arc::<TestRates>::default(), Arc::<TestQueue>::default(), Arc::default());
         let (tools, runs) = (Arc::<Tools>::default(), Arc::<TestRuns>::default());
         let conversations = Arc::<TestConversations>::default();
         let service = Service::serving(|edge| {
@@ -72,11 +69,8 @@ impl Fakes {
                 database: FixedProbe::passes("sql"),
                 key_value: FixedProbe::passes("memory"),
                 llm: FixedProbe::passes("llm"),
-                toolbox: Arc::new(agent_core::testing::EchoTools::new(&[])),
-                tool_calls: DirectCalls::new(
-                    Arc::new(agent_core::testing::EchoTools::new(&[])),
-                    Duration::from_secs(30),
-                ),
+                toolbox: Arc::new(EchoTools::new(&[])),
+                tool_calls: DirectCalls::new(Arc::new(EchoTools::new(&[])), Duration::from_secs(30)),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
                 run_timeout: Duration::from_secs(30),
                 openai: true,
@@ -111,11 +105,16 @@ impl Fakes {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, Body::empty()).await
     }
+
+    /// Owner and query of every job, in the order they came.
+    pub(crate) fn submitted(&self) -> Vec<(String, String)> {
+        self.queue.added().into_iter().map(|data| (data.user_id, data.query)).collect()
+    }
 }
 
 /// Tools of which one has to be approved.
-fn approving() -> agent_core::testing::EchoTools {
-    agent_core::testing::EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy")
+fn approving() -> EchoTools {
+    EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy")
 }
 
 /// Every revision that a component of a test may be at.

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Options, Principal, RunLimits};
+use agent_core::words::{JobData, Options, Principal};
 use async_trait::async_trait;
 use http::StatusCode;
 use insta::assert_snapshot;
@@ -136,20 +136,18 @@ async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
     let asked: Vec<_> = agent.0.lock().iter().map(|ask| ask.principal.clone()).collect();
     let plain = Principal::user("u2");
     assert_eq!(asked, [known.clone(), known.clone(), known.clone(), plain.clone()]);
-    assert_eq!(fakes.queue.submitters(), [known, plain]);
+    let submitters: Vec<_> = fakes.queue.added().iter().map(JobData::principal).collect();
+    assert_eq!(submitters, [known, plain]);
 }
 
 /// The agent itself, whose model wants to search. That is for one tier.
 fn searching() -> Agent {
     let script = [Ok(asks_for(&[("1", "search", json!({}))])), Ok(says("done"))];
-    Agent {
-        model: Arc::new(ScriptedModel::new(script)),
-        toolbox: Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-        journal: Arc::new(TestJournal::default()),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    }
+    Agent::new(
+        Arc::new(ScriptedModel::new(script)),
+        Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
+        Arc::new(TestJournal::default()),
+    )
 }
 
 #[tokio::test]

@@ -50,6 +50,6 @@ async fn what_no_route_answers_needs_no_token() {
 async fn a_numeric_id_and_its_text_are_one_user() {
     let fakes = Fakes::with_invoke(Answers);
     fakes.service.send(bearer("5", request("POST", "/api/agent/async", r#"{"query":"hi"}"#))).await;
-    assert_eq!(fakes.queue.submitted(), [("5".to_owned(), "hi".to_owned())]);
+    assert_eq!(fakes.submitted(), [("5".to_owned(), "hi".to_owned())]);
     assert_eq!(fakes.windows.count("user:5"), 1);
 }

@@ -130,7 +130,8 @@ async fn a_job_takes_its_conversation_along() {
     for body in [asks("hi", "trip"), r#"{"query":"hi"}"#.to_owned()] {
         assert_eq!(fakes.post("/api/agent/async", body).await.status, StatusCode::ACCEPTED);
     }
-    assert_eq!(fakes.queue.conversations(), [Some("trip".to_owned()), None]);
+    let conversations: Vec<_> = fakes.queue.added().into_iter().map(|job| job.conversation_id).collect();
+    assert_eq!(conversations, [Some("trip".to_owned()), None]);
     store.switch.fail(true);
     let answer = fakes.post("/api/agent/async", asks("hi", "trip")).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);

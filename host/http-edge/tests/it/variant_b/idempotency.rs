@@ -65,7 +65,7 @@ async fn a_job_that_is_submitted_twice_is_one_job() {
     assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
     assert_eq!(again.header("location"), first.header("location"));
     assert!(is_replay(&again) && again.header("location").is_some());
-    assert_eq!((one.queue.submitted().len(), other.queue.submitted().len()), (1, 0));
+    assert_eq!((one.submitted().len(), other.submitted().len()), (1, 0));
 }
 
 /// The process dies between the two: the job is in the queue, and no answer is kept.
@@ -80,7 +80,7 @@ async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() 
     keys.end_leases();
     let again = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
     assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
-    assert_eq!(one.queue.submitted().len(), 1);
+    assert_eq!(one.submitted().len(), 1);
 }
 
 #[tokio::test]
@@ -205,7 +205,6 @@ async fn a_key_is_free_again_whose_request_was_turned_away_or_left_while_it_was_
     let [one, other] = replicas(&keys);
     let answers_late = keys.answer_claims_late();
     one.windows.fill("user:u1", 10);
-    one.windows.count_late();
     let limited = one.service.send(keyed("limited", "/api/agent", BODY)).await;
     assert_eq!(limited.status, StatusCode::TOO_MANY_REQUESTS);
     one.windows.fill("user:u1", 0);
@@ -237,7 +236,7 @@ async fn who_wants_another_kind_of_answer_sends_another_request() {
 async fn a_failure_of_ours_is_not_kept_and_a_mistake_of_theirs_is() {
     let keys = Arc::<Keys>::default();
     let [one, _] = replicas(&keys);
-    one.queue.break_down();
+    one.queue.switch.fail(true);
     for _ in 0..2 {
         let failed = one.service.send(keyed("failed", "/api/agent/async", BODY)).await;
         assert_eq!((failed.status, is_replay(&failed)), (StatusCode::SERVICE_UNAVAILABLE, false));
@@ -271,7 +270,7 @@ async fn what_is_no_key_is_refused_before_anything_is_done() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{key:?}");
         assert!(answer.body.contains("Idempotency-Key must be one key of 1 to 255"), "{answer}");
     }
-    assert_eq!((one.queue.submitted().len(), keys.calls()), (0, 0));
+    assert_eq!((one.submitted().len(), keys.calls()), (0, 0));
 }
 
 #[tokio::test]
@@ -292,7 +291,7 @@ async fn a_store_that_is_away_is_an_answer_and_not_a_second_run() {
     keys.break_down();
     let answer = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
     assert_eq!((answer.status, answer.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
-    assert_eq!(one.queue.submitted().len(), 0);
+    assert_eq!(one.submitted().len(), 0);
     let without = one.post("/api/agent/async", BODY).await;
     assert_eq!(without.status, StatusCode::ACCEPTED, "without a key nobody asks the store");
 }

@@ -1,6 +1,6 @@
 //! Jobs: submitted, read, listed and cancelled by their owners, and by nobody else.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::words::JobStatus;
 use axum::body::Body;
@@ -21,6 +21,7 @@ fn nothing() -> Fakes {
 async fn one_job() -> Fakes {
     let fakes = nothing();
     assert_eq!(fakes.post("/api/agent/async", QUERY).await.status, StatusCode::ACCEPTED);
+    fakes.queue.change("1", |job| job.created_at = SystemTime::UNIX_EPOCH);
     fakes
 }
 
@@ -46,7 +47,7 @@ async fn a_query_becomes_a_job_of_its_caller() {
     x-ratelimit-remaining: 9
     {"jobId":"1"}
     "#);
-    assert_eq!(fakes.queue.submitted(), [("u1".to_owned(), "hi".to_owned())]);
+    assert_eq!(fakes.submitted(), [("u1".to_owned(), "hi".to_owned())]);
 }
 
 #[tokio::test]
@@ -109,7 +110,7 @@ async fn what_is_somebody_elses_does_not_exist() {
 #[tokio::test]
 async fn what_cannot_be_an_id_is_unknown_without_asking() {
     let fakes = one_job().await;
-    fakes.queue.break_down();
+    fakes.queue.switch.fail(true);
     for id in ["%00", "%FF", "a%0Ab", &"x".repeat(257)] {
         assert_eq!(fakes.get(&format!("/api/agent/jobs/{id}")).await.status, StatusCode::NOT_FOUND, "{id}");
         let cancelled = fakes.post(&format!("/api/agent/jobs/{id}/cancel"), "").await;
@@ -142,9 +143,12 @@ async fn a_list_goes_on_where_its_cursor_says() {
         jobs.iter().map(|job| job["jobId"].as_str().unwrap().to_owned()).collect()
     };
     let first = fakes.get("/api/agent/jobs?limit=2").await;
-    assert_eq!((ids(&first), first.json()["nextCursor"].clone()), (vec!["3".into(), "2".into()], json!("2")));
+    assert_eq!(
+        (ids(&first), first.json()["nextCursor"].clone()),
+        (vec!["3".into(), "2".into()], json!("j2"))
+    );
     assert_eq!(first.json()["data"][0], fakes.get("/api/agent/jobs/3").await.json());
-    let second = fakes.get("/api/agent/jobs?limit=2&cursor=2").await;
+    let second = fakes.get("/api/agent/jobs?limit=2&cursor=j2").await;
     assert_eq!((ids(&second), second.json()["nextCursor"].clone()), (vec!["1".into()], json!(null)));
     assert!(second.body.ends_with(r#"],"nextCursor":null}"#), "{second}");
 
@@ -168,7 +172,7 @@ async fn parameters_of_a_list_that_make_no_sense_are_issues() {
 #[tokio::test]
 async fn a_queue_that_is_down_is_503() {
     let fakes = one_job().await;
-    fakes.queue.break_down();
+    fakes.queue.switch.fail(true);
     for (method, path) in [
         ("POST", "/api/agent/async"),
         ("GET", "/api/agent/jobs"),

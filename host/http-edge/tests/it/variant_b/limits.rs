@@ -109,13 +109,13 @@ async fn callers_are_told_apart_by_their_network() {
 #[tokio::test]
 async fn windows_that_cannot_be_asked_turn_nobody_away() {
     let fakes = Fakes::with_invoke(Answers);
-    fakes.windows.break_down();
+    fakes.windows.switch.fail(true);
     let log = Log::collect();
     let answer = fakes.post("/api/agent", QUERY).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(window_headers(&answer, "ratelimit-"), [""; 0]);
     assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0]);
-    assert!(log.text().contains("the rate windows failed: the store is gone"), "{}", log.text());
+    assert!(log.text().contains("the rate windows failed: the disk is full"), "{}", log.text());
     assert_eq!(fakes.service.ask("POST", "/api/agent").await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(fakes.get("/api/nope").await.status, StatusCode::NOT_FOUND);
     assert_eq!(fakes.windows.take_trips().len(), 3, "nobody is counted twice for it");

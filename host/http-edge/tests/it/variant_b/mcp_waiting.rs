@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn};
-use agent_core::words::{Event, RunLimits};
+use agent_core::words::Event;
 use axum::body::Body;
 use http::Request;
 use http::header::IF_MATCH;
@@ -38,14 +38,7 @@ impl Drop for Bench {
 fn bench() -> Bench {
     let (queue, runs) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default());
     let tools = Arc::new(EchoTools::new(&["look", "pay"]).approved_by("pay", "sha256:policy"));
-    let agent = || Agent {
-        model: Arc::new(ScriptedModel::new([])),
-        toolbox: tools.clone(),
-        journal: runs.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = || Agent::new(Arc::new(ScriptedModel::new([])), tools.clone(), runs.clone());
     let jobs = Jobs::new(queue.clone());
     let context = WorkerContext {
         name: "host-1".into(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Message, ModelReply, Options, RunLimits, StopReason};
+use agent_core::words::{Message, ModelReply, Options, StopReason};
 use http::StatusCode;
 use run_service::layers::{Agent, InvokeError};
 use run_service::live::{LiveJournal, LiveRuns};
@@ -47,13 +47,12 @@ pub(super) fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
     let store = Arc::new(TestRuns::default());
     let live = LiveRuns::default();
     let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = || Agent {
-        model: Arc::new(ScriptedModel::new(script.clone().into_iter().map(Ok))),
-        toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: journal.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
+    let agent = || {
+        Agent::new(
+            Arc::new(ScriptedModel::new(script.clone().into_iter().map(Ok))),
+            Arc::new(EchoTools::new(&["echo"])),
+            journal.clone(),
+        )
     };
     let kept = RunStores { journal: journal.clone(), records: Some(store), live };
     let streams = RunStreams::new(Arc::new(agent()), kept, Arc::new(TokioSpawn));
@@ -411,15 +410,12 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
 async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() {
     let streams = |journal: Arc<LiveJournal>, kept: RunStores| {
         let calls = asks_for(&[("1", "echo", json!({}))]);
-        let agent = Agent {
+        let agent = Agent::new(
             // Asked once more, the model has no answer.
-            model: Arc::new(ScriptedModel::new([Ok(calls)])),
-            toolbox: Arc::new(EchoTools::new(&["echo"])),
+            Arc::new(ScriptedModel::new([Ok(calls)])),
+            Arc::new(EchoTools::new(&["echo"])),
             journal,
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        );
         RunStreams::new(Arc::new(agent), kept, Arc::new(TokioSpawn))
     };
     let failing = || {

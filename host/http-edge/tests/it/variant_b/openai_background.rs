@@ -89,7 +89,7 @@ fn journal(run_id: &str) -> Vec<Event> {
 
 /// Works the job of a response off.
 async fn work_off(fakes: &Fakes, runs: &TestRuns, response: &Value) -> AgentResult {
-    let run_id = format!("run_{}", job_id(response));
+    let run_id = fakes.queue.job(&job_id(response)).run_id;
     let events = journal(&run_id);
     runs.append(&run_id, Epoch(1), 0, &events).await.unwrap();
     let result = recorded_end(events, None).unwrap().unwrap();
@@ -108,7 +108,7 @@ async fn a_response_is_a_job_until_it_has_ended_and_is_gone_on_from_then() {
                       "tools": [{"type": "function", "name": "look", "parameters": {"type": "object"}}]});
     let first = queued(&fakes, &more).await;
     assert_eq!((&first["output"], &first["metadata"]), (&json!([]), &json!({"a": "b"})));
-    let job = fakes.queue.data(&job_id(&first));
+    let job = fakes.queue.added().remove(0);
     assert_eq!((job.user_id.as_str(), job.query.as_str()), ("u1", "2+2"));
     let asked = &job.options.options;
     assert_eq!((asked.max_tokens, asked.functions[0].name.as_str()), (Some(50), "look"));
@@ -122,7 +122,10 @@ async fn a_response_is_a_job_until_it_has_ended_and_is_gone_on_from_then() {
     assert_eq!(read().await["status"], "in_progress");
     work_off(&fakes, &runs, &first).await;
     let ended = read().await;
-    assert_eq!((&ended["status"], &ended["completed_at"]), (&json!("completed"), &json!(7)));
+    assert_eq!(
+        (&ended["status"], &ended["completed_at"]),
+        (&json!("completed"), &json!(first["created_at"].as_u64().unwrap() + 7))
+    );
     assert_eq!(ended.pointer("/output/1/content/0/text"), Some(&json!("4")), "{ended:#}");
     for field in ["id", "created_at", "metadata", "instructions", "tools", "max_output_tokens", "background"]
     {
@@ -131,8 +134,8 @@ async fn a_response_is_a_job_until_it_has_ended_and_is_gone_on_from_then() {
     // From now on it is kept like any other, whatever becomes of its job.
     fakes.queue.change(&job_id(&first), |job| job.user_id = "u2".into());
     assert_eq!(read().await, ended);
-    let second = queued(&fakes, &json!({"previous_response_id": first["id"], "input": "and?"})).await;
-    let history = fakes.queue.data(&job_id(&second)).options.options.history;
+    queued(&fakes, &json!({"previous_response_id": first["id"], "input": "and?"})).await;
+    let history = fakes.queue.added().remove(1).options.options.history;
     assert!(matches!(&history[0], Message::User { content } if content.text() == "2+2"), "{history:?}");
     assert!(matches!(&history[3], Message::Assistant { content, .. } if content == "4"), "{history:?}");
 }
@@ -145,7 +148,7 @@ async fn a_conversation_is_that_of_the_job_and_a_question_with_an_image_is_asked
                                                     {"type": "input_image", "image_url": image}]}]);
     let response = queued(&fakes, &json!({"conversation": "trip", "input": input})).await;
     assert_eq!(response["conversation"], json!({"id": "trip"}));
-    let job = fakes.queue.data(&job_id(&response));
+    let job = fakes.queue.added().remove(0);
     assert_eq!(job.conversation_id.as_deref(), Some("trip"));
     assert_eq!((job.input(), job.options.options.history.len()), ("", 1));
     assert!(job.query.starts_with("what?"), "{}", job.query);
@@ -184,7 +187,7 @@ async fn a_response_may_be_streamed_from_its_beginning_and_ends_with_its_job() {
     let streamed = async { fakes.post(RESPONSES, body(&json!({"stream": true}))).await };
     let working = async {
         let id = loop {
-            match fakes.queue.ids().pop() {
+            match fakes.queue.look(|job, _| Some(job.id.clone())).pop() {
                 Some(id) => break id,
                 None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
@@ -230,9 +233,9 @@ async fn a_job_that_failed_is_a_response_that_says_why() {
     assert_eq!(failed["error"], json!({"code": "server_error", "message": "Rate limit exceeded"}));
     // What was asked is what a later response goes on from.
     assert_eq!(failed["store"], true);
-    let next = queued(&fakes, &json!({"previous_response_id": response["id"], "input": "again"})).await;
+    queued(&fakes, &json!({"previous_response_id": response["id"], "input": "again"})).await;
     let asked = Message::User { content: "2+2".into() };
-    assert_eq!(fakes.queue.data(&job_id(&next)).options.options.history, [asked]);
+    assert_eq!(fakes.queue.added()[1].options.options.history, [asked]);
 }
 
 /// Status, code and parameter of an error.
@@ -260,7 +263,7 @@ async fn what_cannot_be_is_refused_by_name() {
         let theirs = fakes.service.send(bearer("u2", request(method, &path, Body::empty()))).await;
         assert_eq!(theirs.status, StatusCode::NOT_FOUND, "{method} {path}");
     }
-    fakes.queue.break_down();
+    fakes.queue.switch.fail(true);
     let broken = fakes.post(RESPONSES, body(&json!({}))).await;
     assert_eq!(broken.status, StatusCode::SERVICE_UNAVAILABLE, "{broken}");
 }

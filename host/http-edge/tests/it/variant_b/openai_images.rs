@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says};
-use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, RunLimits, UserContent};
+use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
 use run_service::conversations::Conversations;
 use run_service::layers::{Agent, Conversed, Invoke};
@@ -47,14 +47,8 @@ fn service(agent: impl Invoke + 'static) -> Fakes {
 #[tokio::test]
 async fn the_model_is_shown_what_the_user_shows_now_and_has_shown_before() {
     let model = Arc::new(ScriptedModel::new([Ok(says("a cat")), Ok(says("a dog"))]));
-    let fakes = service(Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(TestRuns::default()),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    });
+    let fakes =
+        service(Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default())));
     let remote = "https://example.com/dog.webp";
     let messages = json!([
         {"role": "user", "content": [

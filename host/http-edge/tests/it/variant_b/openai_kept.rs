@@ -7,7 +7,7 @@ use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{ConversationKey, Message, ModelReply, RunLimits};
+use agent_core::words::{ConversationKey, Message, ModelReply};
 use axum::body::Body;
 use http::StatusCode;
 use run_service::conversations::Conversations;
@@ -160,14 +160,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         Ok(says("a cat")),
         Ok(says("never mind")),
     ]));
-    let agent = Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(TestRuns::default()),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default()));
     let (fakes, _store) = service(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     assert_eq!(first["output"][0]["type"], "function_call", "{first}");
@@ -193,14 +186,7 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
     let flat = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
     let asks = ModelReply { content: "Let me see.".into(), ..asks_for(&[("c1", "look", json!({}))]) };
     let model = Arc::new(ScriptedModel::new([Ok(asks), Ok(says("a cat")), Ok(says("sure"))]));
-    let agent = Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(TestRuns::default()),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default()));
     let (fakes, _store) = service(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     let (words, call) = (reference(&first["output"][0]["id"]), reference(&first["output"][1]["id"]));

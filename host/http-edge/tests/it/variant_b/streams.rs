@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal as _, RunStore as _};
 use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{Event, FailureKind, RunLimits, RunOutcome, RunRecord, Usage};
+use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
 use axum::body::Body;
 use http::{Request, StatusCode};
 use run_service::layers::{Agent, Heartbeat, InvokeError};
@@ -20,14 +20,11 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
     let store = Arc::new(TestRuns::default());
     let live = LiveRuns::default();
     let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = Agent {
-        model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-        toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: journal.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(
+        Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
+        Arc::new(EchoTools::new(&["echo"])),
+        journal.clone(),
+    );
     let stack = Arc::new(Heartbeat::new(agent, store.clone()));
     let kept = RunStores { journal, records: Some(store.clone()), live };
     let streams = RunStreams::new(stack, kept, Arc::new(TokioSpawn));
@@ -100,13 +97,9 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
         let now = std::time::SystemTime::now();
         let (error, usage) = ("a secret of ours".to_owned(), Usage::default());
         let record = RunRecord {
-            id: "run_1".into(),
-            request_id: "r".into(),
-            user_id: Some("u1".into()),
-            job_id: None,
             started_at: now,
             finished_at: now,
-            outcome: RunOutcome::Failed { error, iterations: 0, usage, kind },
+            ..agent_core::testing::record("run_1", RunOutcome::Failed { error, iterations: 0, usage, kind })
         };
         store.save(&record).await.unwrap();
         store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();

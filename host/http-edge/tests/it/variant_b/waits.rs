@@ -17,7 +17,7 @@ const WAIT: &str = "/api/agent/waits/1:1.0";
 async fn parked() -> (Fakes, String) {
     let fakes = Fakes::with_invoke(Answers);
     assert_eq!(fakes.post("/api/agent/async", r#"{"query":"hi"}"#).await.status, StatusCode::ACCEPTED);
-    fakes.queue.change("1", |job| job.status = JobStatus::Parked);
+    fakes.queue.change("1", |job| (job.status, job.run_id) = (JobStatus::Parked, "run_1".into()));
     let arguments = json!({ "euros": 60 });
     let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
     let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: arguments.clone() };

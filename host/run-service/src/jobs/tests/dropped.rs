@@ -3,7 +3,7 @@
 use agent_core::ports::RunStore as _;
 use agent_core::ports::Unobserved;
 use agent_core::testing::{EchoTools, ScriptedModel, says};
-use agent_core::words::{RunLimits, RunOutcome, RunRecord, StopReason};
+use agent_core::words::{RunOutcome, RunRecord, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -13,14 +13,11 @@ use crate::layers::{Agent, Recorded};
 /// The runs that a worker has recorded of one job that completed.
 async fn recorded() -> Arc<TestRuns> {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let agent = Agent {
-        model: Arc::new(ScriptedModel::new([Ok(says("4"))])),
-        toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(
+        Arc::new(ScriptedModel::new([Ok(says("4"))])),
+        Arc::new(EchoTools::new(&["echo"])),
+        Arc::new(RetryingJournal::new(runs.clone())),
+    );
     let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let bench = bench_on(&queue, &runs, Recorded::new(agent, behind));
     let job_id = bench.submit().await;
@@ -84,13 +81,11 @@ async fn how_a_dropped_job_ended_is_told_without_what_only_the_operator_may_know
     {
         let now = std::time::SystemTime::now();
         let record = RunRecord {
-            id: format!("run_{id}"),
             request_id: id.into(),
-            user_id: Some("u1".into()),
             job_id: Some(id.into()),
             started_at: now,
             finished_at: now,
-            outcome,
+            ..agent_core::testing::record(&format!("run_{id}"), outcome)
         };
         runs.save(&record).await.unwrap();
     }

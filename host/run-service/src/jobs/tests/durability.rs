@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::ports::{Claim, Epoch, Journal, JournalError, Model, ModelError, ModelRequest, Unobserved};
+use agent_core::ports::{
+    Claim, Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest, Unobserved,
+};
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
-use agent_core::words::{Event, ModelReply, RunLimits, RunOutcome, StopReason};
+use agent_core::words::{Event, ModelReply, RunOutcome, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -14,14 +16,11 @@ use crate::loop_driver::RunClaim;
 
 /// An agent on a scripted model whose runs are journaled in `runs`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
-    Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&["echo"])),
-        journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    }
+    Agent::new(
+        model.clone(),
+        Arc::new(EchoTools::new(&["echo"])),
+        Arc::new(RetryingJournal::new(runs.clone())),
+    )
 }
 
 fn script() -> [Result<ModelReply, ModelError>; 3] {
@@ -41,20 +40,14 @@ struct Killing {
 
 #[async_trait::async_trait]
 impl Journal for Killing {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if self.runs.events(run_id).len() >= self.events {
             std::future::pending::<()>().await;
         }
         self.runs.append(run_id, epoch, first, events).await
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.runs.read(run_id, from).await
     }
 }
@@ -237,13 +230,7 @@ struct Late {
 
 #[async_trait::async_trait]
 impl Journal for Late {
-    async fn append(
-        &self,
-        run_id: &str,
-        epoch: Epoch,
-        first: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let late = self.event.lock().take();
         if let Some(event) = late {
             self.runs.append(run_id, Epoch(epoch.0 - 1), first, &[event]).await?;
@@ -251,7 +238,7 @@ impl Journal for Late {
         self.runs.append(run_id, epoch, first, events).await
     }
 
-    async fn read(&self, run_id: &str, from: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
         self.runs.read(run_id, from).await
     }
 }

@@ -2,7 +2,7 @@
 
 use agent_core::ports::ConversationStore as _;
 use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TokioSpawn, asks_for, says};
-use agent_core::words::{ConversationKey, Event, Message, Options, RunLimits, ToolOutcome};
+use agent_core::words::{ConversationKey, Event, Message, Options, ToolOutcome};
 use serde_json::json;
 
 use super::*;
@@ -59,14 +59,7 @@ async fn what_is_asked_in_the_history_is_not_asked_again() {
 
 /// An agent with the tools `add` and `search`.
 fn agent(runs: &Arc<TestRuns>, model: &Arc<ScriptedModel>) -> Agent {
-    Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&["add", "search"])),
-        journal: runs.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    }
+    Agent::new(model.clone(), Arc::new(EchoTools::new(&["add", "search"])), runs.clone())
 }
 
 /// A worker that died had begun the run with the options, which stand in its journal by then.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent_core::circuit_breaker::{RESET_TIMEOUT, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::testing::{EchoTools, says};
-use agent_core::words::{ModelReply, RunLimits};
+use agent_core::words::ModelReply;
 use async_trait::async_trait;
 use futures::future::join_all;
 
@@ -64,14 +64,11 @@ fn away(lasts: Duration, way: Way, poison: Option<&'static str>) -> (Arc<Away>, 
     let until = Instant::now() + lasts;
     let model = Arc::new(Away { until, way, asked: AtomicU32::default(), poison });
     let runs = Arc::new(TestRuns::default());
-    let agent = Agent {
-        model: model.clone(),
-        toolbox: Arc::new(EchoTools::new(&[])),
-        journal: Arc::new(RetryingJournal::new(runs.clone())),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(
+        model.clone(),
+        Arc::new(EchoTools::new(&[])),
+        Arc::new(RetryingJournal::new(runs.clone())),
+    );
     (model, bench_on(&Arc::default(), &runs, Deadline::new(agent, LIMIT)))
 }
 

@@ -1,10 +1,9 @@
 //! Tests that nothing is lost in silence, and that nothing waits for the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use agent_core::testing::TestRuns;
-use agent_core::words::{FailureKind, RunOutcome, StopReason, Usage};
+use agent_core::words::{RunOutcome, StopReason, Usage};
 use futures::FutureExt;
 
 use super::*;
@@ -61,18 +60,8 @@ impl Bench {
 
 fn record(run_id: &str) -> RunRecord {
     RunRecord {
-        id: run_id.into(),
-        request_id: "req".into(),
         user_id: None,
-        job_id: None,
-        started_at: SystemTime::UNIX_EPOCH,
-        finished_at: SystemTime::UNIX_EPOCH,
-        outcome: RunOutcome::Failed {
-            error: "it failed".into(),
-            iterations: 0,
-            usage: Usage::default(),
-            kind: FailureKind::Internal,
-        },
+        ..agent_core::testing::record(run_id, agent_core::testing::failed("it failed"))
     }
 }
 

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use agent_core::ports::ToolSet;
 use agent_core::testing::{EchoTools, ScriptedModel, TestCache, TestJournal, TokioSpawn, asks_for, says};
-use agent_core::words::{Options, RunLimits};
+use agent_core::words::Options;
 use serde_json::json;
 
 use super::*;
@@ -386,14 +386,11 @@ async fn tools_that_the_caller_does_not_have_are_refused_before_anything_is_aske
 async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
     for (tool, kept) in [("add", 1), ("recall", 0)] {
         let toolbox = Arc::new(EchoTools::new(&["add", "recall"]).telling_users_apart("recall"));
-        let agent = Agent {
-            model: Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", tool, json!({}))])), Ok(says("done"))])),
-            toolbox: toolbox.clone(),
-            journal: Arc::new(TestJournal::default()),
-            limits: RunLimits::default(),
-            instructions: None,
-            wait_tools: false,
-        };
+        let agent = Agent::new(
+            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", tool, json!({}))])), Ok(says("done"))])),
+            toolbox.clone(),
+            Arc::new(TestJournal::default()),
+        );
         let cache = Arc::new(TestCache::default());
         let cached = Cached::new(
             agent,

@@ -48,12 +48,6 @@ impl ResultCache for WriteBehindCache {
     }
 }
 
-impl std::fmt::Debug for WriteBehindCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WriteBehindCache").finish_non_exhaustive()
-    }
-}
-
 /// Most results that are on their way at once. They are held in memory, and a cache that does not answer is
 /// given up after a quarter of a second each.
 const MOST: usize = 1_000;

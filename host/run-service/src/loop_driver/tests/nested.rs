@@ -6,10 +6,6 @@ use agent_core::ports::{CallEnds, NestedTools, Question};
 use agent_core::words::{StopReason, ToolReceipt, ToolSpec};
 use futures::future::join_all;
 use serde_json::Value;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use super::*;
 
@@ -22,6 +18,10 @@ pub(super) struct Scripts {
     approved: &'static [&'static str],
     /// What the first call of a script is instead of what its arguments say.
     instead: Option<(&'static str, &'static str)>,
+    /// How many calls a script makes at most.
+    most: usize,
+    /// The version of the component that asks.
+    component: &'static str,
     /// Call ids of the calls it got.
     called: Mutex<Vec<String>>,
     /// What scripts were told.
@@ -80,6 +80,16 @@ impl Scripts {
         Self { instead: Some(call), ..self }
     }
 
+    /// With scripts that make no more than so many of their calls.
+    pub(super) fn making(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// With another version of the component that asks.
+    pub(super) fn of_version(self, component: &'static str) -> Self {
+        Self { component, ..self }
+    }
+
     /// `pay` is neither read-only nor idempotent, `mine` tells users apart. `script` says of itself that it
     /// is read-only.
     fn of(names: &[&str]) -> Self {
@@ -95,6 +105,8 @@ impl Scripts {
             catalog: Arc::new(Catalog::new(tools, "sha256:test".into())),
             approved: &[],
             instead: None,
+            most: usize::MAX,
+            component: "c@sha256:1",
             called: Mutex::default(),
             told: Mutex::default(),
             scripts: Gauge::default(),
@@ -117,6 +129,7 @@ impl Scripts {
         if let Some((name, text)) = self.instead {
             calls[0] = json!([name, text]);
         }
+        calls.truncate(self.most);
         let mut answers = Vec::new();
         if arguments["atOnce"] == json!(true) {
             let made = join_all(calls.iter().map(|call| self.make(call, patience, nested))).await;
@@ -138,7 +151,7 @@ impl Scripts {
         let (name, text) = (call[0].as_str().unwrap(), call[1].as_str().unwrap());
         let step = async {
             match name {
-                "?" => nested.ask(Question { component: "c@sha256:1", text, schema: None }).await,
+                "?" => nested.ask(Question { component: self.component, text, schema: None }).await,
                 _ => nested.call(name, text).await,
             }
         };
@@ -198,7 +211,11 @@ pub(super) fn script(id: &'static str, calls: &[(&str, &str)]) -> (&'static str,
     (id, "script", json!({ "calls": calls }))
 }
 
-fn at_once(id: &'static str, call: (&str, &str), count: usize) -> (&'static str, &'static str, Value) {
+pub(super) fn at_once(
+    id: &'static str,
+    call: (&str, &str),
+    count: usize,
+) -> (&'static str, &'static str, Value) {
     (id, "script", json!({ "calls": vec![call; count], "atOnce": true }))
 }
 
@@ -450,49 +467,5 @@ async fn names_arguments_and_errors_in_the_journal_are_bounded() {
     let sizes = journal.events().into_iter().filter(|event| matches!(event, Event::NestedReturned { .. }));
     assert!(
         sizes.map(|event| agent_core::journal_format::encode(&event).unwrap().len()).all(|size| size < 1_000)
-    );
-}
-
-/// The spans of nested calls are within that of the call that makes them.
-#[tokio::test(start_paused = true)]
-async fn traces_show_which_call_made_which() {
-    #[derive(Clone, Default)]
-    struct Spans(Arc<Mutex<Vec<String>>>);
-
-    impl<S> Layer<S> for Spans
-    where
-        S: tracing::Subscriber + for<'a> LookupSpan<'a>,
-    {
-        fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-            struct CallId(String);
-            impl Visit for CallId {
-                fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-                    if field.name() == "gen_ai.tool.call.id" {
-                        self.0 = format!("{value:?}");
-                    }
-                }
-            }
-            let mut call = CallId(String::new());
-            attributes.record(&mut call);
-            let scope = context.span(id).unwrap().scope();
-            let names: Vec<_> = scope.from_root().map(|span| span.name()).collect();
-            self.0.lock().push(format!("{} {}", names.join("/"), call.0));
-        }
-    }
-
-    let spans = Spans::default();
-    let _subscriber = tracing::subscriber::set_default(Registry::default().with(spans.clone()));
-    let model = ScriptedModel::new([Ok(asks_for(&[at_once("a", ("look", "{}"), 2)])), Ok(says("done"))]);
-    let (tools, journal) = (Scripts::new(), TestJournal::default());
-    driver(&model, &tools, &journal).start(task()).await.unwrap();
-    let tool_spans: Vec<_> =
-        spans.0.lock().iter().filter(|span| span.contains("execute_tool")).cloned().collect();
-    assert_eq!(
-        tool_spans,
-        [
-            r#"execute_tool "a""#,
-            r#"execute_tool/execute_tool "run_1.1.0.0""#,
-            r#"execute_tool/execute_tool "run_1.1.0.1""#
-        ]
     );
 }

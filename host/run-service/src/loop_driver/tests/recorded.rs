@@ -147,6 +147,34 @@ async fn a_script_that_asks_for_something_else_when_it_is_made_again_is_stopped(
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_script_that_asks_for_less_when_it_is_made_again_is_stopped() {
+    for (made, number, was) in [(0, 0, "`look` with {}"), (1, 1, r#"`pay` with {"euros":5}"#)] {
+        let (journal, _) = parked(&PAYS).await;
+        decide(&journal, &only(&journal), Verdict::Approve).await;
+        let tools = Scripts::approving().making(made);
+        let result = resumed(&tools, &journal).await.unwrap();
+        assert_eq!(tools.called(), ["run_1.1.0"], "nothing was called");
+        assert_eq!(result.tool_calls[0].code(), Some("replay-differs"));
+        let expected = format!("its nested call {number} was not asked for: expected {was}.");
+        assert!(said(&result).contains(&expected), "{}", said(&result));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_another_version_is_asked_anew() {
+    let (journal, _) = parked(&[("?", "Which?")]).await;
+    decide(&journal, &only(&journal), Verdict::Answer { answer: "blue".into() }).await;
+    let later = || Scripts::approving().of_version("c@sha256:2");
+    assert!(matches!(resumed(&later(), &journal).await, Err(RunError::Parked { .. })));
+    let wait = only(&journal);
+    assert_eq!((wait.id.as_str(), wait.shown.component.as_str()), ("7:1.0.0~1", "c@sha256:2"));
+    decide(&journal, &wait, Verdict::Answer { answer: "red".into() }).await;
+    let tools = later();
+    resumed(&tools, &journal).await.unwrap();
+    assert_eq!(tools.told(), ["\"red\""]);
+}
+
 /// The approval of the script itself is one wait, that of what it comes to another.
 #[tokio::test(start_paused = true)]
 async fn a_script_that_was_approved_waits_in_its_middle_too() {

@@ -7,15 +7,15 @@ struct OneEventAtATime(Arc<TestRuns>);
 
 #[async_trait]
 impl Journal for OneEventAtATime {
-    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> Result<(), JournalError> {
+    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> JournalResult {
         unreachable!("it is only read")
     }
 
-    async fn read(&self, _: &str, _: u64) -> Result<Vec<Event>, JournalError> {
+    async fn read(&self, _: &str, _: u64) -> JournalResult<Vec<Event>> {
         panic!("all events are read for the sake of one")
     }
 
-    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> Result<Vec<Event>, JournalError> {
+    async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
         assert_eq!(most, 1);
         self.0.read_page(run_id, from, most).await
     }
@@ -24,14 +24,7 @@ impl Journal for OneEventAtATime {
 fn memory(journal: &Arc<TestRuns>, model: ScriptedModel, tools: EchoTools) -> RunStreams {
     let live = LiveRuns::default();
     let journal = Arc::new(LiveJournal::new(journal.clone(), journal.clone(), live.clone()));
-    let agent = Agent {
-        model: Arc::new(model),
-        toolbox: Arc::new(tools),
-        journal: journal.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: false,
-    };
+    let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
     RunStreams::new(Arc::new(agent), RunStores { journal, records: None, live }, Arc::new(TokioSpawn))
 }
 

@@ -163,6 +163,32 @@ async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
     );
 }
 
+/// Its own child goes on when it is cut off, and nobody else will tell of what that has cost.
+#[tokio::test(start_paused = true)]
+async fn the_bill_of_a_child_that_is_cut_off_has_what_its_own_children_cost() {
+    let bench = Bench::family("down 1 pay").await;
+    bench.work_for(3_700).await;
+    assert_eq!(bench.status(), JobStatus::Completed);
+    // Two model calls of the job itself, one of its child and one of that one's.
+    assert_eq!(bench.result()["usage"]["totalTokens"], 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_children_of_a_run_that_fails_for_good_are_stopped() {
+    let bench = Bench::family("begin pay").await;
+    bench.work_for(3).await;
+    let run_id = bench.queue.job(&bench.job_id).run_id;
+    let events = bench.runs.events(&run_id);
+    let next = events.len() as u64;
+    let epoch = Run::waiting(events).unwrap().waits_epoch().unwrap();
+    // Three workers died of it.
+    let taken_up = ["a", "b", "c"].map(|by| Event::TakenUp { by: by.to_owned() });
+    bench.runs.append(&run_id, Epoch(epoch), next, &taken_up).await.unwrap();
+    bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap();
+    bench.work_for(10).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Failed, JobStatus::Cancelled]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn runs_are_three_deep_at_most() {
     let bench = Bench::family("down 5 a").await;

@@ -1,33 +1,10 @@
-//! `approve`: mistakes in it, and which calls it means. `…` stands for the beginning of an entry that is
-//! right.
+//! `approve`: which calls it means.
 
 use agent_core::words::ToolHints;
 use serde_json::json;
 
 use super::*;
 use crate::model::approve::ApproveRule;
-
-pub(super) const ROWS: &[(&str, &[&str])] = &[
-    (
-        r#"…
-approve = "often""#,
-        &[r#"line 4, column 11: approve: found "often"; allowed: "always" or "destructive""#],
-    ),
-    (
-        r#"…
-approve = { unhinted = true }"#,
-        &[r#"line 4, column 11: approve does not say when; add: when = "always" or "destructive""#],
-    ),
-    (
-        r#"…
-approve = { when = "always", on-expiry = "ask", count = 0, pass = '{"type": 5}' }"#,
-        &[
-            r#"line 4, column 42: on-expiry: found "ask"; allowed: "reject" or "approve""#,
-            "line 4, column 57: count: found the number 0; allowed: a whole number from 1 to 16",
-            r#"line 4, column 67: pass: the schema is not a JSON Schema: /type is 5, not one of "null", "boolean", "integer", "number", "string", "array" and "object"; allowed: a JSON Schema in quotes, '{"properties": {"euros": {"maximum": 50}}}'"#,
-        ],
-    ),
-];
 
 fn rule(approve: &str) -> ComponentPolicy {
     let policy = parse(&text_with(&format!("approve = {approve}\n"))).unwrap();

@@ -173,8 +173,10 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
     }
 }
 
-/// A job whose run another run began: due at once, however often it is added, and known as that.
-pub(crate) async fn a_child_is_claimed_at_once_and_names_its_parent(bench: &Bench) {
+/// A job whose run another run began: due behind those that wait already, however often it is added, and known
+/// as that.
+pub(crate) async fn a_child_is_claimed_in_its_turn_and_names_its_parent(bench: &Bench) {
+    let before = bench.queue.add(&data("u2", "look")).await.unwrap();
     let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db970", "01a204ec6206715fbb305322b42db970");
     let goes_on =
         Some(ParkedRun { run_id: run_id.into(), until: SystemTime::UNIX_EPOCH, open: OpenKinds::default() });
@@ -186,6 +188,7 @@ pub(crate) async fn a_child_is_claimed_at_once_and_names_its_parent(bench: &Benc
     let listed =
         bench.peer.list(&JobQuery { user_id: "u1", status: None, limit: 5, cursor: None }).await.unwrap();
     assert_eq!((listed.jobs.len(), &listed.jobs[0].parent), (1, &parent));
+    assert_eq!(claim_next(&*bench.queue, "worker").await.job_id, before);
     let claim = claim_next(&*bench.queue, "worker").await;
     let data = claim.data.as_ref().unwrap();
     assert_eq!((claim.run_id.as_str(), &data.parent, claim.earlier.are_none), (run_id, &parent, false));

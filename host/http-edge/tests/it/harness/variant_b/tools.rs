@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-use agent_core::ports::{AdminAction, AdminError, ComponentView, Operator, ToolAdmin, Upload};
+use agent_core::ports::{AdminAction, AdminError, AdminResult, ComponentView, Operator, ToolAdmin, Upload};
 use agent_core::words::{
     AuditLine, CallCounts, ComponentFacts, ComponentRecord, ComponentVersion, Finding, Impact, Thresholds,
     ToolFacts, Trial, TrialCounts, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,
@@ -75,16 +75,12 @@ impl Tools {
         self.begun.acquire_many(count).await.unwrap().forget();
     }
 
-    fn note(&self, what: String) -> Result<(), AdminError> {
+    fn note(&self, what: String) -> AdminResult {
         self.done.lock().push(what);
         self.error.lock().clone().map_or(Ok(()), Err)
     }
 
-    fn changed(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut ComponentRecord),
-    ) -> Result<ComponentView, AdminError> {
+    fn changed(&self, name: &str, change: impl FnOnce(&mut ComponentRecord)) -> AdminResult<ComponentView> {
         let mut components = self.components.lock();
         let view = components.get_mut(name).ok_or(AdminError::UnknownComponent)?;
         view.revision += 1;
@@ -95,22 +91,17 @@ impl Tools {
 
 #[async_trait]
 impl ToolAdmin for Tools {
-    async fn list(&self) -> Result<Vec<ComponentView>, AdminError> {
+    async fn list(&self) -> AdminResult<Vec<ComponentView>> {
         self.note("list".into())?;
         Ok(self.components.lock().values().cloned().collect())
     }
 
-    async fn get(&self, name: &str) -> Result<ComponentView, AdminError> {
+    async fn get(&self, name: &str) -> AdminResult<ComponentView> {
         self.note(format!("get {name}"))?;
         self.components.lock().get(name).cloned().ok_or(AdminError::UnknownComponent)
     }
 
-    async fn diff(
-        &self,
-        name: &str,
-        from: Option<&str>,
-        to: Option<&str>,
-    ) -> Result<VersionDiff, AdminError> {
+    async fn diff(&self, name: &str, from: Option<&str>, to: Option<&str>) -> AdminResult<VersionDiff> {
         self.note(format!("diff {name} {from:?} {to:?}"))?;
         Ok(VersionDiff {
             from: Some(APPROVED.into()),
@@ -127,7 +118,7 @@ impl ToolAdmin for Tools {
         })
     }
 
-    async fn audit(&self, name: &str) -> Result<Vec<AuditLine>, AdminError> {
+    async fn audit(&self, name: &str) -> AdminResult<Vec<AuditLine>> {
         self.note(format!("audit {name}"))?;
         let line = |at, action: &str, digest: Option<&str>| AuditLine {
             at,
@@ -139,12 +130,7 @@ impl ToolAdmin for Tools {
         Ok(vec![line(NOON + 1, "disabled", None), line(NOON, "proposed", Some(WAITING))])
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        upload: Upload,
-        operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    async fn upload(&self, name: &str, upload: Upload, operator: Operator<'_>) -> AdminResult<ComponentView> {
         let by = operator.by;
         self.begun.add_permits(1);
         self.may_end.acquire().await.unwrap().forget();
@@ -172,7 +158,7 @@ impl ToolAdmin for Tools {
         name: &str,
         action: AdminAction,
         operator: Operator<'_>,
-    ) -> Result<ComponentView, AdminError> {
+    ) -> AdminResult<ComponentView> {
         let by = operator.by;
         self.note(format!("{by} on {name}: {action:?}"))?;
         let is_deleted = action == AdminAction::Delete;

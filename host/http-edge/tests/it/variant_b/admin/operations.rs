@@ -32,13 +32,11 @@ const ROUTES: [(&str, &str); 10] = [
 fn record(id: &str, user: &str, second: u64, outcome: RunOutcome) -> RunRecord {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     RunRecord {
-        id: id.into(),
         request_id: "order-1".into(),
         user_id: Some(user.into()),
-        job_id: None,
         started_at: at(second),
         finished_at: at(second + 1),
-        outcome,
+        ..agent_core::testing::record(id, outcome)
     }
 }
 
@@ -83,7 +81,8 @@ async fn service() -> (Fakes, Arc<TestRuns>) {
     }
     fakes.queue.change("2", |job| {
         job.status = JobStatus::Failed;
-        job.error = Some("it broke".into());
+        (job.error, job.run_id) = (Some("it broke".into()), "run_2".into());
+        job.created_at = SystemTime::UNIX_EPOCH;
     });
     (fakes, store)
 }
@@ -204,7 +203,7 @@ async fn jobs_of_everybody_are_counted_listed_cancelled_and_tried_again() {
     assert_eq!(fakes.administer("GET", "/admin/jobs/1", "").await.json()["status"], "cancelled");
     fakes.windows.fill("user:a1", 0);
     assert_eq!(depth().await["waiting"], 1, "the one that is tried again");
-    fakes.queue.break_down();
+    fakes.queue.switch.fail(true);
     assert_eq!(fakes.administer("GET", "/admin/queue", "").await.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 

@@ -80,7 +80,7 @@ async fn a_change_that_depends_on_what_was_read_says_so() {
 #[tokio::test]
 async fn a_component_that_changes_while_it_is_uploaded_is_noticed() {
     let fakes = Fakes::with_invoke(Answers);
-    let (to_body, body) = futures::channel::mpsc::unbounded::<Result<&str, std::io::Error>>();
+    let (to_body, body) = futures::channel::mpsc::unbounded::<std::io::Result<&str>>();
     let request = Request::put("/admin/tools/calculator").header("if-match", "\"7\"");
     let request = as_admin(request.body(axum::body::Body::from_stream(body)).unwrap());
     let (answer, ()) = tokio::join!(fakes.service.send(request), async {

@@ -1,20 +1,28 @@
 //! The outbox of webhooks, in memory.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_core::ports::lease::Lease;
-use agent_core::ports::webhooks::{ClaimBounds, NewWebhook};
-use agent_core::ports::{WebhookError, WebhookOutbox};
-use agent_core::testing::clock::store_clock;
-use agent_core::words::{Webhook, WebhookState};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Webhooks by the ids of their jobs.
+use super::clock::store_clock;
+use crate::ports::lease::Lease;
+use crate::ports::webhooks::{ClaimBounds, NewWebhook};
+use crate::ports::{WebhookError, WebhookOutbox, WebhookResult};
+use crate::words::{Webhook, WebhookState};
+
+/// Webhooks by the ids of their jobs: passes the contract suite of the real outboxes
+/// (`backends/tests/it/memory.rs`), and simulations stand on it (`host/sim`).
 #[derive(Debug, Default)]
-pub struct ReferenceOutbox(Mutex<BTreeMap<String, Kept>>);
+pub struct TestOutbox {
+    kept: Mutex<BTreeMap<String, Kept>>,
+    fails: AtomicBool,
+    /// One write at a time, in the order in which they were asked for, as SQLite has it.
+    turn: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -24,16 +32,33 @@ struct Kept {
     lease: Lease,
 }
 
-impl ReferenceOutbox {
+impl TestOutbox {
+    /// From now on it fails, or works again.
+    pub fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> WebhookResult {
+        if self.fails.load(Ordering::Relaxed) { Err(WebhookError("it is down".into())) } else { Ok(()) }
+    }
+
+    /// Changes a webhook, as if it had been put in so.
+    pub fn change(&self, job_id: &str, change: impl FnOnce(&mut Webhook)) {
+        if let Some(kept) = self.kept.lock().get_mut(job_id) {
+            change(&mut kept.webhook);
+        }
+    }
+
     /// All that were put in.
     pub fn all(&self) -> Vec<Webhook> {
-        self.0.lock().values().map(|kept| kept.webhook.clone()).collect()
+        self.kept.lock().values().map(|kept| kept.webhook.clone()).collect()
     }
 }
 
 #[async_trait]
-impl WebhookOutbox for ReferenceOutbox {
-    async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
+impl WebhookOutbox for TestOutbox {
+    async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
+        self.check()?;
         let kept = || Kept {
             webhook: Webhook {
                 job_id: webhook.job_id.to_owned(),
@@ -48,17 +73,14 @@ impl WebhookOutbox for ReferenceOutbox {
             due: Some(Instant::now()),
             lease: Lease::default(),
         };
-        self.0.lock().entry(webhook.job_id.to_owned()).or_insert_with(kept);
+        self.kept.lock().entry(webhook.job_id.to_owned()).or_insert_with(kept);
         Ok(())
     }
 
-    async fn claim(
-        &self,
-        owner: &str,
-        lease: Duration,
-        bounds: ClaimBounds,
-    ) -> Result<Vec<Webhook>, WebhookError> {
-        let (mut all, now) = (self.0.lock(), Instant::now());
+    async fn claim(&self, owner: &str, lease: Duration, bounds: ClaimBounds) -> WebhookResult<Vec<Webhook>> {
+        let _turn = self.turn.lock().await;
+        self.check()?;
+        let (mut all, now) = (self.kept.lock(), Instant::now());
         let mut of_users = BTreeMap::<String, u32>::new();
         for kept in all.values().filter(|kept| kept.lease.is_held(now)) {
             *of_users.entry(kept.webhook.user_id.clone()).or_default() += 1;
@@ -79,13 +101,10 @@ impl WebhookOutbox for ReferenceOutbox {
         Ok(claimed)
     }
 
-    async fn settle(
-        &self,
-        owner: &str,
-        webhook: &Webhook,
-        next: Option<Duration>,
-    ) -> Result<bool, WebhookError> {
-        let mut all = self.0.lock();
+    async fn settle(&self, owner: &str, webhook: &Webhook, next: Option<Duration>) -> WebhookResult<bool> {
+        let _turn = self.turn.lock().await;
+        self.check()?;
+        let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(&webhook.job_id).filter(|kept| kept.lease.is_held_by(owner)) else {
             return Ok(false);
         };
@@ -95,12 +114,13 @@ impl WebhookOutbox for ReferenceOutbox {
         Ok(true)
     }
 
-    async fn read(&self, job_id: &str) -> Result<Option<Webhook>, WebhookError> {
-        Ok(self.0.lock().get(job_id).map(|kept| kept.webhook.clone()))
+    async fn read(&self, job_id: &str) -> WebhookResult<Option<Webhook>> {
+        self.check()?;
+        Ok(self.kept.lock().get(job_id).map(|kept| kept.webhook.clone()))
     }
 
-    async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
-        let mut all = self.0.lock();
+    async fn replay(&self, job_id: &str) -> WebhookResult<bool> {
+        let mut all = self.kept.lock();
         let ended =
             |kept: &&mut Kept| matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed);
         let Some(kept) = all.get_mut(job_id).filter(ended) else { return Ok(false) };

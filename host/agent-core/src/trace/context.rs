@@ -1,21 +1,7 @@
-//! Trace context: which trace a request, a job and each step of a run belong to (W3C Trace Context,
-//! `traceparent`), and what tracing systems say beside it (`tracestate`), which is passed on as it came.
-//!
-//! A caller's context is attached to a span of `tracing` with [`continue_from`]; whoever asks something of
-//! another process sends the context of the [`current`] span. Spans that are exported have a context of their
-//! own, which the binary's telemetry attaches; without an exporter a caller's context is passed on as it
-//! came.
-//!
-//! What does not belong here: recording, sampling and exporting, which are the binary's.
+//! A span of a trace as the W3C writes it: `traceparent`, and `tracestate` beside it.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use tracing::Span;
-use tracing::span::Id;
-use tracing_subscriber::Registry;
-use tracing_subscriber::registry::LookupSpan as _;
 
 /// The longest `traceparent` that is read. Version 00 has 55 characters; later ones may append.
 const LONGEST: usize = 512;
@@ -68,23 +54,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// The context of a span, among its extensions in the registry: for layers that give spans a context of their
-/// own.
-#[derive(Debug)]
-pub struct Attached(pub TraceContext);
-
-/// From now on `context` is that of `span` and of all within it. Does nothing when the span is disabled.
-pub fn continue_from(span: &Span, context: TraceContext) {
-    span.with_subscriber(|(id, dispatch)| {
-        if let Some(registry) = dispatch.downcast_ref::<Registry>()
-            && let Some(span) = registry.span(id)
-        {
-            span.extensions_mut().replace(Attached(context));
-        }
-    });
-}
-
-/// What tracing systems say of a trace beside its context, among the extensions of a span.
+/// What tracing systems say of a trace beside its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceState(Arc<str>);
 
@@ -111,62 +81,9 @@ impl TraceState {
     }
 }
 
-/// From now on `state` goes with the context of `span` and of all within it. Does nothing when the span is
-/// disabled.
-pub fn pass_on(span: &Span, state: TraceState) {
-    span.with_subscriber(|(id, dispatch)| {
-        if let Some(registry) = dispatch.downcast_ref::<Registry>()
-            && let Some(span) = registry.span(id)
-        {
-            span.extensions_mut().replace(state);
-        }
-    });
-}
-
-/// The state that goes with the [`current`] context.
-pub fn current_state() -> Option<TraceState> {
-    let found = Span::current().with_subscriber(|(id, dispatch)| {
-        let scope = dispatch.downcast_ref::<Registry>()?.span(id)?.scope();
-        scope.into_iter().find_map(|span| span.extensions().get().cloned())
-    });
-    found.flatten()
-}
-
-/// The context of a span, or of the nearest one around it that has one.
-pub fn of(span: &Span) -> Option<TraceContext> {
-    let found = span.with_subscriber(|(id, dispatch)| nearest(dispatch.downcast_ref::<Registry>()?, id));
-    found.flatten()
-}
-
-/// The context of the span in which this is called, or of the nearest one around it that has one.
-pub fn current() -> Option<TraceContext> {
-    of(&Span::current())
-}
-
-/// As [`of`], for layers that have the registry at hand.
-pub fn nearest(registry: &Registry, span: &Id) -> Option<TraceContext> {
-    let scope = registry.span(span)?.scope();
-    scope.into_iter().find_map(|span| span.extensions().get().map(|Attached(context)| *context))
-}
-
-static CONTENT: AtomicBool = AtomicBool::new(false);
-
-/// Decides for the process whether spans hold what users, models and tools say. They do not unless this is
-/// called.
-pub fn capture_content(capture: bool) {
-    CONTENT.store(capture, Ordering::Relaxed);
-}
-
-/// Whether a span may hold what users, models and tools say.
-pub fn captures_content() -> bool {
-    CONTENT.load(Ordering::Relaxed)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tracing::info_span;
-    use tracing::subscriber::with_default;
 
     use super::*;
 
@@ -220,24 +137,6 @@ mod tests {
     }
 
     #[test]
-    fn a_context_holds_for_all_within_its_span() {
-        let outer_context = TraceContext::parse(VALID).unwrap();
-        let inner_context = TraceContext { span_id: 7, ..outer_context };
-        with_default(Registry::default(), || {
-            assert_eq!(current(), None);
-            let outer = info_span!("outer").entered();
-            continue_from(&outer, outer_context);
-            let between = info_span!("between").entered();
-            assert_eq!(current(), Some(outer_context));
-            let inner = info_span!("inner");
-            continue_from(&inner, inner_context);
-            assert_eq!((of(&inner), of(&between)), (Some(inner_context), Some(outer_context)));
-            continue_from(&inner, outer_context);
-            assert_eq!(of(&inner), Some(outer_context));
-        });
-    }
-
-    #[test]
     fn a_state_is_passed_on_as_it_came_or_not_at_all() {
         let many = ["a=1"; MOST_ENTRIES + 1].join(",");
         let long = format!("a={}", "x".repeat(LONGEST_STATE));
@@ -255,23 +154,5 @@ mod tests {
             let read = TraceState::parse(headers.iter().copied());
             assert_eq!(read.as_ref().map(TraceState::as_str), state, "{headers:?}");
         }
-    }
-
-    #[test]
-    fn a_state_holds_for_all_within_its_span() {
-        let state = TraceState::parse(std::iter::once("a=1")).unwrap();
-        with_default(Registry::default(), || {
-            assert_eq!(current_state(), None);
-            let outer = info_span!("outer").entered();
-            pass_on(&outer, state.clone());
-            let _inner = info_span!("inner").entered();
-            assert_eq!(current_state(), Some(state));
-        });
-    }
-
-    #[test]
-    fn a_span_that_is_disabled_has_no_context() {
-        continue_from(&Span::none(), TraceContext::parse(VALID).unwrap());
-        assert_eq!((of(&Span::none()), current()), (None, None));
     }
 }
