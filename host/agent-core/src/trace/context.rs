@@ -38,6 +38,16 @@ impl TraceContext {
         let is_valid = version != 0xff && !(version == 0 && has_more) && trace_id != 0 && span_id != 0;
         is_valid.then_some(Self { trace_id, span_id, sampled: flags & 1 == 1 })
     }
+
+    /// The trace's id, as logs and `traceparent` have it.
+    pub fn trace_digits(&self) -> Digits<32> {
+        Digits::of(self.trace_id)
+    }
+
+    /// The span's id, as logs and `traceparent` have it.
+    pub fn span_digits(&self) -> Digits<16> {
+        Digits::of(u128::from(self.span_id))
+    }
 }
 
 /// Exactly `digits` lower-case hexadecimal digits.
@@ -49,8 +59,33 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 /// As a `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { trace_id, span_id, sampled } = self;
-        write!(f, "00-{trace_id:032x}-{span_id:016x}-{:02x}", u8::from(*sampled))
+        f.write_str("00-")?;
+        f.write_str(self.trace_digits().as_str())?;
+        f.write_str("-")?;
+        f.write_str(self.span_digits().as_str())?;
+        f.write_str(if self.sampled { "-01" } else { "-00" })
+    }
+}
+
+/// An id in lower-case hexadecimal digits. Every log line and every request to others has some, for which the
+/// formatter of integers takes several times as long.
+#[derive(Debug, Clone, Copy)]
+pub struct Digits<const COUNT: usize>([u8; COUNT]);
+
+impl<const COUNT: usize> Digits<COUNT> {
+    fn of(mut value: u128) -> Self {
+        let mut digits = [b'0'; COUNT];
+        for digit in digits.iter_mut().rev() {
+            let four_bits = (value & 0xf) as u8;
+            *digit = four_bits + if four_bits < 10 { b'0' } else { b'a' - 10 };
+            value >>= 4;
+        }
+        Self(digits)
+    }
+
+    /// The digits as a text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
@@ -127,7 +162,9 @@ mod tests {
         #[test]
         fn what_is_written_is_read_again(trace_id in 1_u128.., span_id in 1_u64.., sampled: bool) {
             let context = TraceContext { trace_id, span_id, sampled };
-            prop_assert_eq!(TraceContext::parse(&context.to_string()), Some(context));
+            let text = format!("00-{trace_id:032x}-{span_id:016x}-{:02x}", u8::from(sampled));
+            prop_assert_eq!(&context.to_string(), &text);
+            prop_assert_eq!(TraceContext::parse(&text), Some(context));
         }
 
         #[test]

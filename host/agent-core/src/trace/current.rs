@@ -52,7 +52,7 @@ pub fn current_state() -> Option<TraceState> {
 /// Calls `act` with that parent. With none, the one that there is holds on.
 pub fn within<T>(parent: Option<&Parent>, act: impl FnOnce() -> T) -> T {
     let mut parent = parent.cloned();
-    let _entered = Entered::begin(&mut parent);
+    let _entered = Entered::begin(parent.is_some().then_some(&mut parent));
     act()
 }
 
@@ -60,8 +60,8 @@ pub fn within<T>(parent: Option<&Parent>, act: impl FnOnce() -> T) -> T {
 struct Entered<'a>(Option<&'a mut Option<Parent>>);
 
 impl<'a> Entered<'a> {
-    fn begin(parent: &'a mut Option<Parent>) -> Self {
-        let mut entered = Self(parent.is_some().then_some(parent));
+    fn begin(parent: Option<&'a mut Option<Parent>>) -> Self {
+        let mut entered = Self(parent);
         entered.swap();
         entered
     }
@@ -87,12 +87,14 @@ pin_project! {
         #[pin]
         inner: Option<F>,
         parent: Option<Parent>,
+        // Whether the parent of whoever polls is replaced.
+        replaces: bool,
     }
 
     impl<F> PinnedDrop for Within<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            let _entered = Entered::begin(this.parent);
+            let _entered = Entered::begin(this.replaces.then_some(this.parent));
             this.inner.set(None);
         }
     }
@@ -103,7 +105,7 @@ impl<F: Future> Future for Within<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _entered = Entered::begin(this.parent);
+        let _entered = Entered::begin(this.replaces.then_some(this.parent));
         this.inner.as_pin_mut().map_or(Poll::Pending, |inner| inner.poll(cx))
     }
 }
@@ -112,12 +114,13 @@ impl<F: Future> Future for Within<F> {
 pub trait InTrace: Future + Sized {
     /// Has all that begins in this future be within `parent`; without one, within that of whoever polls.
     fn in_trace(self, parent: Option<Parent>) -> Within<Self> {
-        Within { inner: Some(self), parent }
+        Within { inner: Some(self), replaces: parent.is_some(), parent }
     }
 
-    /// For futures that another task polls: what begins in this one is within the parent of here.
+    /// For futures that another task polls: what begins in this one is within the parent of here, if there is
+    /// one, and never within that of whoever polls.
     fn in_current_trace(self) -> Within<Self> {
-        self.in_trace(parent())
+        Within { inner: Some(self), replaces: true, parent: parent() }
     }
 }
 
@@ -168,6 +171,8 @@ mod tests {
         drop(waiting);
         let carried = within(Some(&remote(4)), || async { current() }.in_current_trace());
         assert_eq!(carried.now_or_never().unwrap().map(|context| context.span_id), Some(4));
+        let without = async { current() }.in_current_trace();
+        assert_eq!(within(Some(&remote(4)), || without.now_or_never().unwrap()), None);
         assert_eq!((seen.into_inner(), current()), (vec![Some(3)], None));
     }
 }

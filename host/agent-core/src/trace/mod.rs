@@ -17,7 +17,7 @@ mod span;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use context::{TraceContext, TraceState};
+pub use context::{Digits, TraceContext, TraceState};
 pub use current::{InTrace, Parent, Within, current, current_state, parent, within};
 pub use fields::{Fields, Value};
 pub use span::{Kind, Record, Recorder, Span, SpanEvent, record_with};

@@ -92,9 +92,9 @@ fn render(event: &Event<'_>, fields: &Fields, trace: Option<TraceContext>) -> se
             name => object.serialize_entry(name, value)?,
         }
     }
-    if let Some(TraceContext { trace_id, span_id, .. }) = trace.filter(|_| !fields.has("trace_id")) {
-        object.serialize_entry("trace_id", &format_args!("{trace_id:032x}"))?;
-        object.serialize_entry("span_id", &format_args!("{span_id:016x}"))?;
+    if let Some(trace) = trace.filter(|_| !fields.has("trace_id")) {
+        object.serialize_entry("trace_id", trace.trace_digits().as_str())?;
+        object.serialize_entry("span_id", trace.span_digits().as_str())?;
     }
     object.end()?;
     Ok(line)
