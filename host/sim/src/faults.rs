@@ -41,8 +41,8 @@ pub enum Fault {
     /// The network has forgotten the connection of the replica to this store for so many milliseconds: a call
     /// has no answer until its time is up.
     Forgotten(u32),
-    /// The statement is carried out so many milliseconds later, whatever has become of its caller by then: that
-    /// one is told of an error, waits in vain or dies ([`Parting`]).
+    /// The statement is carried out so many milliseconds later, whatever has become of its caller by then:
+    /// that one is told of an error, waits in vain or dies ([`Parting`]).
     Detached(u32),
     /// Nobody ever answers, and nothing is done: the caller waits as long as it waits for anything.
     Hangs,

@@ -117,10 +117,7 @@ impl Gate {
         };
         let Passage { call: number, takes, fault } = self.world.passage(call.kind, may_be);
         if let Some(fault) = fault {
-            self.note(call, fault.name());
-            if !matches!(fault, Fault::Refused | Fault::LostAnswer) {
-                self.world.slowed(call.subject);
-            }
+            self.hit(call, fault);
         }
         if !takes.is_zero() {
             sleep(takes).await;
@@ -219,6 +216,13 @@ impl Gate {
     /// Whether nothing that the process sends gets there.
     fn is_unreachable(&self, call: Call<'_>) -> bool {
         self.process.is_cut_off() || self.process.is_forgotten(call.store())
+    }
+
+    fn hit(&self, call: Call<'_>, fault: Fault) {
+        self.note(call, fault.name());
+        if !matches!(fault, Fault::Refused | Fault::LostAnswer) {
+            self.world.slowed(call.subject);
+        }
     }
 
     fn note(&self, call: Call<'_>, outcome: &str) {

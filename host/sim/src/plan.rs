@@ -72,23 +72,23 @@ impl Plan {
             StepKind::Pay,
             StepKind::PayTwice,
         ];
-        const OF_FAMILIES: [StepKind; 4] =
-            [StepKind::Child, StepKind::Children, StepKind::Nap, StepKind::Question];
         let roll = |salt| mixed(seed ^ number.rotate_left(32), salt);
         let deployment = Deployment::of(seed);
         // Who talks much is answered at once.
         let most = if deployment.is_talkative { 1 } else { 4 };
-        let drawn = |kinds: &[StepKind], roll: u64| {
-            kinds.get(usize::try_from(roll % kinds.len() as u64).unwrap_or(0)).copied()
-        };
-        // A Redis may forget that a question was answered, and its job waits for a day then.
-        let of_families = &OF_FAMILIES[..OF_FAMILIES.len() - usize::from(deployment.is_on_redis)];
-        let is_of_family = |step| deployment.has_families && roll(step + 20) % 3 == 0;
-        let steps = (0..roll(0) % most).filter_map(|step| match is_of_family(step) {
+        let of_family = |roll: u64| match roll % 4 {
             // A child of a child begins none.
-            true if number >> DEPTH_AT < 2 => drawn(of_families, roll(step + 1)),
-            true => drawn(&of_families[2..], roll(step + 1)),
-            false => drawn(&KINDS, roll(step + 1)),
+            0 if number >> DEPTH_AT < 2 => StepKind::Child,
+            1 if number >> DEPTH_AT < 2 => StepKind::Children,
+            // A Redis may forget that a question was answered, and its job waits for a day then.
+            2 if !deployment.is_on_redis => StepKind::Question,
+            _ => StepKind::Nap,
+        };
+        let steps = (0..roll(0) % most).filter_map(|step| {
+            if deployment.has_families && roll(step + 20).is_multiple_of(3) {
+                return Some(of_family(roll(step + 1)));
+            }
+            KINDS.get(usize::try_from(roll(step + 1) % KINDS.len() as u64).unwrap_or(0)).copied()
         });
         Self { number, steps: steps.chain([StepKind::Answer]).collect() }
     }

@@ -3,7 +3,7 @@
 //! host/docs/interface/decisions-runs.md#durability and host/docs/interface/errors-and-limits.md#errors. What
 //! holds on every other day is in `variant_b/`.
 
-/// The same check over several stores, each a test of its own name.
+/// Runs one check over several stores, each as a test of its own name.
 macro_rules! on_each {
     ($check:ident: $($name:ident = $stores:expr;)+) => {
         $(#[tokio::test]

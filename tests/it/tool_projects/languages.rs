@@ -9,9 +9,9 @@ use acceptance::Upstream;
 
 use super::{Desk, run};
 
-/// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A build
-/// in Python or JavaScript, and the compilation of its interpreter, take a minute of a core: so the example that
-/// makes requests has the other tools of these tests beside its own from the start.
+/// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A
+/// build in Python or JavaScript, and the compilation of its interpreter, take a minute of a core: so the
+/// example that makes requests has the other tools of these tests beside its own from the start.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
     let desk = Desk::new();
     greets_without_a_grant(&desk, language, &test);
@@ -90,8 +90,8 @@ test('somebody chooses', () => {
 });
 ";
 
-/// Adds a tool that asks, with its own test and its case, to a project, and in Python one that sends. False for
-/// Rust's, whose components that ask are tested with `agent-tool test` elsewhere.
+/// Adds a tool that asks, with its own test and its case, to a project, and in Python one that sends. False
+/// for Rust's, whose components that ask are tested with `agent-tool test` elsewhere.
 fn gets_more_tools(folder: &Path, language: &str) -> bool {
     let append = |file: &str, text: &str| {
         let whole = fs::read_to_string(folder.join(file)).unwrap() + text;

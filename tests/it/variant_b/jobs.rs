@@ -1,7 +1,7 @@
 //! Jobs: submitted, read, waited for and cancelled (host/docs/interface/decisions-http.md), on the embedded
 //! queue and on Redis. What a queue promises is in the contract suite of `host/backends`, what a request
-//! about jobs may be in `host/http-edge`, that a job runs with its options in `host/run-service`, what becomes
-//! of jobs whose worker is killed or stopped in `bad_days/`.
+//! about jobs may be in `host/http-edge`, that a job runs with its options in `host/run-service`, what
+//! becomes of jobs whose worker is killed or stopped in `bad_days/`.
 
 use acceptance::{Model, Task, Token, says};
 use serde_json::{Value, json};

@@ -91,6 +91,12 @@ impl End {
     pub(super) fn disposition(&self) -> Disposition {
         match self {
             Self::Ran(Ok(answer)) => completed(answer),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Ran(Err(InvokeError::Conversation(ConversationRefusal::Busy)))
+                if crate::testing::has(crate::testing::Bug::BusyFails) =>
+            {
+                end_failed(INTERNAL.to_owned(), false)
+            }
             Self::Ran(Err(error)) => failed(error),
             Self::Unreadable(problem) => end_failed(problem.clone(), false),
             Self::Cancelled => cancelled(),
@@ -132,12 +138,6 @@ const TOOLS_GONE: &str = "A tool that the job chose is not there any more, or no
 /// (host/docs/interface/errors-and-limits.md#errors), and hold no more.
 fn failed(error: &InvokeError) -> Disposition {
     match error {
-        #[cfg(any(test, feature = "testing"))]
-        InvokeError::Conversation(ConversationRefusal::Busy)
-            if crate::testing::has(crate::testing::Bug::BusyFails) =>
-        {
-            end_failed(INTERNAL.to_owned(), false)
-        }
         // Nothing was tried: three attempts would be used up before a circuit closes.
         InvokeError::Busy { .. }
         | InvokeError::CircuitOpen { .. }

@@ -139,8 +139,8 @@ impl ChildRuns {
     }
 }
 
-/// When a run is due again that has waited since then, and for which nothing may have come to an end yet: after
-/// as long as it has waited, so that it is looked at less and less often.
+/// When a run is due again that has waited since then: after as long as it has waited, so that it is looked
+/// at less and less often.
 pub(super) fn look_again(since: u64, now: u64) -> u64 {
     let first = u64::try_from(LOOK_FIRST.as_millis()).unwrap_or(u64::MAX);
     now.saturating_add(now.saturating_sub(since).max(first))

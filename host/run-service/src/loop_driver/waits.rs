@@ -101,8 +101,8 @@ impl Driver<'_> {
         self.control.children.stop(run.children().map(|(_, child)| child.job_id.as_str())).await;
     }
 
-    /// The end of an attempt that took its run up too early. Whoever was about to decide had the job claimed, and
-    /// may have died of it or have been told that it failed: what they wrote can still arrive.
+    /// The end of an attempt that took its run up too early. Whoever was about to decide had the job claimed,
+    /// and may have died of it or have been told that it failed: what they wrote can still arrive.
     pub(super) fn parked_again(&self, run: &Run, waits: &[Wait], events: u64) -> RunError {
         match self.parked(run, waits, events) {
             RunError::Parked { until, due, events, children, open } => {

@@ -9,7 +9,7 @@ use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{
-    CancelOutcome, Event, JobData, OpenKinds, ParkedRun, RunLimits, RunOutcome, StopReason, Task,
+    CancelOutcome, Decision, Event, JobData, OpenKinds, ParkedRun, RunLimits, RunOutcome, StopReason, Task,
     ToolOutcome, Verdict,
 };
 use serde_json::{Value, json};

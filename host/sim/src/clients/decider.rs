@@ -18,8 +18,12 @@ impl Client {
         }
         let name = self.name.clone();
         let admin = Principal { role: Some("admin".into()), ..Principal::user(name) };
+        let mut unsure = Vec::new();
         loop {
             self.pause(2_000).await;
+            for wait in std::mem::take(&mut unsure) {
+                self.decide(&admin, wait).await;
+            }
             let caller = admin.clone();
             let listed = self.ask("client list waits", |service| {
                 async move { service.waits.list_decidable(&caller, 20, None).await }.boxed()
@@ -27,7 +31,7 @@ impl Client {
             let Some(Ok(page)) = listed.await else { continue };
             for wait in page.waits {
                 if self.random.u32(0..4) > 0 {
-                    self.decide(&admin, wait).await;
+                    unsure.extend(self.decide(&admin, wait).await);
                 }
             }
         }
@@ -94,7 +98,8 @@ impl Client {
         self.world.holds(before.is_none() || is_undone, ONE_DECISION, || format!("{wait} twice"));
     }
 
-    async fn decide(&mut self, admin: &Principal, wait: JobWait) {
+    /// Decides about a wait, which comes back when nobody knows whether it is decided now.
+    async fn decide(&mut self, admin: &Principal, wait: JobWait) -> Option<JobWait> {
         let verdict = self.verdict(wait.open.wait.kind);
         let shown = wait.open.wait.shown.digest();
         let proposed = ProposedDecision { by: admin.clone(), shown, verdict: verdict.clone() };
@@ -106,7 +111,9 @@ impl Client {
             Some(Ok(_)) => self.decided(&wait.id, verdict),
             Some(Err(NotDecided::Already(_))) => self.world.reached("a decision came second"),
             Some(Err(NotDecided::Void(_))) => self.world.reached("a call was shown anew"),
+            None | Some(Err(NotDecided::Failed(_))) => return Some(wait),
             _ => {}
         }
+        None
     }
 }

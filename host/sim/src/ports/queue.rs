@@ -135,8 +135,8 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        // Never detached: one that arrives when its process is dead takes the jobs of that one's successor, where
-        // the renewals of these fail (host/docs/evidence/simulation.md).
+        // Never detached: one that arrives when its process is dead takes the jobs of that one's successor,
+        // where the renewals of these fail (host/docs/evidence/simulation.md).
         let reclaim = self.store.reclaim(worker);
         let reclaimed = self.gate.pass(Call::poll("queue.reclaim"), fails, reclaim).await?;
         if reclaimed > 0 {
