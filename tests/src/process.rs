@@ -96,8 +96,8 @@ impl Process {
         self.read_to_the_end(status).await
     }
 
-    /// Waits as [`Self::ended`] does, for as long as the test runner lets a test run: a program that works for
-    /// half a minute on an idle machine needs more than [`crate::PATIENCE`] beside others.
+    /// Waits as [`Self::ended`] does, for as long as the test runner lets a test run: a program that works
+    /// for half a minute on an idle machine needs more than [`crate::PATIENCE`] beside others.
     pub async fn ended_at_last(&mut self) -> Ended {
         let status = self.child.wait().await;
         self.read_to_the_end(status).await

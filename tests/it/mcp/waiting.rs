@@ -7,8 +7,8 @@ use tokio::process::Command;
 
 use super::clients::{over_http, python};
 
-/// A service whose calculator needs an approval, and another tool of which asks in the middle of its calls. Its
-/// model is never asked.
+/// A service whose calculator needs an approval, and another tool of which asks in the middle of its calls.
+/// Its model is never asked.
 async fn service(model: &Model) -> Service {
     let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
     let granted = [(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")];

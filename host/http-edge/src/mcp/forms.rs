@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use agent_core::words::{Verdict, Wait, WaitKind};
+use json_schema::MemoryBudget;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitationSchema, ElicitationSchemaBuilder, EnumSchema, ErrorData,
     InputRequest, InputRequests, PrimitiveSchemaDefinition,
@@ -61,7 +62,7 @@ impl AnswerForm {
         match self {
             Self::Members(_) => content.is_object().then(|| content.clone()),
             Self::Member(_) => content.get(ANSWER).cloned(),
-            Self::Json => serde_json::from_str(content.get(ANSWER)?.as_str()?).ok(),
+            Self::Json => MemoryBudget::default().read(content.get(ANSWER)?.as_str()?.as_bytes()).ok(),
         }
     }
 }
@@ -143,34 +144,35 @@ pub(super) fn waits_for(wait: &JobWait) -> String {
     format!("It waits until {until} for {what} {} (/api/agent/waits/{id}).", shown.tool)
 }
 
+/// A question whose answer has that schema.
+#[cfg(any(test, feature = "testing"))]
+pub(super) fn question(schema: Option<Value>) -> Wait {
+    use agent_core::words::{Deciders, OnExpiry, ShownCall, ToolHints, Usage};
+    Wait {
+        id: "1:1.0.0".into(),
+        index: 0,
+        within: None,
+        kind: WaitKind::Question,
+        shown: ShownCall {
+            tool: "order".into(),
+            arguments: json!({ "question": "Which?" }),
+            component: "c".into(),
+            policy: String::new(),
+            hints: ToolHints::default(),
+        },
+        answer: schema,
+        deciders: Deciders::default(),
+        began_at: 0,
+        expires_at: 1,
+        on_expiry: OnExpiry::Reject,
+        usage: Usage::default(),
+        child: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{Deciders, OnExpiry, ShownCall, Usage};
-
     use super::*;
-
-    fn question(schema: Option<Value>) -> Wait {
-        Wait {
-            id: "1:1.0.0".into(),
-            index: 0,
-            within: None,
-            kind: WaitKind::Question,
-            shown: ShownCall {
-                tool: "order".into(),
-                arguments: json!({ "question": "Which?" }),
-                component: "c".into(),
-                policy: String::new(),
-                hints: agent_core::words::ToolHints::default(),
-            },
-            answer: schema,
-            deciders: Deciders::default(),
-            began_at: 0,
-            expires_at: 1,
-            on_expiry: OnExpiry::Reject,
-            usage: Usage::default(),
-            child: None,
-        }
-    }
 
     #[test]
     fn questions_are_forms_by_the_schema_of_their_answers() {

@@ -1,18 +1,26 @@
-//! What is promised of a state that a client brings back, for `host/fuzz`.
+//! What is promised of a state that a client brings back and of what its user has answered, for `host/fuzz`.
 
 use std::time::Duration;
 
-use agent_core::words::Principal;
+use agent_core::words::{Principal, Verdict};
 use rmcp::model::CallToolRequestParams;
+use serde_json::{Value, json};
 
+use super::forms;
 use super::request_state::{RequestStates, ShownWait};
 
 /// A state that was put together of a sealed one and something else is opened only if it is the sealed one,
 /// and by nobody but its caller.
 ///
 /// # Panics
-/// When it is.
+/// When it is, or when an answer is read as another one than its JSON says.
 pub fn open_state(text: &str) {
+    let response = json!({ "action": "accept", "content": { "answer": text } });
+    if let Ok(verdict) = forms::verdict(&forms::question(Some(json!({}))), &response) {
+        let answer = text.parse::<Value>().expect("what is no JSON is no answer");
+        assert_eq!(verdict, Some(Verdict::Answer { answer }));
+    }
+
     let states = RequestStates::new([7; 32]);
     let (caller, other) = (Principal::user("u1"), Principal::user("u2"));
     let call = CallToolRequestParams::new("pay");

@@ -231,8 +231,8 @@ impl ClientCalls<'_> {
     }
 }
 
-/// What a client without tasks and questions is told. It is an error, as the tool has not done all that it was
-/// asked for.
+/// What a client without tasks and questions is told. It is an error, as the tool has not done all that it
+/// was asked for.
 fn sentence(run: &CallRun, wait: Option<&JobWait>) -> CallToolResult {
     let job = &run.job.id;
     let text = match wait {

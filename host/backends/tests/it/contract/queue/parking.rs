@@ -173,8 +173,8 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
     }
 }
 
-/// A job whose run another run began: due behind those that wait already, however often it is added, and known
-/// as that.
+/// A job whose run another run began: due behind those that wait already, however often it is added, and
+/// known as that.
 pub(crate) async fn a_child_is_claimed_in_its_turn_and_names_its_parent(bench: &Bench) {
     let before = bench.queue.add(&data("u2", "look")).await.unwrap();
     let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db970", "01a204ec6206715fbb305322b42db970");
