@@ -190,7 +190,7 @@ pub fn child(parent: &[Event], child: &[Event]) -> Result<(), Broken> {
         return broken(CHILD_TOLD, &format!("told as {answer:?}"));
     }
     let (billed, used) = (usage.total(), bill(child));
-    // What is stopped may use some more behind that, and is billed with runs of its own that it was not told of.
+    // What is stopped may use some more behind that, and is billed with runs that it was not told of.
     if *is_answered && end.is_some() && billed != used {
         return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
