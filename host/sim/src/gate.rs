@@ -246,6 +246,7 @@ struct Statement<W, H> {
 }
 
 /// Has a statement carried out by the server that it was sent to, if that takes it by then.
+#[expect(clippy::disallowed_methods, reason = "it goes on without its caller, whoever that was")]
 fn detach<W: Future<Output: Send> + Send + 'static>(gate: Gate, call: Call<'_>, work: W, after: Duration) {
     let (name, subject) = (call.name, call.subject.to_owned());
     let (server, only_reads) = (call.server(&gate.world.deployment), call.only_reads());

@@ -86,10 +86,18 @@ impl Provider {
         });
     }
 
+    /// How often that reply of the run was asked for, with this time.
+    fn times_asked(&self, run_id: &str, step: usize) -> u32 {
+        let mut promises = self.0.world.promises.lock();
+        let asks = promises.acts.entry(format!("model {run_id} {step}")).or_default();
+        *asks += 1;
+        *asks
+    }
+
     /// Judges that the run whose wait this is has not ended for long. While stores fail nobody knows.
-    fn is_wanted(&self, parent: Option<String>) {
+    fn is_wanted(&self, parent: Option<&str>) {
         let world = &self.0.world;
-        let job = parent.as_deref().and_then(Wait::job_of).and_then(|job_id| world.queue.find(job_id));
+        let job = parent.and_then(Wait::job_of).and_then(|job_id| world.queue.find(job_id));
         let Some(ended) = job.and_then(|job| job.finished_at).filter(|_| world.is_quiet()) else { return };
         let ago = store_clock().duration_since(ended).unwrap_or_default();
         world.holds(ago < LEFT_ALONE, ENDS_WITH_PARENT, || format!("{parent:?} ended {ago:?} ago"));
@@ -114,14 +122,9 @@ impl Model for Provider {
             None => world.runs.run_of(request.request_id).unwrap_or_else(|| request.request_id.to_owned()),
         };
         self.asked(&run_id, step, job.as_ref().is_some_and(|job| job.status.has_ended()));
-        self.is_wanted(job.and_then(|job| job.parent));
+        self.is_wanted(job.as_ref().and_then(|job| job.parent.as_deref()));
         let _under_way = UnderWay::begin(&self.0, &run_id);
-        let asks = {
-            let mut promises = world.promises.lock();
-            let asks = promises.acts.entry(format!("model {run_id} {step}")).or_default();
-            *asks += 1;
-            *asks
-        };
+        let asks = self.times_asked(&run_id, step);
         let roll = |salt| mixed(world.seed ^ plan.number, 1_000 * step as u64 + 10 * u64::from(asks) + salt);
         let complete = async {
             // Sometimes longer than a start may wait, or than a lease lasts.

@@ -17,8 +17,8 @@ use super::request_state::{RequestStates, ShownWait};
 pub fn open_state(text: &str) {
     let response = json!({ "action": "accept", "content": { "answer": text } });
     if let Ok(verdict) = forms::verdict(&forms::question(Some(json!({}))), &response) {
-        let answer = text.parse::<Value>().expect("what is no JSON is no answer");
-        assert_eq!(verdict, Some(Verdict::Answer { answer }));
+        let expected = text.parse::<Value>().ok().map(|answer| Verdict::Answer { answer });
+        assert_eq!(verdict, expected, "what is no JSON is no answer");
     }
 
     let states = RequestStates::new([7; 32]);
