@@ -165,8 +165,9 @@ pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
     events.into_iter().map(of).sum()
 }
 
-/// The journal of a child run that nobody goes on with, beside that of the run which began it.
-pub fn child(parent: &[Event], child: &[Event]) -> Result<(), Broken> {
+/// The journal of a child run that nobody goes on with, beside that of the run which began it. `has_failed`
+/// says whether its job has.
+pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), Broken> {
     let Some(Event::Started { task, .. }) = child.first() else { return Ok(()) };
     let broken = |rule, what: &str| Err(Broken { rule, what: format!("{}: {what}", task.id) });
     let waits = parent.iter().flat_map(|event| match event {
@@ -191,8 +192,8 @@ pub fn child(parent: &[Event], child: &[Event]) -> Result<(), Broken> {
     }
     let (billed, used) = (usage.total(), bill(child));
     // What is stopped may use some more behind that, and is billed with runs of its own that it was not told
-    // of.
-    if *is_answered && end.is_some() && billed != used {
+    // of, as one that failed is.
+    if (*is_answered && end.is_some() && billed != used) || (has_failed && billed < used) {
         return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
     Ok(())
