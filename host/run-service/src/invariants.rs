@@ -64,7 +64,7 @@ pub fn may_be_done_again(is_recorded: bool, must_not_be_repeated: bool) -> bool 
 /// A call of a tool, when it is made.
 #[derive(Debug)]
 pub struct MadeCall<'a> {
-    /// Its name: the run, the reply that asked for it and its index.
+    /// Names the run, the reply that asked for it and its index.
     pub id: &'a str,
     pub run_id: &'a str,
     pub must_not_repeat: bool,

@@ -348,7 +348,7 @@ impl Made {
         Self { run_id, call_id, component, must_not_repeat, approved }
     }
 
-    /// Its effect.
+    /// What the call does to the world, once.
     fn acts(&self, world: &World) {
         let Self { call_id, must_not_repeat, .. } = self;
         let times = {

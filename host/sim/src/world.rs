@@ -186,7 +186,7 @@ impl World {
         self.state.lock().full.push((server, Instant::now() + within));
     }
 
-    /// That server answers nobody for a while.
+    /// Has that server answer nobody for a while.
     pub fn stop(&self, server: Server, within: Duration) {
         self.state.lock().down.push((server, Instant::now() + within));
     }

@@ -55,7 +55,7 @@ pub struct SpanEvent {
     pub name: &'static str,
     /// When, in nanoseconds since 1970.
     pub at: u64,
-    /// Attributes of what happened.
+    /// What is known of it.
     pub fields: Fields,
 }
 

@@ -163,7 +163,7 @@ async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
     );
 }
 
-/// Its own child goes on when it is cut off, and nobody else will tell of what that has cost.
+/// The grandchild goes on when its parent is cut off, and nobody else will tell of what that has cost.
 #[tokio::test(start_paused = true)]
 async fn the_bill_of_a_child_that_is_cut_off_has_what_its_own_children_cost() {
     let bench = Bench::family("down 1 pay").await;
