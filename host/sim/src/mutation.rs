@@ -48,13 +48,11 @@ pub enum Mutation {
     // Bugs of the service itself: `Bug` says what they are.
     LostLeaseKept,
     BusyFails,
-    HandBackCounts,
-    DecisionUnfenced,
     EndForgotten,
 }
 
 impl Mutation {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 21] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
@@ -75,8 +73,6 @@ impl Mutation {
         Self::NumbersGivenTwice,
         Self::LostLeaseKept,
         Self::BusyFails,
-        Self::HandBackCounts,
-        Self::DecisionUnfenced,
         Self::EndForgotten,
     ];
 
@@ -85,8 +81,6 @@ impl Mutation {
         Some(match self {
             Self::LostLeaseKept => Bug::LostLeaseKept,
             Self::BusyFails => Bug::BusyFails,
-            Self::HandBackCounts => Bug::HandBackCounts,
-            Self::DecisionUnfenced => Bug::DecisionUnfenced,
             Self::EndForgotten => Bug::EndForgotten,
             _ => return None,
         })

@@ -27,10 +27,6 @@ impl Worker {
     /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
     /// third one.
     pub(super) async fn excuse(&self, claim: &Claim) -> Excused {
-        #[cfg(any(test, feature = "testing"))]
-        if crate::testing::has(crate::testing::Bug::HandBackCounts) {
-            return Excused::default();
-        }
         let note = async {
             let events = self.context.journal.read(&claim.run_id, 0).await?;
             if attempts_without_progress(&events) > 0 {

@@ -9,10 +9,6 @@ pub enum Bug {
     LostLeaseKept,
     /// A job whose conversation is busy fails, and is not handed back.
     BusyFails,
-    /// A hand-back counts as an attempt of which the worker died.
-    HandBackCounts,
-    /// A decision is written wherever the journal ends by then, whatever came in between.
-    DecisionUnfenced,
     /// What a run ended with is dropped on its way to the backlog.
     EndForgotten,
 }

@@ -170,11 +170,6 @@ impl Waits {
 
     /// Appends to the journal of a job that goes on soon, and has it go on soon for as long as that takes.
     async fn append_armed(&self, job: &Job, epoch: Epoch, next: u64, events: &[Event]) -> JournalResult {
-        #[cfg(any(test, feature = "testing"))]
-        let next = match crate::testing::has(crate::testing::Bug::DecisionUnfenced) {
-            true => self.journal.read(&job.run_id, 0).await?.len() as u64,
-            false => next,
-        };
         let mut append = pin!(self.journal.append(&job.run_id, epoch, next, events));
         loop {
             tokio::select! {

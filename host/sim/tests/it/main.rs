@@ -71,8 +71,6 @@ each_is_found! {
     a_number_that_is_given_twice_is_found: NumbersGivenTwice,
     a_lost_lease_that_is_kept_is_found: LostLeaseKept,
     a_busy_conversation_that_fails_its_job_is_found: BusyFails,
-    a_hand_back_that_counts_is_found: HandBackCounts,
-    a_decision_that_is_written_wherever_is_found: DecisionUnfenced,
     an_end_that_is_forgotten_is_found: EndForgotten,
 }
 
