@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -28,6 +31,9 @@ struct Arguments {
     /// The first seed, or the only one with `--trace`.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// How many simulations are made at the same time, each in a thread of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    threads: u8,
     /// Shows the simulation of the seed as a time line.
     #[arg(long)]
     trace: bool,
@@ -65,26 +71,29 @@ fn main() -> anyhow::Result<ExitCode> {
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(arguments.minutes * 60.0));
     let mut tally = Tally::default();
     let mut failed = BTreeMap::<&'static str, Vec<u64>>::new();
-    for seed in arguments.seed.. {
-        let simulation = Simulation { seed, ..simulation.clone() };
-        let outcome = simulation.run();
+    let mut first_broken = None;
+    let last = match arguments.seeds {
+        Some(seeds) => arguments.seed.saturating_add(seeds),
+        None => u64::MAX,
+    };
+    let mut newest = arguments.seed;
+    each_of(arguments.threads, arguments.seed..last, &simulation, |made, outcome| {
         tally.add(&outcome.counts);
         tally.took = began.elapsed();
+        newest = newest.max(made.seed);
         if let Some(broken) = outcome.broken.as_ref().filter(|_| arguments.all) {
-            failed.entry(broken.rule).or_default().push(seed);
+            failed.entry(broken.rule).or_default().push(made.seed);
         } else if outcome.broken.is_some() {
-            println!("{}", tally.report());
-            return Ok(show(&simulation, outcome));
+            first_broken = Some((made, outcome));
+            return false;
         }
-        let is_over = match arguments.seeds {
-            Some(seeds) => seed + 1 - arguments.seed >= seeds,
-            None => tally.took >= limit,
-        };
-        if is_over {
-            println!("seeds              {} to {seed}", arguments.seed);
-            break;
-        }
+        arguments.seeds.is_some() || tally.took < limit
+    });
+    if let Some((made, outcome)) = first_broken {
+        println!("{}", tally.report());
+        return Ok(show(&made, outcome));
     }
+    println!("seeds              {} to {newest}", arguments.seed);
     println!("{}", tally.report());
     let missing = tally.missing();
     for missing in &missing {
@@ -95,6 +104,38 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let is_well = failed.is_empty() && (missing.is_empty() || !arguments.strict);
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Makes the simulations of these seeds in so many threads, and gives each with what it came to to `take`,
+/// until that says that it is enough.
+fn each_of(
+    threads: u8,
+    seeds: std::ops::Range<u64>,
+    simulation: &Simulation,
+    mut take: impl FnMut(Simulation, Outcome) -> bool,
+) {
+    let next = &AtomicU64::new(seeds.start);
+    thread::scope(|scope| {
+        let (give, given) = mpsc::sync_channel(1);
+        for _ in 0..threads {
+            let (give, end) = (give.clone(), seeds.end);
+            scope.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, Relaxed);
+                    let simulation = Simulation { seed, ..simulation.clone() };
+                    if seed >= end || give.send((simulation.clone(), simulation.run())).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(give);
+        for (simulation, outcome) in given {
+            if !take(simulation, outcome) {
+                break;
+            }
+        }
+    });
 }
 
 /// A simulation with what it came to; of one that failed the shortest that fails alike.

@@ -19,6 +19,6 @@ pub(crate) fn check_all(repository: &Path) -> anyhow::Result<()> {
     }
     let linting = LintingCompiler::install(repository)?;
     test::run_all(repository, &test::Arguments::default(), Some(&linting))?;
-    // Behind the tests, which wait for each other's processor, and in one thread.
+    // Behind the tests, which wait for each other's processor.
     sim::check(repository)
 }

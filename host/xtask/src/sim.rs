@@ -1,8 +1,10 @@
 //! `cargo xtask sim`: the service in a box, for some minutes or for one seed. The program is `host/sim`.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use crate::run::{cargo, run};
 
@@ -14,14 +16,16 @@ pub(crate) struct Arguments {
     told: Vec<OsString>,
 }
 
-/// How many simulations every change has to pass: about two minutes of them. Always the same ones, so that
+/// How many simulations every change has to pass: about two minutes of one processor. Always the same ones, so that
 /// what fails was changed and not drawn; `cargo xtask sim` looks for more.
 const SEEDS: &str = "300";
 
 /// Makes the simulations that every change has to pass, with the program that was built beside the tests:
 /// without optimizations, and with the checks that only then are made.
 pub(crate) fn check(repository: &Path) -> anyhow::Result<()> {
-    run(Command::new(repository.join("target/debug/sim")).args(["--strict", "--seeds", SEEDS]))
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(16).to_string();
+    let simulations = ["--strict", "--seeds", SEEDS, "--threads", &threads];
+    run(Command::new(repository.join("target/debug/sim")).args(simulations))
 }
 
 /// Builds the program for release and runs it.

@@ -3,7 +3,7 @@
 //!
 //! - `context`: one span of one trace, read and written.
 //! - `current`: the [`Parent`] of what begins on this thread. A future is given one with [`InTrace`].
-//!   Requests to other processes carry the [`current`] context.
+//!   Requests to other processes carry the [`current()`] context.
 //! - `fields`, `span`: a [`Span`] with its attributes, a plain struct until it ends. Then the [`Recorder`]
 //!   has it, if the process has one. Without a recorder a span is nothing but its parent, so that a caller's
 //!   context is passed on as it came.

@@ -92,7 +92,7 @@ impl Span {
         Self { inner: parent, record: None }
     }
 
-    /// Begins a span within the [`parent`](super::parent) of here, with the fields that `fill` sets.
+    /// Begins a span within the [`parent`] of here, with the fields that `fill` sets.
     pub fn begin(kind: Kind, name: &'static str, fill: impl FnOnce(&mut Fields)) -> Self {
         if RECORDER.get().is_none() {
             Self::none(None)
