@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     told: Vec<OsString>,
 }
 
-/// How many simulations every change has to pass: about two minutes of one processor. Always the same ones, so that
+/// How many simulations every change has to pass, two minutes of one processor. Always the same ones, so that
 /// what fails was changed and not drawn; `cargo xtask sim` looks for more.
 const SEEDS: &str = "300";
 
