@@ -94,7 +94,7 @@ pub enum KeyClaim {
     OtherRequest,
 }
 
-/// What a store of idempotency keys answers.
+/// The result of an operation on a store of idempotency keys.
 pub type KeyResult<T = ()> = Result<T, IdempotencyError>;
 
 /// Why the store could not do it. It holds no address and no secret.

@@ -74,7 +74,7 @@ pub trait Journal: Send + Sync {
     }
 }
 
-/// What a journal or a store of runs answers.
+/// The result of an operation on a journal or a store of runs.
 pub type JournalResult<T = ()> = Result<T, JournalError>;
 
 /// Why a journal could not be written or read.

@@ -135,7 +135,7 @@ pub trait Leases: Send + Sync {
     async fn settle(&self, name: &str, owner: &str, next: Duration) -> LeaseResult<bool>;
 }
 
-/// What a store of leases answers.
+/// The result of an operation on a store of leases.
 pub type LeaseResult<T = ()> = Result<T, LeaseError>;
 
 /// The store of leases failed. It holds no address and no secret.

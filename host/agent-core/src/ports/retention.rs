@@ -143,7 +143,7 @@ pub trait Retention: Send + Sync {
     }
 }
 
-/// What a store answers that is swept.
+/// The result of an operation on a store that is swept.
 pub type RetentionResult<T = ()> = Result<T, RetentionError>;
 
 /// The store failed. It holds no address and no secret.

@@ -139,7 +139,7 @@ impl Default for TrialOptions {
     }
 }
 
-/// What administrators of tools are answered.
+/// The result of an operation of an administrator of tools.
 pub type AdminResult<T = ()> = Result<T, AdminError>;
 
 /// Why an operator's wish is not carried out.

@@ -100,7 +100,7 @@ impl WebhookReply {
     }
 }
 
-/// What an outbox of webhooks answers.
+/// The result of an operation on an outbox of webhooks.
 pub type WebhookResult<T = ()> = Result<T, WebhookError>;
 
 /// Why the outbox could not do it. It holds no address and no secret.

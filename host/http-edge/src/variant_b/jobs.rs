@@ -20,7 +20,7 @@ use super::job_accepted::Accepted;
 use super::parameters::{JobListing, Wait};
 use super::state::Shared;
 use super::timestamp::iso_8601;
-use super::waits::WaitBody;
+use super::wait_body::WaitBody;
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};

@@ -42,6 +42,7 @@ mod serverless;
 mod state;
 mod submit;
 mod timestamp;
+mod wait_body;
 mod waits;
 mod webhooks;
 
@@ -57,7 +58,7 @@ pub(crate) use admin::api as admin;
 pub(crate) use mcp::api as mcp;
 #[cfg(feature = "openai")]
 pub(crate) use openai::api as openai;
-pub use waits::wait_json;
+pub use wait_body::wait_json;
 pub use webhooks::webhook_message;
 
 /// The routes beside the API.

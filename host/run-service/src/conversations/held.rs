@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 use super::refusal::ConversationRefusal;
 use super::turns::appended;
 use crate::held_lease::{HeldLease, LeaseClaim, RenewalTerms};
+use crate::invariants;
 
 /// Three renewals fit into a lease, however slow they are. A run goes on when its lease is lost: it is paid
 /// for, and its turn is refused if somebody else has appended one.
@@ -116,6 +117,7 @@ impl Held {
         let turn_id = turn.id.clone();
         let was_empty = self.turns.is_empty();
         let turns = appended(std::mem::take(&mut self.turns), turn);
+        debug_assert_eq!(invariants::turns(&turns), Ok(()));
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         for attempt in 1.. {
             let claim = self.lease.claim();

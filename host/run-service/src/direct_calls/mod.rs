@@ -146,8 +146,7 @@ impl DirectCalls {
         let catalog = tools.catalog();
         let tool = catalog.get(&call.name).filter(|_| refusal::unfit(catalog, call).is_none())?;
         // What may come to something that waits in its middle is a run from its beginning.
-        let may_wait = tool.may_ask
-            || tool.calls_tools && catalog.nestable().any(|nested| tools.may_wait_for(&nested.name));
+        let may_wait = tools.may_wait_within(tool.may_ask, tool.calls_tools);
         (may_wait || tools.approval(call, wanted.caller).is_some()).then_some(waiting)
     }
 

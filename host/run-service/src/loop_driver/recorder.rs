@@ -61,10 +61,7 @@ impl Recorder {
     /// The recorder of a call that may come to something that waits, in a run that can.
     pub(super) fn of(calls: &CallContext<'_>, open: &OpenCall) -> Option<Self> {
         let job_id = calls.driver.job_id()?;
-        let may_wait = || {
-            let mut callable = calls.catalog.nestable().filter(|_| open.calls_tools);
-            open.may_ask || callable.any(|tool| calls.driver.tools.may_wait_for(&tool.name))
-        };
+        let may_wait = || calls.driver.tools.may_wait_within(open.may_ask, open.calls_tools);
         if open.recording.is_none() && !may_wait() {
             return None;
         }
