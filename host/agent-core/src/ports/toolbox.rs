@@ -89,8 +89,8 @@ pub trait ToolSet: Send + Sync {
         self.may_wait()
     }
 
-    /// Whether a call of such a tool may have to wait for somebody in its middle: it asks, or calls tools that
-    /// may have to wait.
+    /// Whether a call of such a tool may have to wait for somebody in its middle: it asks, or calls tools
+    /// that may have to wait.
     fn may_wait_within(&self, may_ask: bool, calls_tools: bool) -> bool {
         let mut callable = self.catalog().nestable().filter(|_| calls_tools);
         may_ask || callable.any(|tool| self.may_wait_for(&tool.name))
