@@ -144,4 +144,9 @@ impl User {
     pub async fn send(&self, request: RequestBuilder) -> Answer {
         self.caller.send(request).await
     }
+
+    /// Sends a request, which may not be answered.
+    pub async fn try_send(&self, request: RequestBuilder) -> reqwest::Result<Answer> {
+        self.caller.try_send(request).await
+    }
 }

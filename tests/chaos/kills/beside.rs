@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::kill::{Hit, SETTLING, Submitted, follow, settle, strike};
-use super::lane::heir;
+use super::lane::{begin, heir};
 use super::plan::{PlannedKill, Versions};
 use super::scene::Scene;
 use super::stores::Stores;
@@ -51,7 +51,7 @@ pub(super) async fn run(kills: Vec<PlannedKill>, scene: &Scene, old: &OldBinary)
 async fn on_one_queue(kills: &[PlannedKill], scene: &Scene, old: &OldBinary) -> Vec<Hit> {
     let Some(last) = kills.last() else { return Vec::new() };
     let stores = Stores::start(last.store).await;
-    let mut service = old.run(scene.around(stores.service())).start().await;
+    let mut service = begin(old.run(scene.around(stores.service()))).await;
     let mut submitted = Vec::new();
     for kill in kills.iter().cloned() {
         let one;
@@ -64,7 +64,7 @@ async fn on_one_queue(kills: &[PlannedKill], scene: &Scene, old: &OldBinary) -> 
     }
     if last.versions == Versions::NewThenOld {
         // What the old one has ended is read by the new one as well.
-        let new = scene.around(stores.service()).start().await;
+        let new = begin(scene.around(stores.service())).await;
         service.stop().await;
         service = new;
     }
@@ -73,7 +73,7 @@ async fn on_one_queue(kills: &[PlannedKill], scene: &Scene, old: &OldBinary) -> 
 
 /// The new one joins the old one, which works on no job until the new one is dead.
 async fn new_dies(kill: PlannedKill, scene: &Scene, stores: &Stores, old: &Service) -> Submitted {
-    let new = scene.around(stores.service()).start().await;
+    let new = begin(scene.around(stores.service())).await;
     within("the old one to be stopped", hold(old, stores)).await;
     let orphan = strike(kill, scene, stores, new).await;
     let begun = Instant::now();
@@ -86,7 +86,7 @@ async fn old_dies(kill: PlannedKill, scene: &Scene, stores: &Stores, old: Servic
     let next = heir(&kill, scene.around(stores.service()), &old);
     let orphan = strike(kill, scene, stores, old).await;
     let begun = Instant::now();
-    let new = next.start().await;
+    let new = begin(next).await;
     (follow(orphan, scene, &new, begun).await, new)
 }
 

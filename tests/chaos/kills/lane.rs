@@ -1,6 +1,6 @@
 //! One kill after the other on the same stores: whoever goes on with a job is killed with the next one.
 
-use acceptance::{Builder, Service};
+use acceptance::{Builder, Service, eventually};
 use tokio::time::Instant;
 
 use super::kill::{Hit, follow, settle, strike};
@@ -12,7 +12,7 @@ use super::stores::Stores;
 pub(super) async fn run(kills: Vec<PlannedKill>, scene: &Scene) -> Vec<Hit> {
     let Some(first) = kills.first() else { return Vec::new() };
     let stores = Stores::start(first.store).await;
-    let mut service = scene.around(stores.service()).start().await;
+    let mut service = begin(scene.around(stores.service())).await;
     let mut submitted = Vec::new();
     for kill in kills {
         let next = heir(&kill, scene.around(stores.service()), &service);
@@ -20,10 +20,18 @@ pub(super) async fn run(kills: Vec<PlannedKill>, scene: &Scene) -> Vec<Hit> {
         // What was on its way at the death has arrived by now.
         let begun = Instant::now();
         // Killed in its turn, so it is another one each time.
-        service = next.start().await;
+        service = begin(next).await;
         submitted.push(follow(orphan, scene, &service, begun).await);
     }
     settle(submitted, service, &stores).await
+}
+
+/// Starts it and waits until it is ready: before it has prepared the database, it refuses jobs.
+pub(super) async fn begin(builder: Builder) -> Service {
+    let service = builder.start().await;
+    eventually("a replica to be ready", async || (service.readiness().await.status == 200).then_some(()))
+        .await;
+    service
 }
 
 /// Whoever goes on after that service was killed.

@@ -20,6 +20,7 @@ mod clock;
 mod conversations;
 mod crowd;
 mod disk;
+mod history;
 mod idempotency;
 mod load;
 mod network;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::refusal;
-use crate::words::{Decision, ToolCall, ToolReturn, Verdict, Wait};
+use crate::words::{Decision, Event, ToolCall, ToolReturn, Verdict, Wait};
 
 /// A wait and the decisions about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,26 @@ pub struct OpenWait {
 }
 
 impl OpenWait {
+    /// The wait of that id that these events of a journal decide, also when the run has gone on since: who
+    /// comes second may come after its next reply, or after its end.
+    pub fn decided_in(events: &[Event], id: &str) -> Option<Self> {
+        let mut open: Option<Self> = None;
+        for event in events {
+            match (event, &mut open) {
+                (Event::Waiting { waits, .. }, open) => {
+                    if let Some(wait) = waits.iter().find(|wait| wait.id == id) {
+                        *open = Some(Self { wait: wait.clone(), decisions: Vec::new() });
+                    }
+                }
+                (Event::Decided { wait, decision }, Some(open)) if wait == id => {
+                    open.decisions.push(decision.clone());
+                }
+                _ => {}
+            }
+        }
+        open.filter(|open| open.decided().is_some())
+    }
+
     /// The decision that is complete, once there is one: one who rejects, edits or answers, an expiry and the
     /// end of a child run decide alone, and as many have to approve as the wait says, never the same one
     /// twice.

@@ -25,6 +25,8 @@ use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 pub struct TestToolVersions {
     /// Breaks it.
     pub switch: Switch,
+    /// Breaks what writes records, as locks of a process that stands still do.
+    pub writes: Switch,
     /// How often one record was asked for.
     pub records_asked: AtomicUsize,
     state: Mutex<KeptVersions>,
@@ -141,6 +143,7 @@ impl ToolVersions for TestToolVersions {
     ) -> Result<u64, VersionsError> {
         let json = encode_record(name, record)?;
         let line = encode_audit_line(name, audit)?;
+        self.writes.check().await.map_err(VersionsError::Unavailable)?;
         self.check().await?;
         let mut state = self.state.lock();
         if state.records.get(name).map_or(0, |stored| stored.revision) != expected {

@@ -165,7 +165,9 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
 async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
     match waits.show_to_operator(id).await.context("the wait cannot be read")? {
         Some(wait) => Ok(wait),
-        None => bail!("there is no wait {id:?}: it never was, or its run went on"),
+        None => bail!(
+            "there is no wait {id:?}: it never was, was shown anew under another id, or its run was forgotten"
+        ),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use agent_core::ports::queue::LEASE;
 use tokio::time::{Instant, sleep};
 
-use super::{JobWait, WaitError, Waits};
+use super::{JobWait, WaitError, Waits, waits_of};
 use crate::clock;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
@@ -139,7 +139,10 @@ impl Waits {
             let found = self.find(&job, proposals).await?;
             let mut proposed = found.waits.iter().zip(proposals);
             let checked = proposed.try_for_each(|(wait, of)| check(wait, of.decision, clock::millis()));
-            if let (Err(NotDecided::Already(_)), JobStatus::Parked) = (&checked, job.status) {
+            let may_go_on = || found.run.waits().any(|open| open.decided().is_some());
+            if let (Err(NotDecided::Already(_)), JobStatus::Parked) = (&checked, job.status)
+                && may_go_on()
+            {
                 // Whoever decided may have been told that it failed, or have died before the job was resumed.
                 self.go_on(job_id).await?;
             }
@@ -188,10 +191,9 @@ impl Waits {
         let events = self.journal.read(&job.run_id, 0).await?;
         let Some(Event::Started { task, .. }) = events.first() else { return Err(NotDecided::Unknown) };
         let (versions, next) = (task.versions.clone(), events.len() as u64);
-        let run = Run::waiting(events).map_err(WaitError::from)?;
-        let of = |proposal: &Proposal<'_>| run.waits().find(|open| open.wait.id == proposal.wait);
-        let waits = proposals.iter().map(|proposal| Some(JobWait::of(job, &run, of(proposal)?)));
-        let waits = waits.collect::<Option<Vec<_>>>().ok_or(NotDecided::Unknown)?;
+        let ids = proposals.iter().map(|proposal| proposal.wait);
+        let (run, waits) = waits_of(job, events, ids)?;
+        let waits = waits.into_iter().collect::<Option<Vec<_>>>().ok_or(NotDecided::Unknown)?;
         Ok(Found { run, next, waits, versions })
     }
 

@@ -19,7 +19,7 @@ use agent_core::agent_loop::{OpenWait, Run, UnexpectedEvent};
 use agent_core::ports::{
     JobQueue, JournalError, KeyValueStore, Observer, QueueError, RunStore, Toolbox, Unobserved,
 };
-use agent_core::words::{Decision, Job, JobQuery, JobStatus, ParentCall, Principal, Wait, WaitKind};
+use agent_core::words::{Decision, Event, Job, JobQuery, JobStatus, ParentCall, Principal, Wait, WaitKind};
 use futures::future::join_all;
 
 pub(crate) use decide::ARMED;
@@ -182,11 +182,28 @@ impl Waits {
         let run = Run::waiting(events)?;
         let mut waits: Vec<_> = run.waits().map(|open| JobWait::of(job, &run, open)).collect();
         for wait in &mut waits {
-            if let Some(child) = &wait.open.wait.child {
-                wait.child = self.queue.read(&child.job_id).await?.map(|job| job.status);
-            }
+            self.add_child(wait).await?;
         }
         Ok(waits)
+    }
+
+    /// One wait of a job's run, also one that was decided and that the run has gone on from.
+    async fn one_of(&self, job: &Job, id: &str) -> Result<Option<JobWait>, WaitError> {
+        let events = self.journal.read(&job.run_id, 0).await?;
+        if events.is_empty() {
+            return Ok(None);
+        }
+        let (_, mut waits) = waits_of(job, events, [id])?;
+        let Some(mut wait) = waits.pop().flatten() else { return Ok(None) };
+        self.add_child(&mut wait).await?;
+        Ok(Some(wait))
+    }
+
+    async fn add_child(&self, wait: &mut JobWait) -> Result<(), WaitError> {
+        if let Some(child) = &wait.open.wait.child {
+            wait.child = self.queue.read(&child.job_id).await?.map(|job| job.status);
+        }
+        Ok(())
     }
 
     /// What a job's run waits for, and the runs that it began, and theirs.
@@ -225,17 +242,17 @@ impl Waits {
     pub async fn show(&self, caller: &Principal, id: &str) -> Result<Option<JobWait>, WaitError> {
         let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
-        let waits = self.of_job(&job).await?;
-        let wait = waits.into_iter().find(|wait| wait.id == id && wait.is_visible_to(caller));
-        let Some(mut wait) = wait else { return Ok(None) };
+        let wait = self.one_of(&job, id).await?;
+        let Some(mut wait) = wait.filter(|wait| wait.is_visible_to(caller)) else { return Ok(None) };
         self.add_last_approved(&mut wait, caller).await;
         Ok(Some(wait))
     }
 
     /// [`Self::show`] for whoever may read the stores.
     pub async fn show_to_operator(&self, id: &str) -> Result<Option<JobWait>, WaitError> {
-        let of_job = self.of(Wait::job_of(id).unwrap_or(id)).await?;
-        let Some(mut wait) = of_job.into_iter().find(|wait| wait.id == id) else { return Ok(None) };
+        let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
+        let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
+        let Some(mut wait) = self.one_of(&job, id).await? else { return Ok(None) };
         let owner = wait.owner.clone();
         self.add_last_approved(&mut wait, &owner).await;
         Ok(Some(wait))
@@ -246,6 +263,22 @@ impl Waits {
             wait.last_approved = self.approved.before(&wait.owner, &wait.open, caller).await;
         }
     }
+}
+
+/// The waits with these ids, and the run that `events` come to.
+fn waits_of<'a>(
+    job: &Job,
+    events: Vec<Event>,
+    ids: impl IntoIterator<Item = &'a str>,
+) -> Result<(Run, Vec<Option<JobWait>>), WaitError> {
+    let wanted = ids.into_iter().map(|id| (id, OpenWait::decided_in(&events, id))).collect::<Vec<_>>();
+    let run = Run::waiting(events)?;
+    let wait = |(id, decided): &(&str, Option<OpenWait>)| {
+        let open = run.waits().find(|open| open.wait.id == *id).or(decided.as_ref())?;
+        Some(JobWait::of(job, &run, open))
+    };
+    let waits = wanted.iter().map(wait).collect();
+    Ok((run, waits))
 }
 
 impl JobWait {

@@ -147,6 +147,21 @@ async fn a_job_waits_for_days_is_approved_and_does_what_was_shown() {
     let result = bench.result();
     assert_eq!((&result["output"], &result["toolCalls"][0]["outcome"]), (&json!("paid"), &json!("ok")));
     assert!(bench.waits.list("ada", 10, None).await.unwrap().waits.is_empty());
+
+    // Who comes second may come when the run has ended.
+    let shown = bench.waits.show(&ada(), &wait.id).await.unwrap().unwrap();
+    assert_eq!(shown.decided().unwrap().by.as_deref(), Some("ada"));
+    let again =
+        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    let refused = bench.waits.decide(&wait.id, &again).await;
+    assert!(
+        matches!(&refused, Err(NotDecided::Already(first)) if first.by.as_deref() == Some("ada")),
+        "{refused:?}"
+    );
+    let stranger = ProposedDecision { by: Principal::user("bob"), ..again };
+    let refused = bench.waits.decide(&wait.id, &stranger).await;
+    assert!(matches!(refused, Err(NotDecided::Unknown)), "{refused:?}");
+    assert!(bench.waits.show(&stranger.by, &wait.id).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -167,8 +167,9 @@ impl Inventory {
     ///
     /// With a store its records say so. While it has not answered yet, what served last may go on. Nothing
     /// else may where approvals are asked for, whatever the policy names, or once replicas have ever agreed
-    /// on anything: what lies in the folder may have been disabled or taken back. When it has answered, only
-    /// what served before goes on until it is written down.
+    /// on anything: what lies in the folder may have been disabled or taken back. When it has answered, what
+    /// served before goes on until it is written down. Where nobody is asked, what it has no record of and
+    /// cannot write down serves as well, or replicas would begin with fewer tools than there are.
     fn gate(&self, file: &str, looks: &Looks, digest: &str) -> Gate {
         if matches!(looks, Looks::Kept { .. }) {
             return Gate::Open;
@@ -181,6 +182,7 @@ impl Inventory {
         let served = self.remembered.get(file).into_iter().chain(last_good);
         match () {
             () if served.into_iter().any(|version| version.digest == digest) => Gate::Open,
+            () if !self.runtime.needs_approval && self.is_unwritten(file) => Gate::Open,
             () if self.runtime.needs_approval || self.has_agreed || !self.folder_decides() => Gate::Closed,
             () => by_policy,
         }

@@ -222,6 +222,20 @@ async fn while_the_store_is_away_what_served_goes_on_serving_also_over_a_restart
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_reads_and_cannot_write_down_serves_where_nobody_is_asked() {
+    for (needs_approval, names) in [(false, &["greet"][..]), (true, &[])] {
+        let fleet = Fleet::new(needs_approval);
+        fleet.store.writes.fail(true);
+        let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+        assert_eq!(one.host.names(), names, "{:?}", one.host.faults());
+        assert!(one.host.faults()[0].contains("cannot be proposed now"), "{:?}", one.host.faults());
+        fleet.store.writes.fail(false);
+        one.until_known("greet").await;
+        one.until(|host| host.faults().is_empty() && host.names() == names).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_time() {
     let fleet = Fleet::new(false);
     fleet.store.switch.fail(true);

@@ -235,10 +235,8 @@ impl GoOn<'_> {
             .collect();
         let refused = match self.edge.variant.waits.decide_all(&proposals).await {
             Ok(_decided) => return Ok(()),
-            // The run has gone on to another reply, perhaps because somebody decided.
             // A client that does not know whether its answers arrived sends them again.
             Err(_) if self.are_taken(job, answers).await? => return Ok(()),
-            Err(NotDecided::Unknown) => self.earlier(job, answers).await?.unwrap_or(NotDecided::Unknown),
             Err(refused) => refused,
         };
         let Some(ApprovalAnswer { id, text, param, .. }) = answers.first() else { return Ok(()) };
@@ -270,18 +268,6 @@ impl GoOn<'_> {
             })
         };
         Ok(answers.iter().all(|answer| is_taken(answer)))
-    }
-
-    /// Who has decided about one of the waits, by the run's journal.
-    async fn earlier(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<Option<NotDecided>, Error> {
-        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
-        let is_asked = |wait: &str| answers.iter().any(|answer| answer.id.wait == wait);
-        Ok(events.into_iter().rev().find_map(|event| match event {
-            Event::Decided { wait, decision } if is_asked(&wait) => {
-                Some(NotDecided::Already(Box::new(decision)))
-            }
-            _ => None,
-        }))
     }
 
     /// Writes what comes behind these events.
