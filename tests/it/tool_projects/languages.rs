@@ -228,9 +228,13 @@ wit-bindgen = { version = \"0.60\", default-features = false, features = [\"macr
 
 [workspace]
 
+# As in a new project, so that its macros are those that were compiled for that.
 [profile.release]
 opt-level = \"s\"
+lto = true
+codegen-units = 1
 panic = \"abort\"
+strip = true
 ";
 
 const RUST_SOURCE: &str = "wit_bindgen::generate!({ world: \"guest\" });
