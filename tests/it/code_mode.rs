@@ -56,8 +56,8 @@ async fn steps_in_one_script_cost_two_model_calls() {
     let with = service.result_of("multiply").await;
     assert_eq!((&with["stopReason"], model.calls().len() - calls), (&json!("completed"), 2), "{with:#}");
     let tokens = |bodies: &[acceptance::Request]| -> usize {
-        let read = bodies.iter().map(|request| count_tokens(&request.body.to_string()));
-        read.map(|counts| *counts.values().max().unwrap()).sum()
+        let bodies: Vec<_> = bodies.iter().map(|request| request.body.to_string()).collect();
+        count_tokens(&bodies).iter().map(|counts| *counts.values().max().unwrap()).sum()
     };
     let all = model.calls();
     let (before, after) = all.split_at(calls);

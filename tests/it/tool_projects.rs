@@ -39,8 +39,7 @@ impl Desk {
         command
             .args(arguments)
             .current_dir(self.path())
-            // Kept for the next time: what the SDK is made of takes a minute to compile.
-            .env("CARGO_TARGET_DIR", repository().join("target/tmp/tool-projects"))
+            .env("CARGO_TARGET_DIR", cargo_folder())
             .env("TOOLS_CACHE_DIR", repository().join("target/tmp/tool-projects-compiled"));
         command
     }
@@ -67,6 +66,12 @@ impl Desk {
         command.env("TOOLS_DIR", folder);
         command
     }
+}
+
+/// Where `cargo xtask guests` has compiled what the SDK is made of, which takes minutes: cargo takes it from
+/// there.
+fn cargo_folder() -> PathBuf {
+    repository().join("guest-tools/target")
 }
 
 /// What a command came to.

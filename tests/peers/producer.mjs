@@ -1,4 +1,5 @@
-// Whoever else uses the queue, as a command that prints lines of JSON and ends:
+// Whoever else uses the queue, as a command that prints lines of JSON and ends. Without arguments it does what its
+// standard input says, a JSON list of them a line, and prints a list of those lines for each:
 //
 //   producer.mjs add QUERY USER [COUNT] [OPTIONS]   adds jobs; a line { jobId } for each. OPTIONS is JSON.
 //   producer.mjs wait ID...                         waits until they have ended; { jobId, returnvalue | failedReason }
@@ -11,6 +12,8 @@
 //   producer.mjs retry ID STATE                     puts a job that has ended back to the queue
 //   producer.mjs operate ACTION [ID | STATE]        what Bull Board's buttons do: pause, resume, promote ID, remove ID,
 //                                                   clean STATE, drain, obliterate
+import { createInterface } from "node:readline";
+
 import { FlowProducer, Queue, QueueEvents } from "bullmq";
 
 import { connect, JOB, QUEUE } from "./queue.mjs";
@@ -18,7 +21,8 @@ import { queueSettings } from "./settings.mjs";
 
 const settings = queueSettings();
 const queue = new Queue(QUEUE, { connection: connect(settings) });
-const print = (line) => console.log(JSON.stringify(line));
+let printed = [];
+const print = (line) => printed.push(line);
 
 const commands = {
   async add(query, userId, count = "1", options = "{}") {
@@ -99,12 +103,25 @@ const commands = {
   },
 };
 
-const [name, ...parameters] = process.argv.slice(2);
-const command = commands[name];
-if (!command) {
-  console.error(`unknown command; there are ${Object.keys(commands).join(", ")}`);
-  process.exit(2);
+/** Carries a command out: what it prints. */
+async function run([name, ...parameters]) {
+  const command = commands[name];
+  if (!command) {
+    console.error(`unknown command; there are ${Object.keys(commands).join(", ")}`);
+    process.exit(2);
+  }
+  printed = [];
+  await command(...parameters);
+  return printed;
 }
-await command(...parameters);
+
+const given = process.argv.slice(2);
+if (given.length > 0) {
+  for (const line of await run(given)) console.log(JSON.stringify(line));
+} else {
+  for await (const line of createInterface({ input: process.stdin })) {
+    console.log(JSON.stringify(await run(JSON.parse(line))));
+  }
+}
 await queue.close();
 process.exit(0);

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use test_servers::{Postgres, Redis};
-use tokio::process::Command;
+use test_servers::{Postgres, Redis, within};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::artifacts::repository;
 use crate::caller::Caller;
@@ -20,6 +24,16 @@ use crate::token::SECRET;
 #[derive(Debug, Clone)]
 pub struct Peer {
     variables: BTreeMap<&'static str, String>,
+    /// Producers that have nothing to do: Node takes longer to start than a command takes.
+    producers: Arc<Mutex<Vec<Producer>>>,
+}
+
+/// A running `producer.mjs`, which ends with its guard.
+#[derive(Debug)]
+struct Producer {
+    _process: Child,
+    input: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
 }
 
 /// A running server. What a [`Caller`] can do can be done to it directly. Dropping it kills it.
@@ -44,7 +58,7 @@ impl Peer {
             ("JWT_SECRET", SECRET.to_owned()),
             ("PORT", "0".to_owned()),
         ]);
-        Self { variables }
+        Self { variables, producers: Arc::default() }
     }
 
     /// Asks this model, which from now on [expects](Model::expects_a_peer) it.
@@ -66,6 +80,7 @@ impl Peer {
     #[must_use]
     pub fn env(mut self, name: &'static str, value: &str) -> Self {
         self.variables.insert(name, value.to_owned());
+        self.producers = Arc::default();
         self
     }
 
@@ -81,7 +96,7 @@ impl Peer {
     }
 
     async fn listen(&self, program: &str) -> PeerServer {
-        let process = self.start(program, &[]);
+        let process = self.start(program);
         let port = process.log().entry(&format!("the port of {program}"), |line| line["port"].is_u64()).await;
         let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
         let address = (Ipv4Addr::LOCALHOST, port).into();
@@ -90,7 +105,7 @@ impl Peer {
 
     /// Starts `worker.mjs` and waits until it takes jobs.
     pub async fn work(&self) -> PeerWorker {
-        let process = self.start("worker.mjs", &[]);
+        let process = self.start("worker.mjs");
         process.log().entry("the reference worker to be ready", |line| line["event"] == "ready").await;
         PeerWorker { process }
     }
@@ -162,26 +177,47 @@ impl Peer {
         self.produce(&["counts"]).await.remove(0)["counts"].take()
     }
 
-    /// Runs `producer.mjs` to its end: what it printed.
+    /// Has `producer.mjs` do something: what it printed.
     async fn produce(&self, arguments: &[&str]) -> Vec<Value> {
-        let mut process = self.start("producer.mjs", arguments);
-        let ended = process.ended().await;
-        assert_eq!(ended.code, Some(0), "producer.mjs {arguments:?}: {}{}", ended.stdout, ended.stderr);
-        process.log().entries()
+        let idle = self.producers.lock().pop();
+        let mut producer = idle.unwrap_or_else(|| Producer::start(&mut self.command("producer.mjs")));
+        let printed = producer.produce(arguments).await;
+        self.producers.lock().push(producer);
+        printed
     }
 
-    fn start(&self, program: &str, arguments: &[&str]) -> Process {
+    fn start(&self, program: &str) -> Process {
+        Process::spawn(&mut self.command(program))
+    }
+
+    fn command(&self, program: &str) -> Command {
         let folder = folder("bullmq");
         let mut command = Command::new("node");
         command
             .arg(folder.join(program))
-            .args(arguments)
             .env_clear()
             // Node stands in other places on other machines.
             .env("PATH", search_path())
             .envs(&self.variables)
             .current_dir(folder);
-        Process::spawn(&mut command)
+        command
+    }
+}
+
+impl Producer {
+    fn start(command: &mut Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut process = piped.spawn().expect("node can be started");
+        let (input, output) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
+        Self { _process: process, input, answers: BufReader::new(output).lines() }
+    }
+
+    async fn produce(&mut self, arguments: &[&str]) -> Vec<Value> {
+        let line = json!(arguments).to_string() + "\n";
+        self.input.write_all(line.as_bytes()).await.expect("the producer reads all of it");
+        let answer = within("the producer to answer", self.answers.next_line()).await.expect("lines of text");
+        let answer = answer.unwrap_or_else(|| panic!("producer.mjs {arguments:?} ended: its error is above"));
+        serde_json::from_str(&answer).expect("a list of what it printed")
     }
 }
 

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use crate::peer::{folder, search_path};
 
-/// The tokens of a text, by the name of the vocabulary they are of.
-pub fn count_tokens(text: &str) -> BTreeMap<String, usize> {
+/// The tokens of each text, by the name of the vocabulary they are of. All texts are counted at once: reading
+/// the vocabularies takes more than a second.
+pub fn count_tokens(texts: &[String]) -> Vec<BTreeMap<String, usize>> {
     let folder = folder("js-tiktoken");
     let mut counter = Command::new("node")
         .arg(folder.join("tokens.mjs"))
@@ -18,7 +21,12 @@ pub fn count_tokens(text: &str) -> BTreeMap<String, usize> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("node can be started");
-    counter.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("the counter reads all of it");
+    counter
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(json!(texts).to_string().as_bytes())
+        .expect("the counter reads all of it");
     let output = counter.wait_with_output().expect("the counter ends");
     assert!(output.status.success(), "tokens.mjs failed");
     serde_json::from_slice(&output.stdout).expect("counts by vocabulary")

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use acceptance::Upstream;
 
-use super::{Desk, run};
+use super::{Desk, cargo_folder, run};
 
 /// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A
 /// build in Python or JavaScript, and the compilation of its interpreter, take a minute of a core: so the
@@ -228,9 +228,13 @@ wit-bindgen = { version = \"0.60\", default-features = false, features = [\"macr
 
 [workspace]
 
+# As in a new project, so that its macros are those that were compiled for that.
 [profile.release]
 opt-level = \"s\"
+lto = true
+codegen-units = 1
 panic = \"abort\"
+strip = true
 ";
 
 const RUST_SOURCE: &str = "wit_bindgen::generate!({ world: \"guest\" });
@@ -258,6 +262,10 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
     let server =
         Upstream::answering(200, "application/json", r#"{"name": "hinge", "in_stock": 7, "shelf": 3}"#).await;
     let folder = desk.new_project("parts", language, "http");
+    if language == "python" {
+        // Toolchains are installed for a project; this one has that of the project that greets.
+        symlink(desk.path().join("my-greeter/.venv"), folder.join(".venv")).unwrap();
+    }
     let asks = gets_more_tools(&folder, language);
     let built = run(&mut desk.command(&["build", "parts"]));
     let needs = built.stdout.lines().find(|line| line.starts_with("needs ")).unwrap_or_default();
@@ -334,8 +342,7 @@ async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, p
 async fn a_tool_in_rust_goes_from_nothing_to_an_answer() {
     every_step("rust", |folder| {
         let mut cargo = Command::new("cargo");
-        let target = acceptance::repository().join("target/tmp/tool-projects");
-        cargo.args(["test", "--quiet"]).current_dir(folder).env("CARGO_TARGET_DIR", target);
+        cargo.args(["test", "--quiet"]).current_dir(folder).env("CARGO_TARGET_DIR", cargo_folder());
         cargo
     })
     .await;

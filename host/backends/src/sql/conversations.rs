@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
+use super::from_row::from_row;
 use super::lease::{Given, LeasedTable, change, renew};
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, ms, reading, to_ms, writing};
@@ -97,14 +98,16 @@ pub struct SqlConversations {
     pool: SqlPool,
 }
 
-#[derive(Debug, sqlx::FromRow)]
-struct Row {
-    id: String,
-    body: String,
-    shown: Option<String>,
-    created_at: i64,
-    updated_at: i64,
-    is_busy: i32,
+from_row! {
+    #[derive(Debug)]
+    struct Row {
+        id: String,
+        body: String,
+        shown: Option<String>,
+        created_at: i64,
+        updated_at: i64,
+        is_busy: i32,
+    }
 }
 
 impl SqlConversations {

@@ -6,6 +6,7 @@
 mod commit;
 mod conversations;
 mod error;
+mod from_row;
 mod http_recordings;
 mod idempotency;
 mod key_value;

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
+use super::from_row::from_row;
 use super::lease::{Given, LeasedTable, change};
 use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, ms, reading, writing};
@@ -83,16 +84,18 @@ pub struct SqlWebhooks {
     pool: SqlPool,
 }
 
-#[derive(Debug, sqlx::FromRow)]
-struct Row {
-    job_id: String,
-    user_id: String,
-    url: String,
-    traceparent: Option<String>,
-    state: String,
-    tries: i64,
-    attempts: String,
-    created_at: i64,
+from_row! {
+    #[derive(Debug)]
+    struct Row {
+        job_id: String,
+        user_id: String,
+        url: String,
+        traceparent: Option<String>,
+        state: String,
+        tries: i64,
+        attempts: String,
+        created_at: i64,
+    }
 }
 
 impl SqlWebhooks {

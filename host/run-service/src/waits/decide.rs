@@ -159,7 +159,8 @@ impl Waits {
             tries += 1;
             let events = self.events(&found, epoch, proposals).await?;
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
-                return Err(NotDecided::NotWaiting);
+                // Somebody else has it go on, cancelled it or ended it. Which of these is found out anew.
+                continue;
             }
             match self.append_armed(&job, Epoch(epoch), found.next, &events).await {
                 Ok(()) => return self.decided(&job, found, events).await,

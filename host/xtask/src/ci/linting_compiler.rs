@@ -39,12 +39,14 @@ impl LintingCompiler {
 
     /// The arguments that have cargo compile with it. They are given to every command that builds, because
     /// what another compiler made is built again. Nothing is kept for a next build: CI begins with an empty
-    /// folder.
-    pub(crate) fn cargo_arguments(&self) -> [OsString; 4] {
+    /// folder. And there are no tables of lines, an eighth of what compiling and linking takes: nobody debugs
+    /// there, and a panic names its line without.
+    pub(crate) fn cargo_arguments(&self) -> [OsString; 6] {
         let mut wrapper = OsString::from("build.rustc-workspace-wrapper='");
         wrapper.push(&self.path);
         wrapper.push("'");
-        ["--config".into(), wrapper, "--config".into(), "profile.dev.incremental=false".into()]
+        let [incremental, debug] = ["profile.dev.incremental=false", "profile.dev.debug=false"];
+        ["--config".into(), wrapper, "--config".into(), incremental.into(), "--config".into(), debug.into()]
     }
 }
 
@@ -73,7 +75,8 @@ pub(crate) fn is_wanted() -> bool {
 
 /// Compiles, lints and documents as the command line says, which is the path of rustc and its arguments.
 pub(crate) fn compile() -> anyhow::Result<ExitCode> {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    check_only_if_bench(&mut arguments);
     let of_rustdoc = arguments_of_rustdoc(arguments.get(1..).unwrap_or_default());
     // Said here and not in CLIPPY_ARGS: cargo would see that this variable is not its own, and build
     // everything again.
@@ -84,6 +87,20 @@ pub(crate) fn compile() -> anyhow::Result<ExitCode> {
         _ => compiled,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Has a bench checked and neither translated nor linked: no test runs it, and `cargo xtask bench` builds its
+/// own.
+fn check_only_if_bench(arguments: &mut [OsString]) {
+    let is_of_bench = |argument: &OsString| {
+        let path = Path::new(argument);
+        path.extension() == Some(OsStr::new("rs")) && path.iter().any(|part| part == "benches")
+    };
+    if arguments.iter().any(is_of_bench) {
+        for argument in arguments.iter_mut().filter(|argument| *argument == "--emit=dep-info,link") {
+            *argument = "--emit=dep-info,metadata".into();
+        }
+    }
 }
 
 /// The arguments with which rustdoc reads what rustc compiles with these; none for tests, for build scripts
@@ -146,6 +163,18 @@ mod tests {
         let expected =
             "--crate-name a src/lib.rs --crate-type lib --warn=x -L dependency=t --extern b=t/b.rmeta";
         assert_eq!(documented(line).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn only_benches_are_not_linked() {
+        let emitted = |source: &str| {
+            let line = format!("rustc --crate-name a {source} --emit=dep-info,link --cfg test");
+            let mut arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            check_only_if_bench(&mut arguments);
+            arguments[4].clone()
+        };
+        assert_eq!(emitted("tests/benches/http/main.rs"), "--emit=dep-info,metadata");
+        assert_eq!(emitted("tests/it/main.rs"), "--emit=dep-info,link");
     }
 
     #[test]

@@ -66,8 +66,8 @@ pub(crate) fn write(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     for (from, to) in [&arguments.binary, &arguments.tool].into_iter().zip(&packed) {
         copy(from, to)?;
     }
-    // Debug information is in files of their own where `dist` built the binaries.
-    if !succeeds(Command::new("strip").arg("--strip-debug").args(packed)) {
+    // Where `dist` built the binaries, symbols and debug information are in files of their own.
+    if !succeeds(Command::new("strip").arg("--strip-all").args(packed)) {
         println!(
             "packages: there is no strip here (Debian: apt-get install binutils): packed with their debug information"
         );

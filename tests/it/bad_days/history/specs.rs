@@ -27,7 +27,7 @@ pub(super) enum JobAnswer {
     Ended(End),
     /// The decision or the wish to cancel was taken.
     Taken,
-    /// Somebody has decided before.
+    /// Somebody has decided about the wait before.
     DecidedBefore,
     /// A job that does not wait, or has ended, takes neither.
     Late,

@@ -6,6 +6,7 @@ use super::claims::{CLAIMED, ClaimRow, NextClaim};
 use super::jobs::{AttemptRow, EndedRow, NewJob, Renewal};
 use super::runs::{AppendRow, RecordRow, StoredUnderKey};
 use super::write::{Write, Written};
+use crate::sql::from_row::from_row;
 
 /// What is written together, by the tables that it goes to.
 #[derive(Debug, Default)]
@@ -19,13 +20,15 @@ pub(super) struct Batch<'a> {
     pub(super) is_promised: bool,
 }
 
-/// A row that the database answers.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct ChangedRow {
-    kind: i64,
-    id: Option<String>,
-    number: Option<i64>,
-    text: Option<String>,
+from_row! {
+    /// A row that the database answers.
+    #[derive(Debug)]
+    pub(super) struct ChangedRow {
+        kind: i64,
+        id: Option<String>,
+        number: Option<i64>,
+        text: Option<String>,
+    }
 }
 
 /// [`ChangedRow::kind`] of an event that was inserted: its run and number.

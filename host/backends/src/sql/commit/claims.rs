@@ -8,6 +8,8 @@
 
 use serde::Deserialize;
 
+use crate::sql::from_row::from_row;
+
 /// What the lane calls the answer that is a job which was claimed: the token of the claim, and the job as
 /// JSON.
 pub(super) const CLAIMED: i64 = 3;
@@ -27,24 +29,26 @@ pub(crate) struct NextClaim {
     pub(crate) lease: i64,
 }
 
-/// What is read of a job that is claimed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, sqlx::FromRow)]
-pub(crate) struct ClaimRow {
-    pub(crate) id: String,
-    pub(crate) run_id: String,
-    pub(crate) user_id: String,
-    pub(crate) query: String,
-    pub(crate) user_tier: Option<String>,
-    pub(crate) user_role: Option<String>,
-    pub(crate) conversation_id: Option<String>,
-    pub(crate) options: Option<String>,
-    pub(crate) parent: Option<String>,
-    pub(crate) status: String,
-    pub(crate) attempts_made: i64,
-    pub(crate) created_at: i64,
-    pub(crate) traceparent: Option<String>,
-    pub(crate) claims: i64,
-    pub(crate) losses: i64,
+from_row! {
+    /// What is read of a job that is claimed.
+    #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+    pub(crate) struct ClaimRow {
+        pub(crate) id: String,
+        pub(crate) run_id: String,
+        pub(crate) user_id: String,
+        pub(crate) query: String,
+        pub(crate) user_tier: Option<String>,
+        pub(crate) user_role: Option<String>,
+        pub(crate) conversation_id: Option<String>,
+        pub(crate) options: Option<String>,
+        pub(crate) parent: Option<String>,
+        pub(crate) status: String,
+        pub(crate) attempts_made: i64,
+        pub(crate) created_at: i64,
+        pub(crate) traceparent: Option<String>,
+        pub(crate) claims: i64,
+        pub(crate) losses: i64,
+    }
 }
 
 /// The arguments of `json_object` that make the text of a [`ClaimRow`]: an answer of the lane has the same

@@ -4,6 +4,8 @@
 //! free the others are. Where it was written before, in the same epoch and with the same text, so were they
 //! if the last one was.
 
+use crate::sql::from_row::from_row;
+
 /// What is written.
 #[derive(Debug)]
 pub(crate) enum Entry {
@@ -49,27 +51,30 @@ pub(crate) struct AppendRow {
     pub(crate) events: Vec<String>,
 }
 
-#[derive(Debug, sqlx::FromRow)]
-pub(crate) struct RecordRow {
-    pub(crate) run_id: String,
-    pub(crate) request_id: String,
-    pub(crate) user_id: Option<String>,
-    pub(crate) job_id: Option<String>,
-    pub(crate) started_at: i64,
-    pub(crate) finished_at: i64,
-    pub(crate) outcome: String,
-}
+from_row! {
+    #[derive(Debug)]
+    pub(crate) struct RecordRow {
+        pub(crate) run_id: String,
+        pub(crate) request_id: String,
+        pub(crate) user_id: Option<String>,
+        pub(crate) job_id: Option<String>,
+        pub(crate) started_at: i64,
+        pub(crate) finished_at: i64,
+        pub(crate) outcome: String,
+    }
 
-/// What stands where an append was to stand: its place in the list of appends, epoch and text of the event
-/// where it was to begin, the same of the event where it was to end, and the highest epoch of the run.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct FoundRow {
-    pub(super) number: i64,
-    epoch: Option<i64>,
-    event: Option<String>,
-    last_epoch: Option<i64>,
-    last_event: Option<String>,
-    highest: Option<i64>,
+    /// What stands where an append was to stand: its place in the list of appends, epoch and text of the
+    /// event where it was to begin, the same of the event where it was to end, and the highest epoch of the
+    /// run.
+    #[derive(Debug)]
+    pub(super) struct FoundRow {
+        pub(super) number: i64,
+        epoch: Option<i64>,
+        event: Option<String>,
+        last_epoch: Option<i64>,
+        last_event: Option<String>,
+        highest: Option<i64>,
+    }
 }
 
 impl Entry {

@@ -8,6 +8,7 @@ use futures::TryFutureExt as _;
 
 use super::statements;
 use crate::sql::SqlPool;
+use crate::sql::from_row::from_row;
 use crate::sql::text_columns::escape;
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 
@@ -46,13 +47,14 @@ pub(super) struct StoredValue {
     pub(super) expires_at: Option<i64>,
 }
 
-/// What [`statements::LOOK`] finds.
-#[derive(sqlx::FromRow)]
-struct LookRow {
-    ms: i64,
-    value: Option<Vec<u8>>,
-    expires_at: Option<i64>,
-    has_expired: bool,
+from_row! {
+    /// What [`statements::LOOK`] finds.
+    struct LookRow {
+        ms: i64,
+        value: Option<Vec<u8>>,
+        expires_at: Option<i64>,
+        has_expired: bool,
+    }
 }
 
 impl<'a> HeldSpace<'a> {

@@ -7,51 +7,67 @@ use agent_core::ports::{Claim, EarlierClaims, Epoch, QueueError};
 use agent_core::trace::TraceContext;
 use agent_core::words::{Depth, Job, JobData, JobOptions, JobStatus, OpenKinds, WaitDepth};
 use serde_json::value::RawValue;
+use sqlx::{ColumnIndex, Decode, FromRow, Row, Type};
 use tokio::time::Instant;
 
 use crate::sql::commit::ClaimRow;
 use crate::sql::from_ms;
+use crate::sql::from_row::from_row;
 use crate::sql::text_columns::unescape;
 
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub(super) struct JobRow {
-    pub(super) id: String,
-    run_id: String,
-    user_id: String,
-    parent: Option<String>,
-    status: String,
-    result: Option<String>,
-    error: Option<String>,
-    attempts_made: i64,
-    created_at: i64,
-    started_at: Option<i64>,
-    finished_at: Option<i64>,
+from_row! {
+    #[derive(Debug, Clone)]
+    pub(super) struct JobRow {
+        pub(super) id: String,
+        run_id: String,
+        user_id: String,
+        parent: Option<String>,
+        status: String,
+        result: Option<String>,
+        error: Option<String>,
+        attempts_made: i64,
+        created_at: i64,
+        started_at: Option<i64>,
+        finished_at: Option<i64>,
+    }
 }
 
 /// A job, and when it is due.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub(super) struct ParkedRow {
     pub(super) due_at: i64,
-    #[sqlx(flatten)]
     pub(super) job: JobRow,
 }
 
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct DepthRow {
-    waiting: i64,
-    active: i64,
-    delayed: i64,
-    parked: i64,
-    oldest_parked: Option<i64>,
-    oldest_waiting: Option<i64>,
+impl<'r, R: Row> FromRow<'r, R> for ParkedRow
+where
+    &'static str: ColumnIndex<R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    JobRow: FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        Ok(Self { due_at: row.try_get("due_at")?, job: JobRow::from_row(row)? })
+    }
 }
 
-/// Parked jobs whose runs wait for the same kinds.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct WaitsRow {
-    kinds: i64,
-    runs: i64,
-    oldest: Option<i64>,
+from_row! {
+    #[derive(Debug)]
+    pub(super) struct DepthRow {
+        waiting: i64,
+        active: i64,
+        delayed: i64,
+        parked: i64,
+        oldest_parked: Option<i64>,
+        oldest_waiting: Option<i64>,
+    }
+
+    /// Parked jobs whose runs wait for the same kinds.
+    #[derive(Debug)]
+    pub(super) struct WaitsRow {
+        kinds: i64,
+        runs: i64,
+        oldest: Option<i64>,
+    }
 }
 
 impl JobRow {

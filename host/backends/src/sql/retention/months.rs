@@ -21,6 +21,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::partitions::{LIMIT_LOCKS, TABLES, execute};
 use super::recordings;
 use crate::sql::error::{describe, is_locked};
+use crate::sql::from_row::from_row;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
 
 /// Runs that are kept for so long may stay for up to a month longer, so that they go with their month.
@@ -64,13 +65,15 @@ const OF_OPEN_JOBS: &str = "\
 pub(super) const WAITS_FOR_SOMEBODY: &str =
     "(job_id IS NOT NULL AND outcome LIKE '{\"outcome\":\"running\"%')";
 
-/// A month that is over: the first id of it, and of the one after it.
-#[derive(Debug, sqlx::FromRow)]
-pub(super) struct Month {
-    name: String,
-    first: String,
-    next: String,
-    has_events: bool,
+from_row! {
+    /// A month that is over: the first id of it, and of the one after it.
+    #[derive(Debug)]
+    pub(super) struct Month {
+        name: String,
+        first: String,
+        next: String,
+        has_events: bool,
+    }
 }
 
 /// Where the next step goes on.
@@ -88,13 +91,15 @@ struct Place {
     tries: u32,
 }
 
-/// What a look at some runs found.
-#[derive(Debug, sqlx::FromRow)]
-struct Look {
-    runs: i64,
-    /// The last id; absent when these were the last ones.
-    last: Option<String>,
-    unended: Vec<String>,
+from_row! {
+    /// What a look at some runs found.
+    #[derive(Debug)]
+    struct Look {
+        runs: i64,
+        /// The last id; absent when these were the last ones.
+        last: Option<String>,
+        unended: Vec<String>,
+    }
 }
 
 impl Month {

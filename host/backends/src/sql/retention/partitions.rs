@@ -24,6 +24,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgTransaction};
 
 use crate::sql::error::is_locked;
+use crate::sql::from_row::from_row;
 use crate::sql::time_limit::{NO_LIMIT, in_time};
 use crate::sql::{ANSWER_TIMEOUT, Postgres};
 
@@ -77,13 +78,15 @@ pub(in crate::sql) enum LargeTables {
     Leave,
 }
 
-/// A month that is not there: the first id of it, and of the one after it.
-#[derive(Debug, sqlx::FromRow)]
-struct MissingMonth {
-    name: String,
-    first: String,
-    next: String,
-    is_days_away: bool,
+from_row! {
+    /// A month that is not there: the first id of it, and of the one after it.
+    #[derive(Debug)]
+    struct MissingMonth {
+        name: String,
+        first: String,
+        next: String,
+        is_days_away: bool,
+    }
 }
 
 /// Makes the months that are missing, as far as that can be done now; the next one who tries makes the

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::failure::{failed, in_transfer_time};
 use super::statements;
+use crate::sql::from_row::from_row;
 use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, reading, writing};
 
@@ -103,11 +104,12 @@ pub(super) async fn remove_blob(pool: &SqlPool, id: &str) -> sqlx::Result<()> {
     writing!(pool, db => sqlx::query(statements::REMOVE_BLOB).bind(id).execute(db).map_ok(drop))
 }
 
-#[derive(sqlx::FromRow)]
-struct ComponentRow {
-    blob: String,
-    bytes: i64,
-    signature: Option<Vec<u8>>,
+from_row! {
+    struct ComponentRow {
+        blob: String,
+        bytes: i64,
+        signature: Option<Vec<u8>>,
+    }
 }
 
 /// What is kept under a digest, with the signature of a name.
