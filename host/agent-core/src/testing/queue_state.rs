@@ -31,6 +31,8 @@ pub(super) struct State {
     /// The highest number of a job that was forgotten: no other one gets it.
     forgotten: u64,
     forgot_at: Option<Instant>,
+    /// How often it was restarted, if it forgets then.
+    pub(super) restarts: Option<u64>,
     /// Whether claims are numbered by the time, so that no number comes twice when claims are forgotten.
     pub(super) is_numbered_by_time: bool,
 }
@@ -243,6 +245,7 @@ impl State {
         (self.claims, self.runs) = (later.claims, later.runs);
         self.forgotten = last.max(later.forgotten);
         self.forgot_at = Some(Instant::now());
+        self.restarts = Some(later.restarts.unwrap_or_default() + 1);
         undone
     }
 }
