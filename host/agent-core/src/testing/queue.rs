@@ -268,7 +268,8 @@ impl JobQueue for TestQueue {
 
     async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
         self.check().await?;
-        let since_began = store_clock().duration_since(began).unwrap_or_default();
+        let now = Instant::now();
+        let began = now.checked_sub(store_clock().duration_since(began).unwrap_or_default());
         let mut state = self.write();
         let (stalled, mut place, mut reclaimed) = (stalled_after(self.lease), state.first_place, 0);
         for entry in state.jobs.values_mut() {
@@ -276,7 +277,7 @@ impl JobQueue for TestQueue {
                 held.worker != worker
                     && address_of(&held.worker) == address_of(worker)
                     && held.renewed.elapsed() >= stalled
-                    && held.renewed.elapsed() > since_began
+                    && began.is_some_and(|began| held.renewed < began)
             };
             if entry.held.as_ref().is_some_and(is_predecessors) {
                 (place, reclaimed) = (place - 1, reclaimed + 1);
