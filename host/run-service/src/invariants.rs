@@ -109,7 +109,7 @@ pub fn owned(run_id: &str, by: &str, other: Option<&str>) -> Result<(), Broken> 
 }
 
 /// The component that a call of a run is made of, and that of its call before.
-pub fn pinned<T: PartialEq + Debug>(call_id: &str, before: Option<T>, now: T) -> Result<(), Broken> {
+pub fn pinned<T: PartialEq + Debug + Copy>(call_id: &str, before: Option<T>, now: T) -> Result<(), Broken> {
     match before.filter(|before| *before != now) {
         Some(before) => Err(Broken { rule: PINNED, what: format!("{call_id}: {before:?} and {now:?}") }),
         None => Ok(()),

@@ -55,7 +55,7 @@ impl Waits {
         loop {
             let page = self.queue.list_parked(PAGE, cursor.as_deref()).await?;
             for job in &page.jobs {
-                if self.is_decided_since(job).await? {
+                if self.goes_on(job).await? {
                     resumed += usize::from(self.queue.resume(&job.id, Duration::ZERO).await?);
                 }
             }
@@ -67,10 +67,10 @@ impl Waits {
         }
     }
 
-    /// Whether anything was decided since the run was taken up last: that is written behind its decisions.
-    async fn is_decided_since(&self, job: &Job) -> Result<bool, WaitError> {
+    /// Whether the run does not wait any more: anything is written behind its last wait, a decision or more.
+    async fn goes_on(&self, job: &Job) -> Result<bool, WaitError> {
         match self.journal.read(&job.run_id, 0).await {
-            Ok(events) => Ok(matches!(events.last(), Some(Event::Decided { .. }))),
+            Ok(events) => Ok(!matches!(events.last(), None | Some(Event::Waiting { .. }))),
             // A program that can read it goes on with it.
             Err(JournalError::Newer { .. }) => Ok(false),
             Err(error) => Err(error.into()),
