@@ -2,6 +2,7 @@
 //! of `cargo xtask chaos` of every kill.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
@@ -31,6 +32,8 @@ pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits f
 pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
 pub const BILL: &str = "the tokens of a run are on its bill, with those of the runs that it began";
 pub const ONE_TURN: &str = "a conversation has each turn once";
+pub const ONE_OWNER: &str = "one process at a time carries a run out";
+pub const PINNED: &str = "a swapped tool never changes a run under way";
 
 /// A journal, as far as it goes.
 pub fn journal<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<(), Broken> {
@@ -95,6 +98,22 @@ pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_
         return broken(AS_SHOWN);
     }
     Ok(())
+}
+
+/// Who begins a call of a run, and who has one under way.
+pub fn owned(run_id: &str, by: &str, other: Option<&str>) -> Result<(), Broken> {
+    match other.filter(|other| *other != by) {
+        Some(other) => Err(Broken { rule: ONE_OWNER, what: format!("{run_id}: {by} and {other}") }),
+        None => Ok(()),
+    }
+}
+
+/// The component that a call of a run is made of, and that of its call before.
+pub fn pinned<T: PartialEq + Debug + Copy>(call_id: &str, before: Option<T>, now: T) -> Result<(), Broken> {
+    match before.filter(|before| *before != now) {
+        Some(before) => Err(Broken { rule: PINNED, what: format!("{call_id}: {before:?} and {now:?}") }),
+        None => Ok(()),
+    }
 }
 
 /// How often a call has acted, of one that may be repeated or not.
@@ -348,5 +367,9 @@ mod tests {
         assert!(epochs(&[1, 1, 3]).is_ok() && epochs(&[1, 3, 2]).is_err());
         assert!(may_be_done_again(false, false) && !may_be_done_again(false, true));
         assert!(!may_be_done_again(true, false));
+        assert!(owned("r", "a", None).is_ok() && owned("r", "a", Some("a")).is_ok());
+        assert!(owned("r", "a", Some("b")).is_err());
+        assert!(pinned("c", None, 1).is_ok() && pinned("c", Some(1), 1).is_ok());
+        assert!(pinned("c", Some(1), 2).is_err());
     }
 }

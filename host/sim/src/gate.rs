@@ -61,7 +61,8 @@ impl<'a> Call<'a> {
 
     /// Whether a full disk does not matter to it.
     fn only_reads(&self) -> bool {
-        const READS: [&str; 7] = ["read", "list", "find", "find_by_job", "list_parked", "depth", "changes"];
+        const READS: [&str; 8] =
+            ["read", "list", "find", "find_by_job", "list_parked", "depth", "changes", "now"];
         self.name.split_once('.').is_none_or(|(_, what)| READS.contains(&what))
     }
 }

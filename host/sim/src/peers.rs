@@ -14,7 +14,7 @@ use agent_core::words::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use run_service::invariants::{MadeCall, acted, made, may_be_done_again};
+use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, pinned};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -24,8 +24,6 @@ use crate::plan::Plan;
 use crate::world::{ToolVersion, World};
 
 pub const PAID_ONCE: &str = "no recorded reply is paid again";
-pub const ONE_OWNER: &str = "one process at a time carries a run out";
-pub const PINNED: &str = "a swapped tool never changes a run under way";
 pub const ENDS_WITH_PARENT: &str = "a run asks for nothing when the one that began it has ended";
 
 const NAME: &str = "sim/model";
@@ -50,11 +48,10 @@ impl<'a> UnderWay<'a> {
     fn begin(gate: &'a Gate, run_id: &'a str) -> Self {
         let own = gate.process.name.clone();
         let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
-        let is_alone = other.as_ref().is_none_or(|other| *other == own);
         // Whose claim was forgotten goes on until it is renewed.
-        gate.world.holds(is_alone || gate.world.are_claims_undone(), ONE_OWNER, || {
-            format!("{run_id}: {own} and {other:?}")
-        });
+        if !gate.world.are_claims_undone() {
+            gate.world.check(owned(run_id, &own, other.as_deref()));
+        }
         Self { gate, run_id }
     }
 }
@@ -364,9 +361,7 @@ impl Made {
     fn is_right(&self, world: &World) {
         let Self { run_id, call_id, component, must_not_repeat, approved } = self;
         let before = world.promises.lock().components.insert(run_id.clone(), *component);
-        world.holds(before.is_none_or(|before| before == *component), PINNED, || {
-            format!("{call_id}: {before:?} and {component}")
-        });
+        world.check(pinned(call_id, before, *component));
         let call = MadeCall {
             id: call_id,
             run_id,

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, Journal, Model, RunStore, Spawn, Toolbox, Unobserved, WebhookOutbox};
 use agent_core::words::{Job, RunLimits};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::{DirectCalls, WaitingCalls};
-use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
+use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext, recover};
 use run_service::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
     Admission, Admitted, Agent, Breaker, Conversed, Deadline, Heartbeat, Invoke, Parkable, RateChecked,
@@ -24,7 +23,7 @@ use run_service::shutdown::Shutdown;
 use run_service::streams::{RunStores, RunStreams};
 use run_service::waits::{JobWait, Waits};
 use run_service::webhooks::{Dispatcher, DispatcherContext};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::edge::{Dependencies, Edge, Served};
 use crate::gate::Gate;
@@ -104,7 +103,7 @@ impl Service {
         let mut tasks = workers(Worker::new(&jobs, context), &parts.shutdown);
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
         tasks.push(async move { followed.follow_changes().await }.boxed());
-        tasks.push(recover(queue, name).boxed());
+        tasks.push(recover(queue, name, RECOVERY_PAUSE).boxed());
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
@@ -264,17 +263,6 @@ fn workers(worker: Worker, shutdown: &Shutdown) -> Vec<BoxFuture<'static, ()>> {
 /// What a webhook says of a job.
 fn render(job: &Job, waits: &[JobWait]) -> String {
     format!("{} {}", job.status.as_str(), waits.len())
-}
-
-async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
-    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
-    loop {
-        let is_last = Instant::now() >= until;
-        if matches!(queue.reclaim(&worker).await, Ok(0)) && is_last {
-            return;
-        }
-        sleep(RECOVERY_PAUSE).await;
-    }
 }
 
 impl std::fmt::Debug for Service {

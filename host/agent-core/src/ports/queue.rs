@@ -95,11 +95,18 @@ pub trait JobQueue: Send + Sync {
     /// other process has.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
+    /// The time by the store's clock, by which leases are counted.
+    async fn now(&self) -> Result<SystemTime, QueueError>;
+
     /// Gives back what other workers at the address of `worker` held and have not renewed for
     /// [`stalled_after`]: its predecessor, which was killed. One that lives renews more often, so that it
     /// keeps its jobs also when it is still ending, or when two machines go by one name. Says how many jobs
     /// there were.
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError>;
+    ///
+    /// Claims and renewals since `began` are left alone: the time by [`Self::now`] when the process of
+    /// `worker` was started. The store may carry this out when that process has died as well, and its own
+    /// successor has claimed jobs.
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError>;
 
     /// Makes the lease last [`LEASE`] from now.
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError>;

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -256,8 +256,15 @@ impl JobQueue for TestQueue {
         }
     }
 
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn now(&self) -> Result<SystemTime, QueueError> {
         self.check().await?;
+        Ok(store_clock())
+    }
+
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
+        self.check().await?;
+        let now = Instant::now();
+        let began = now.checked_sub(store_clock().duration_since(began).unwrap_or_default());
         let mut state = self.write();
         let (stalled, mut place, mut reclaimed) = (stalled_after(self.lease), state.first_place, 0);
         for entry in state.jobs.values_mut() {
@@ -265,6 +272,7 @@ impl JobQueue for TestQueue {
                 held.worker != worker
                     && address_of(&held.worker) == address_of(worker)
                     && held.renewed.elapsed() >= stalled
+                    && began.is_some_and(|began| held.renewed < began)
             };
             if entry.held.as_ref().is_some_and(is_predecessors) {
                 (place, reclaimed) = (place - 1, reclaimed + 1);

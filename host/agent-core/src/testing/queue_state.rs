@@ -33,6 +33,8 @@ pub(super) struct State {
     forgot_at: Option<Instant>,
     /// Whether claims are numbered by the time, so that no number comes twice when claims are forgotten.
     pub(super) is_numbered_by_time: bool,
+    /// The least number of a claim by the time: no server is up again in the millisecond in which it went down.
+    first_epoch: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -188,7 +190,7 @@ impl State {
         entry.claims += 1;
         entry.epoch += 1;
         if self.is_numbered_by_time {
-            entry.epoch = entry.epoch.max(millis(store_clock()));
+            entry.epoch = entry.epoch.max(millis(store_clock())).max(self.first_epoch);
         }
         let is_sure = self.forgot_at.is_none_or(|forgot| entry.added > forgot + NOT_SURE_FOR);
         entry.held =
@@ -243,6 +245,7 @@ impl State {
         (self.claims, self.runs) = (later.claims, later.runs);
         self.forgotten = last.max(later.forgotten);
         self.forgot_at = Some(Instant::now());
+        self.first_epoch = millis(store_clock()) + 1;
         undone
     }
 }

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::queue::{LEASE, stalled_after};
 use agent_core::ports::{JobQueue, RunStore, Toolbox as _};
 use backends::Writer;
 use backends::mongo::MongoStore;
 use backends::sql::SqlPool;
 use futures::future::BoxFuture;
-use run_service::jobs::{Jobs, Worker};
+use run_service::jobs::{Jobs, Worker, recover};
 use run_service::journal::Flusher;
 use run_service::retention::Sweeper;
 use run_service::shutdown::Shutdown;
 use run_service::webhooks::Dispatcher;
-use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
 
@@ -166,7 +164,7 @@ impl Starting<'_> {
     /// What was given back before a panic is no longer there to be given back, so beginning anew asks for the
     /// rest.
     fn recover(&self, queue: Arc<dyn JobQueue>, worker: String, tasks: &Tasks) {
-        self.begin(tasks, "recovery", move || recover(queue.clone(), worker.clone()));
+        self.begin(tasks, "recovery", move || recover(queue.clone(), worker.clone(), RECOVERY_PAUSE));
     }
 
     fn record(&self, recording: Recording, running: &Running) {
@@ -255,24 +253,6 @@ impl Starting<'_> {
             };
             self.begin(&running.workers, "worker", work);
         }
-    }
-}
-
-/// Gives back what a predecessor held when it was killed: as soon as it is clear that nobody renews its
-/// leases, and as soon as the queue can be asked.
-async fn recover(queue: Arc<dyn JobQueue>, worker: String) {
-    let until = Instant::now() + stalled_after(LEASE) + RECOVERY_PAUSE;
-    loop {
-        let last = Instant::now() >= until;
-        match queue.reclaim(&worker).await {
-            Ok(0) if last => return,
-            Ok(0) => {}
-            Ok(jobs) => {
-                tracing::warn!(jobs, "taking up again what was left when this service last ended");
-            }
-            Err(error) => tracing::debug!(%error, "the queue cannot be asked yet what was left"),
-        }
-        sleep(RECOVERY_PAUSE).await;
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{Claim, QueueError, Renewal};
 
@@ -57,11 +57,15 @@ impl Store {
         Ok(leases.into_iter().map(|(_, token)| token).zip(renewals).collect())
     }
 
-    /// Puts jobs back that predecessors of this worker held and stopped renewing.
-    pub(super) async fn reclaim_from_predecessors(&self, worker: &str) -> Result<u64, QueueError> {
+    /// Puts jobs back that predecessors of this worker held and stopped renewing before it began.
+    pub(super) async fn reclaim_from_predecessors(
+        &self,
+        worker: &str,
+        began: SystemTime,
+    ) -> Result<u64, QueueError> {
         let (mut reclaimed, mut up_to) = (0, None);
         loop {
-            let (some, left): (u64, u64) = self.run(&self.own.reclaim_stalled(worker, up_to)).await?;
+            let (some, left): (u64, u64) = self.run(&self.own.reclaim_stalled(worker, began, up_to)).await?;
             reclaimed += some;
             if left == 0 {
                 return Ok(reclaimed);

@@ -101,7 +101,7 @@ mod trace_metadata;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
@@ -116,7 +116,7 @@ use claim::Pollers;
 use official_scripts::Addition;
 pub use retention::BullRetention;
 use shard::{Shard, locate};
-use store::{Store, broken};
+use store::{Store, broken, store_error};
 use stream::Readers;
 use time::{from_millis, now};
 
@@ -272,9 +272,16 @@ impl JobQueue for BullQueue {
         claim::claim(&self.stores, &self.pollers, worker, patience).await
     }
 
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
+    /// Of several servers the time by the clock that is behind: by it every one of them is asked.
+    async fn now(&self) -> Result<SystemTime, QueueError> {
+        let clocks = try_join_all(self.stores.iter().map(|store| store.now())).await.map_err(store_error)?;
+        Ok(clocks.into_iter().min().unwrap_or(UNIX_EPOCH))
+    }
+
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
         let stores = self.stores.iter();
-        let reclaimed = try_join_all(stores.map(|store| store.reclaim_from_predecessors(worker))).await?;
+        let reclaimed =
+            try_join_all(stores.map(|store| store.reclaim_from_predecessors(worker, began))).await?;
         Ok(reclaimed.iter().sum())
     }
 

@@ -1,7 +1,7 @@
 //! Our own scripts and keys, for what BullMQ has no command for: cancelling, whose a job is, leases that are
 //! renewed after they expired, and stalled jobs that are reclaimed within seconds.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::Claim;
 use agent_core::ports::queue::{address_of, stalled_after};
@@ -13,7 +13,7 @@ use super::cancel_request;
 use super::job_hash::{CANCELLED, FIELDS, PARKED};
 use super::lua;
 use super::own_keys::OwnKeys;
-use super::time::millis;
+use super::time::{millis, to_millis};
 
 /// The scripts, and the keys they are given.
 pub(super) struct OwnScripts {
@@ -93,7 +93,12 @@ impl OwnScripts {
     /// Puts jobs of a worker's dead predecessors back to the queue: of so many active jobs, counted from the
     /// oldest, or of all the youngest that one script looks at. Answers how many were put back, and how many
     /// older ones are still to be looked at. Jobs whose lease has expired are put back by whoever claims.
-    pub(super) fn reclaim_stalled(&self, worker: &str, up_to: Option<u64>) -> ScriptInvocation<'_> {
+    pub(super) fn reclaim_stalled(
+        &self,
+        worker: &str,
+        began: SystemTime,
+        up_to: Option<u64>,
+    ) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
         for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
@@ -104,7 +109,8 @@ impl OwnScripts {
         reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
         reclaim_stalled
             .arg(up_to.map_or_else(String::new, |up_to| up_to.to_string()))
-            .arg(lua::MOST_LOOKED_AT);
+            .arg(lua::MOST_LOOKED_AT)
+            .arg(to_millis(began + self.lease));
         reclaim_stalled
     }
 

@@ -170,12 +170,7 @@ impl Retention for BullRetention {
     }
 
     async fn now(&self) -> RetentionResult<SystemTime> {
-        let asked = self
-            .store
-            .redis
-            .query(|mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await });
-        let (seconds, micros): (u64, u64) = asked.await.map_err(failed)?;
-        Ok(from_millis(seconds.saturating_mul(1000).saturating_add(micros / 1000)))
+        self.store.now().await.map_err(failed)
     }
 
     /// Found by halves: the two sets are counted together.

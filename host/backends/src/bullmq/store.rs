@@ -5,7 +5,7 @@
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
 use parking_lot::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::QueueError;
 use agent_core::ports::queue::QUEUE;
@@ -20,7 +20,7 @@ use super::own_keys::OwnKeys;
 use super::own_scripts::OwnScripts;
 use super::renewals::Renewals;
 use super::shard::Shard;
-use super::time::{millis, now};
+use super::time::{from_millis, millis, now};
 use crate::redis::{QueryError, Redis};
 
 /// How long an answer may take. A job is worth more patience than a cached result, but the request that adds
@@ -120,6 +120,13 @@ impl Store {
     ) -> Result<T, QueueError> {
         let run = |mut redis| async move { script.invoke_async(&mut redis).await };
         self.redis.query(run).await.map_err(store_error)
+    }
+
+    /// The time by the server's clock.
+    pub(super) async fn now(&self) -> Result<SystemTime, QueryError> {
+        let ask = |mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await };
+        let (seconds, micros): (u64, u64) = self.redis.query(ask).await?;
+        Ok(from_millis(seconds.saturating_mul(1000).saturating_add(micros / 1000)))
     }
 }
 

@@ -213,6 +213,12 @@ fn ms(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The time by the database's clock.
+async fn now(pool: &SqlPool) -> sqlx::Result<SystemTime> {
+    let now = reading!(pool, db => sqlx::query_scalar("SELECT ms FROM clock").fetch_one(db))?;
+    Ok(from_ms(now))
+}
+
 fn from_ms(ms: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs())
 }

@@ -223,7 +223,7 @@ async fn a_wish_to_cancel_outlives_the_worker() {
     queue.claim("here#1", PATIENCE).await.unwrap().expect("a job to take");
     assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     tokio::time::sleep(stalled_after(LEASE)).await;
-    assert_eq!(queue.reclaim("here#2").await.unwrap(), 1);
+    assert_eq!(queue.reclaim("here#2", queue.now().await.unwrap()).await.unwrap(), 1);
     assert_eq!(queue.claim("worker", Duration::ZERO).await.unwrap(), None);
     assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
 }

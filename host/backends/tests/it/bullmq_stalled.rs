@@ -110,9 +110,10 @@ async fn a_worker_finds_what_its_predecessor_held_among_many() {
         holding.set(lock_of(id), "here#1:token").ignore();
     }
     all(&mut redis, &holding).await;
-    assert_eq!(queue.reclaim("elsewhere#2").await.unwrap(), 0);
+    let began = queue.now().await.unwrap();
+    assert_eq!(queue.reclaim("elsewhere#2", began).await.unwrap(), 0);
     let mut monitor = server.monitor().await;
-    assert_eq!(queue.reclaim("here#2").await.unwrap(), 2);
+    assert_eq!(queue.reclaim("here#2", began).await.unwrap(), 2);
     let commands = monitor.commands().await;
     assert_eq!(commands.of_clients, ["EVALSHA"; 2], "a part of the list each");
 }

@@ -253,7 +253,7 @@ async fn a_child_that_the_queue_ends_itself_has_its_parent_claimed() {
             }
             database.execute("UPDATE jobs SET due_at = 0 WHERE status = 'active'").await;
             if end == "cancelled and reclaimed" {
-                assert_eq!(queue.reclaim("host#2").await.unwrap(), 1);
+                assert_eq!(queue.reclaim("host#2", queue.now().await.unwrap()).await.unwrap(), 1);
             }
             let woken = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
             assert_eq!(woken.job_id, parent, "{end}");

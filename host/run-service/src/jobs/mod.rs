@@ -5,6 +5,7 @@ mod changes;
 mod dropped;
 mod letting_go;
 mod provider_outage;
+mod recovery;
 mod report;
 mod retry_or_fail;
 mod spans;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub use cancelled::CancelledRuns;
+pub use recovery::recover;
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
 

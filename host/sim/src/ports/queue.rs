@@ -1,6 +1,6 @@
 //! The queue of jobs.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::testing::TestQueue;
@@ -134,11 +134,14 @@ impl JobQueue for Ported<TestQueue> {
         Ok(claim)
     }
 
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        // Never detached: one that arrives when its process is dead takes the jobs of that one's successor,
-        // where the renewals of these fail (host/docs/evidence/simulation.md).
-        let reclaim = self.store.reclaim(worker);
-        let reclaimed = self.gate.pass(Call::poll("queue.reclaim"), fails, reclaim).await?;
+    async fn now(&self) -> Result<SystemTime, QueueError> {
+        self.gate.pass(Call::poll("queue.now"), fails, self.store.now()).await
+    }
+
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
+        let (store, by) = (self.store.clone(), worker.to_owned());
+        let reclaim = async move { store.reclaim(&by, began).await };
+        let reclaimed = self.gate.write(Call::poll("queue.reclaim"), fails, reclaim).await?;
         if reclaimed > 0 {
             self.gate.world.reached("a restarted replica took its predecessor's jobs back");
         }

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::{AttemptEnd, Claim};
 use agent_core::ports::{QueueError, Renewal};
@@ -70,8 +71,12 @@ struct LeftQueue {
 
 #[async_trait]
 impl JobQueue for LeftQueue {
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
-        assert_eq!(worker, "this one");
+    async fn now(&self) -> Result<SystemTime, QueueError> {
+        Ok(UNIX_EPOCH)
+    }
+
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
+        assert_eq!((worker, began), ("this one", UNIX_EPOCH));
         assert!(self.asked.swap(true, Ordering::Relaxed), "the recovery fell");
         Ok(u64::from(!self.given.swap(true, Ordering::Relaxed)))
     }

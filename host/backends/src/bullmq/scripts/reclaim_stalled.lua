@@ -3,7 +3,9 @@
 -- KEYS     active, wait, prioritized, stalled, meta, marker, events
 -- ARGV     BullMQ's prefix of a job's key, the worker that asks for what its predecessors held (empty: all whose
 --          lease has expired), its address, milliseconds that a lease has left when it was renewed in time; how many of the
---          active jobs are to be looked at, counted from the oldest (empty: all), how many of these by this call at most
+--          active jobs are to be looked at, counted from the oldest (empty: all), how many of these by this call at most;
+--          when a lease ends that was renewed as the worker began (ms): one that ends later is left alone, because this may
+--          be carried out when that worker has died, too, and its own successor has claimed jobs
 -- Returns  {how many jobs were put back, how many are still to be looked at, counted from the oldest}
 --
 -- A call looks at the youngest of those that are to be looked at, so that jobs which end meanwhile hide no others from the next
@@ -16,7 +18,9 @@
 -- stalled, which would let a Node worker fail them: how often a job may be claimed again is not the queue's
 -- business.
 local active, wait, prioritized, stalled, meta, marker, events = unpack(KEYS)
-local prefix, worker, address, in_time, up_to, most = unpack(ARGV)
+local prefix, worker, address, in_time, up_to, most, ends_before = unpack(ARGV)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local owner = worker .. ':'
 
 local function begins(text, with)
@@ -26,8 +30,9 @@ end
 local function is_stalled(lock_key)
   local lock = redis.call('GET', lock_key)
   if worker == '' then return not lock end
-  return lock and begins(lock, address) and not begins(lock, owner)
-    and redis.call('PTTL', lock_key) <= tonumber(in_time)
+  if not lock or not begins(lock, address) or begins(lock, owner) then return false end
+  local left = redis.call('PTTL', lock_key)
+  return left <= tonumber(in_time) and now + left < tonumber(ends_before)
 end
 
 local function is_paused_or_full()

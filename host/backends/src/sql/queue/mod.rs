@@ -37,7 +37,7 @@ use super::commit::{
 };
 use super::error::describe;
 use super::text_columns::escape;
-use super::{SqlPool, ms, reading, rewriting, writing};
+use super::{SqlPool, ms, now, reading, rewriting, to_ms, writing};
 use crate::Writer;
 
 /// Greater than every id.
@@ -334,12 +334,17 @@ impl JobQueue for SqlQueue {
         }
     }
 
-    async fn reclaim(&self, worker: &str) -> Result<u64, QueueError> {
+    async fn now(&self) -> Result<SystemTime, QueueError> {
+        now(&self.pool).await.map_err(failed)
+    }
+
+    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
         let recovered: Vec<(String, String, Option<String>)> = rewriting!(&self.pool, db => {
             sqlx::query_as(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
                 .bind(ms(self.lease - stalled_after(self.lease)))
+                .bind(to_ms(began + self.lease))
                 .fetch_all(db)
         })
         .map_err(failed)?;

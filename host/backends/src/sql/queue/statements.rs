@@ -130,14 +130,14 @@ pub(super) const CLAIM_IN_SQLITE: &str = claim!("");
 /// [`claim!`] for PostgreSQL, past the jobs that others are claiming at this moment.
 pub(super) const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
 
-/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time. A death
-/// counts as one, however it was noticed.
+/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time, `$4` when a
+/// lease ends that was renewed as this worker began. A death counts as one, however it was noticed.
 pub(super) const RECLAIM: &str = "\
     UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
-        AND due_at <= (SELECT ms FROM clock) + $3 RETURNING id, status, parent";
+        AND due_at <= (SELECT ms FROM clock) + $3 AND due_at < $4 RETURNING id, status, parent";
 
 /// `$1` id, `$2` token, `$3` ms. On PostgreSQL; on SQLite leases are renewed by the commit lane.
 pub(super) const RENEW: &str = "\

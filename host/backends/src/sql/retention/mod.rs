@@ -22,7 +22,7 @@ use async_trait::async_trait;
 
 use self::partitions::{LargeTables, make_months_ahead};
 use super::error::describe;
-use super::{SqlPool, from_ms, reading};
+use super::{SqlPool, from_ms, now};
 
 /// Things of one kind in the database.
 pub struct SqlRetention {
@@ -61,9 +61,7 @@ impl Retention for SqlRetention {
     }
 
     async fn now(&self) -> RetentionResult<SystemTime> {
-        let now: i64 = reading!(&self.pool, db => sqlx::query_scalar("SELECT ms FROM clock").fetch_one(db))
-            .map_err(failed)?;
-        Ok(from_ms(now))
+        now(&self.pool).await.map_err(failed)
     }
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {

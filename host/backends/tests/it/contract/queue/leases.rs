@@ -69,6 +69,22 @@ pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }
 
+/// A statement of a process that has died is carried out when its own successor has claimed jobs, and could
+/// not renew them.
+pub(crate) async fn a_late_reclaim_takes_nothing_that_was_claimed_or_renewed_since(bench: &Bench) {
+    let (first, second) = (add(bench, "renewed").await, add(bench, "claimed").await);
+    let earlier = claim_next(&*bench.queue, "here:1#a").await;
+    let began = bench.queue.now().await.unwrap();
+    let successors = claim_next(&*bench.queue, "here:1#c").await;
+    assert_eq!((&earlier.job_id, &successors.job_id), (&first, &second));
+    assert_eq!(bench.queue.renew(&earlier).await.unwrap(), Renewal::Held);
+    sleep(stalled_after(bench.lease)).await;
+    assert_eq!(bench.peer.reclaim("here:1#b", began).await.unwrap(), 0);
+    for claim in [earlier, successors] {
+        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
+    }
+}
+
 pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(bench: &Bench) {
     let mut ids = Vec::new();
     for query in ["1", "2", "3", "4", "5"] {
@@ -79,11 +95,13 @@ pub(crate) async fn a_restarted_worker_gives_its_predecessors_jobs_back_soon(ben
     let own = claim_next(&*bench.queue, "here:1#c").await;
     let living = claim_next(&*bench.queue, "here:1#d").await;
     // A lease that was renewed a moment ago belongs to somebody who lives.
-    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 0);
+    let began = bench.peer.now().await.unwrap();
+    assert_eq!(bench.peer.reclaim("here:1#c", began).await.unwrap(), 0);
     sleep(stalled_after(bench.lease)).await;
+    let began = bench.peer.now().await.unwrap();
     assert_eq!(bench.queue.renew(&living).await.unwrap(), Renewal::Held);
-    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 2);
-    assert_eq!(bench.peer.reclaim("here:1#c").await.unwrap(), 0);
+    assert_eq!(bench.peer.reclaim("here:1#c", began).await.unwrap(), 2);
+    assert_eq!(bench.peer.reclaim("here:1#c", began).await.unwrap(), 0);
     let mut again = Vec::new();
     for claim in dead {
         assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
