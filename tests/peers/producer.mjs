@@ -32,7 +32,11 @@ const commands = {
   },
 
   async wait(...ids) {
-    const events = new QueueEvents(QUEUE, { connection: connect(settings) });
+    // From the newest event of now on: by default BullMQ begins with its first blocking read, and an end that comes before
+    // that one, and behind its own last look at the job, is never heard of.
+    const [newest] = await (await queue.client).xrevrange(queue.toKey("events"), "+", "-", "COUNT", 1);
+    const lastEventId = newest ? newest[0] : "0";
+    const events = new QueueEvents(QUEUE, { connection: connect(settings), lastEventId });
     await events.waitUntilReady();
     await Promise.all(ids.map(async (jobId) => {
       const job = await queue.getJob(jobId);

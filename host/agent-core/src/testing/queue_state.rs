@@ -33,7 +33,8 @@ pub(super) struct State {
     forgot_at: Option<Instant>,
     /// Whether claims are numbered by the time, so that no number comes twice when claims are forgotten.
     pub(super) is_numbered_by_time: bool,
-    /// The least number of a claim by the time: no server is up again in the millisecond in which it went down.
+    /// The least number of a claim by the time: no server is up again in the millisecond in which it went
+    /// down.
     first_epoch: u64,
 }
 

@@ -306,7 +306,7 @@ async fn converse(mut client: Client, number: usize, name: String, history: Arc<
         let text = format!("turn {turn} of {number}");
         let body = json!({ "query": text, "options": { "conversationId": name } });
         let (key, op) = (format!("{name}-{number}-{turn}"), ConversationOp::Add(text));
-        let added = add(&mut client, number.is_multiple_of(2), &key, &body);
+        let added = Box::pin(add(&mut client, number.is_multiple_of(2), &key, &body));
         history
             .ask(op, async {
                 added.await;

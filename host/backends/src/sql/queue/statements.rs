@@ -130,8 +130,8 @@ pub(super) const CLAIM_IN_SQLITE: &str = claim!("");
 /// [`claim!`] for PostgreSQL, past the jobs that others are claiming at this moment.
 pub(super) const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
 
-/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time, `$4` when a
-/// lease ends that was renewed as this worker began. A death counts as one, however it was noticed.
+/// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time, `$4` when
+/// a lease ends that was renewed as this worker began. A death counts as one, however it was noticed.
 pub(super) const RECLAIM: &str = "\
     UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
         finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
