@@ -20,7 +20,8 @@ import { connect, JOB, QUEUE } from "./queue.mjs";
 import { queueSettings } from "./settings.mjs";
 
 const settings = queueSettings();
-const queue = new Queue(QUEUE, { connection: connect(settings) });
+const redis = connect(settings);
+const queue = new Queue(QUEUE, { connection: redis });
 let printed = [];
 const print = (line) => printed.push(line);
 
@@ -34,7 +35,7 @@ const commands = {
   async wait(...ids) {
     // From the newest event of now on: by default BullMQ begins with its first blocking read, and an end that comes before
     // that one, and behind its own last look at the job, is never heard of.
-    const [newest] = await (await queue.client).xrevrange(queue.toKey("events"), "+", "-", "COUNT", 1);
+    const [newest] = await redis.xrevrange(queue.toKey("events"), "+", "-", "COUNT", 1);
     const lastEventId = newest ? newest[0] : "0";
     const events = new QueueEvents(QUEUE, { connection: connect(settings), lastEventId });
     await events.waitUntilReady();
