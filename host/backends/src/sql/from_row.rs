@@ -1,4 +1,4 @@
-//! What sqlx derives as `FromRow`, without sqlx's macros: these have the drivers and all below them built
+//! `FromRow` as sqlx derives it, without sqlx's macros: these have the drivers and all below them built
 //! once more, for the compiler.
 
 /// Declares structs that are read from rows of either database by the names of their fields.

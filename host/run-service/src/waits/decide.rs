@@ -139,10 +139,8 @@ impl Waits {
             let found = self.find(&job, proposals).await?;
             let mut proposed = found.waits.iter().zip(proposals);
             let checked = proposed.try_for_each(|(wait, of)| check(wait, of.decision, clock::millis()));
-            let may_go_on = || found.run.waits().any(|open| open.decided().is_some());
-            if let (Err(NotDecided::Already(_)), JobStatus::Parked) = (&checked, job.status)
-                && may_go_on()
-            {
+            let goes_on = found.run.waits().any(|open| open.decided().is_some());
+            if goes_on && job.status == JobStatus::Parked && matches!(checked, Err(NotDecided::Already(_))) {
                 // Whoever decided may have been told that it failed, or have died before the job was resumed.
                 self.go_on(job_id).await?;
             }

@@ -30,7 +30,7 @@ pub(crate) struct NextClaim {
 }
 
 from_row! {
-    /// What is read of a job that is claimed.
+    /// Columns of a job that is claimed.
     #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
     pub(crate) struct ClaimRow {
         pub(crate) id: String,

@@ -63,7 +63,7 @@ from_row! {
         pub(crate) outcome: String,
     }
 
-    /// What stands where an append was to stand: its place in the list of appends, epoch and text of the
+    /// Events where an append was to stand: its place in the list of appends, epoch and text of the
     /// event where it was to begin, the same of the event where it was to end, and the highest epoch of the
     /// run.
     #[derive(Debug)]

@@ -48,7 +48,7 @@ pub(super) struct StoredValue {
 }
 
 from_row! {
-    /// What [`statements::LOOK`] finds.
+    /// Row of [`statements::LOOK`].
     struct LookRow {
         ms: i64,
         value: Option<Vec<u8>>,

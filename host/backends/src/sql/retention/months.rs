@@ -92,7 +92,7 @@ struct Place {
 }
 
 from_row! {
-    /// What a look at some runs found.
+    /// Findings of a look at some runs.
     #[derive(Debug)]
     struct Look {
         runs: i64,
