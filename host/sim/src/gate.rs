@@ -61,8 +61,8 @@ impl<'a> Call<'a> {
 
     /// Whether a full disk does not matter to it.
     fn only_reads(&self) -> bool {
-        const READS: [&str; 8] =
-            ["read", "list", "find", "find_by_job", "list_parked", "depth", "changes", "now"];
+        const READS: [&str; 9] =
+            ["read", "list", "find", "find_by_job", "list_parked", "depth", "changes", "incarnation", "now"];
         self.name.split_once('.').is_none_or(|(_, what)| READS.contains(&what))
     }
 }
@@ -187,7 +187,9 @@ impl Gate {
         match fault {
             Fault::Late(milliseconds) => within(milliseconds).await,
             Fault::Partition(milliseconds) => self.process.cut_off(millis(milliseconds)),
-            Fault::ClockJump(milliseconds) => self.process.jump(milliseconds.into()),
+            Fault::ClockJump(milliseconds) => {
+                self.world.clock_is_wrong(self.process.jump(milliseconds.into()));
+            }
             Fault::DiskFull(milliseconds) => self.world.fill_disk(server, millis(milliseconds)),
             Fault::Outage(milliseconds) => self.world.stop(server, millis(milliseconds)),
             Fault::Forgotten(milliseconds) => {

@@ -80,8 +80,7 @@ impl Plan {
             // A child of a child begins none.
             0 if number >> DEPTH_AT < 2 => StepKind::Child,
             1 if number >> DEPTH_AT < 2 => StepKind::Children,
-            // A Redis may forget that a question was answered, and its job waits for a day then.
-            2 if !deployment.is_on_redis => StepKind::Question,
+            2 => StepKind::Question,
             _ => StepKind::Nap,
         };
         let steps = (0..roll(0) % most).filter_map(|step| {

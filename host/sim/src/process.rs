@@ -115,9 +115,11 @@ impl Inner {
         self.forgotten.lock().clear();
     }
 
-    pub fn jump(&self, milliseconds: i64) {
+    /// Says by how much the clock is wrong then.
+    pub fn jump(&self, milliseconds: i64) -> Duration {
         let skew = self.skew.fetch_add(milliseconds, Ordering::Relaxed) + milliseconds;
         clock::set_skew(skew);
+        Duration::from_millis(skew.unsigned_abs())
     }
 
     pub fn requests_under_way(&self) -> usize {

@@ -104,6 +104,8 @@ impl Service {
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
         tasks.push(async move { followed.follow_changes().await }.boxed());
         tasks.push(recover(queue, name, RECOVERY_PAUSE).boxed());
+        let parked = waits.clone();
+        tasks.push(async move { parked.recover_decided().await }.boxed());
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());

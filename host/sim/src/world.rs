@@ -79,6 +79,8 @@ struct State {
     /// Jobs of which a server forgot something.
     undone: BTreeSet<String>,
     forgot_at: Option<Instant>,
+    /// By how much a replica's clock was wrong at most.
+    most_skew: Duration,
     /// The epoch of the last claim of each job.
     claimed: BTreeMap<String, Epoch>,
     /// The epochs of what was appended.
@@ -129,6 +131,16 @@ pub struct Counts {
 }
 
 impl World {
+    pub fn clock_is_wrong(&self, by: Duration) {
+        let mut state = self.state.lock();
+        state.most_skew = state.most_skew.max(by);
+    }
+
+    /// By how much a replica's clock was wrong at most.
+    pub fn most_skew(&self) -> Duration {
+        self.state.lock().most_skew
+    }
+
     pub fn new(seed: u64, faults: Faults, mutation: Option<Mutation>, keeps_trace: bool) -> Arc<Self> {
         let deployment = Deployment::of(seed);
         let queue = TestQueue::able(LEASE);

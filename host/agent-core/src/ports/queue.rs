@@ -95,6 +95,12 @@ pub trait JobQueue: Send + Sync {
     /// other process has.
     async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
 
+    /// Names this life of the store's server, where one that is restarted may have forgotten the last of what
+    /// it acknowledged. `None` where nothing is forgotten.
+    async fn incarnation(&self) -> Result<Option<String>, QueueError> {
+        Ok(None)
+    }
+
     /// The time by the store's clock, by which leases are counted.
     async fn now(&self) -> Result<SystemTime, QueueError>;
 

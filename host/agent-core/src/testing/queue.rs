@@ -256,6 +256,11 @@ impl JobQueue for TestQueue {
         }
     }
 
+    async fn incarnation(&self) -> Result<Option<String>, QueueError> {
+        self.check().await?;
+        Ok(self.state.lock().restarts.map(|restarts| restarts.to_string()))
+    }
+
     async fn now(&self) -> Result<SystemTime, QueueError> {
         self.check().await?;
         Ok(store_clock())

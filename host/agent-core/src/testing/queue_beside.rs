@@ -108,7 +108,9 @@ impl TestQueue {
     /// Numbers claims by the time: one whose claim is forgotten is not followed by another one of its number.
     #[must_use]
     pub fn numbered_by_time(self) -> Self {
-        self.state.lock().is_numbered_by_time = true;
+        let mut state = self.state.lock();
+        (state.is_numbered_by_time, state.restarts) = (true, Some(0));
+        drop(state);
         self
     }
 

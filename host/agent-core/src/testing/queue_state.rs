@@ -31,6 +31,8 @@ pub(super) struct State {
     /// The highest number of a job that was forgotten: no other one gets it.
     forgotten: u64,
     forgot_at: Option<Instant>,
+    /// How often it was restarted, if it forgets then.
+    pub(super) restarts: Option<u64>,
     /// Whether claims are numbered by the time, so that no number comes twice when claims are forgotten.
     pub(super) is_numbered_by_time: bool,
     /// The least number of a claim by the time: no server is up again in the millisecond in which it went
@@ -247,6 +249,7 @@ impl State {
         self.forgotten = last.max(later.forgotten);
         self.forgot_at = Some(Instant::now());
         self.first_epoch = millis(store_clock()) + 1;
+        self.restarts = Some(later.restarts.unwrap_or_default() + 1);
         undone
     }
 }

@@ -12,6 +12,7 @@ use run_service::jobs::{Jobs, Worker, recover};
 use run_service::journal::Flusher;
 use run_service::retention::Sweeper;
 use run_service::shutdown::Shutdown;
+use run_service::waits::Waits;
 use run_service::webhooks::Dispatcher;
 use tokio_util::sync::CancellationToken;
 use tool_host::ToolHost;
@@ -64,6 +65,8 @@ pub(super) struct JobProcessing {
     pub(super) workers: usize,
     /// What callers wait for.
     pub(super) jobs: Jobs,
+    /// What its runs wait for.
+    pub(super) waits: Waits,
     /// The worker's name.
     pub(super) name: String,
     pub(super) depth: QueueDepth,
@@ -234,6 +237,12 @@ impl Starting<'_> {
         if without_workers {
             return;
         }
+        let waits = processing.waits;
+        let recover_decided = move || {
+            let waits = waits.clone();
+            async move { waits.recover_decided().await }
+        };
+        self.begin(&running.others, "decided-jobs", recover_decided);
         if let Some(dispatcher) = processing.webhooks {
             // Among those whose end is waited for: deliveries under way are finished.
             self.dispatch(dispatcher, &running.workers);

@@ -75,6 +75,7 @@ pub(crate) fn build(
         worker: Worker::new(&jobs, context),
         workers: config.agent.job_workers,
         jobs: jobs.clone(),
+        waits: waits.clone(),
         name: worker,
         depth: metrics.show_queue().map_err(WireError::Metrics)?,
         webhooks: dispatcher,

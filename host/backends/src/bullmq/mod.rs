@@ -272,6 +272,11 @@ impl JobQueue for BullQueue {
         claim::claim(&self.stores, &self.pollers, worker, patience).await
     }
 
+    async fn incarnation(&self) -> Result<Option<String>, QueueError> {
+        let ids = try_join_all(self.stores.iter().map(|store| store.server_id())).await;
+        Ok(Some(ids.map_err(store_error)?.join(" ")))
+    }
+
     /// Of several servers the time by the clock that is behind: by it every one of them is asked.
     async fn now(&self) -> Result<SystemTime, QueueError> {
         let clocks = try_join_all(self.stores.iter().map(|store| store.now())).await.map_err(store_error)?;

@@ -122,6 +122,17 @@ impl Store {
         self.redis.query(run).await.map_err(store_error)
     }
 
+    /// The id that the server has given itself when it was started; empty where it does not say.
+    pub(super) async fn server_id(&self) -> Result<String, QueryError> {
+        let ask = |mut redis| async move { redis::cmd("INFO").arg("server").query_async(&mut redis).await };
+        let info: String = match self.redis.query(ask).await {
+            Err(QueryError::Refused { code, .. }) if code == "NOPERM" => String::new(),
+            answer => answer?,
+        };
+        let id = info.lines().find_map(|line| line.trim().strip_prefix("run_id:"));
+        Ok(id.unwrap_or_default().to_owned())
+    }
+
     /// The time by the server's clock.
     pub(super) async fn now(&self) -> Result<SystemTime, QueryError> {
         let ask = |mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await };

@@ -8,6 +8,7 @@
 
 mod decide;
 mod events;
+mod forgotten;
 mod last_approved;
 #[cfg(test)]
 mod tests;

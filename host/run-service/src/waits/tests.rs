@@ -406,3 +406,27 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
     bench.work_for(10).await;
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
 }
+
+/// A server that is restarted without its last second.
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_the_queue_has_forgotten_has_its_job_go_on_all_the_same() {
+    for is_decided in [true, false] {
+        let bench = Bench::parked(tools()).await;
+        // It has never forgotten anything: nothing is looked for.
+        bench.waits.recover_decided().await;
+        let (before, claims) = (bench.queue.held_now(), bench.queue.claims());
+        if is_decided {
+            bench.decide(&ada(), Verdict::Approve).await.unwrap();
+        }
+        bench.queue.go_back(before);
+        bench.work_for(60).await;
+        assert_eq!(bench.status(), JobStatus::Parked);
+        tokio::select! {
+            biased;
+            () = bench.waits.recover_decided() => panic!("a queue that forgets is looked after for ever"),
+            () = bench.work_for(60) => {}
+        }
+        assert_eq!(bench.status() == JobStatus::Completed, is_decided);
+        assert_eq!(bench.queue.claims() - claims, u64::from(is_decided));
+    }
+}

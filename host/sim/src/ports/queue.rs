@@ -134,6 +134,10 @@ impl JobQueue for Ported<TestQueue> {
         Ok(claim)
     }
 
+    async fn incarnation(&self) -> Result<Option<String>, QueueError> {
+        self.gate.pass(Call::poll("queue.incarnation"), fails, self.store.incarnation()).await
+    }
+
     async fn now(&self) -> Result<SystemTime, QueueError> {
         self.gate.pass(Call::poll("queue.now"), fails, self.store.now()).await
     }

@@ -1,6 +1,8 @@
 //! The simulator about itself: what it repeats, and what it would find. That no promise is broken and
 //! everything is reached is for `cargo xtask sim --strict`, which CI runs for minutes.
 
+mod model;
+
 use sim::deployment::Deployment;
 use sim::faults::Schedule;
 use sim::mutation::Mutation;

@@ -1,0 +1,79 @@
+//! Decisions of which the queue has forgotten that it was told: its server was restarted and had not kept its
+//! last second. The journals have them. So whenever the server lives another life, the runs of parked jobs
+//! are looked at, and each that was decided about since it was taken up last is claimed.
+
+use std::time::Duration;
+
+use agent_core::ports::JournalError;
+use agent_core::words::{Event, Job};
+use tokio::time::sleep;
+use tracing::{debug, info};
+
+use super::{WaitError, Waits};
+
+/// How often the queue is asked which life of its server this is.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// How often the parked jobs are looked through in each life: a decision that was under way when the server
+/// was restarted may reach its journal behind the first time.
+const TIMES: u32 = 3;
+
+/// How many jobs are listed at once, and how long others have the stores for themselves after each such page.
+const PAGE: usize = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Waits {
+    /// Has jobs go on whose decisions the queue has forgotten. Ends where it forgets nothing, and may be
+    /// dropped anywhere.
+    pub async fn recover_decided(&self) {
+        let (mut known, mut times) = (None, 0);
+        loop {
+            match self.queue.incarnation().await {
+                Ok(None) => return,
+                Ok(now) if now != known => (known, times) = (now, TIMES),
+                Ok(_) => {}
+                Err(error) => debug!(%error, "whether the queue has forgotten anything cannot be asked"),
+            }
+            if times > 0 {
+                match self.resume_decided().await {
+                    Ok(resumed) => {
+                        times -= 1;
+                        if resumed > 0 {
+                            info!(resumed, "jobs go on whose decisions the queue had forgotten");
+                        }
+                    }
+                    Err(error) => debug!(%error, "what parked jobs wait for cannot be read yet"),
+                }
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Looks through all parked jobs once, and says how many go on.
+    async fn resume_decided(&self) -> Result<usize, WaitError> {
+        let (mut resumed, mut cursor) = (0, None::<String>);
+        loop {
+            let page = self.queue.list_parked(PAGE, cursor.as_deref()).await?;
+            for job in &page.jobs {
+                if self.goes_on(job).await? {
+                    resumed += usize::from(self.queue.resume(&job.id, Duration::ZERO).await?);
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(resumed);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether the run does not wait any more: anything is written behind its last wait, a decision or more.
+    async fn goes_on(&self, job: &Job) -> Result<bool, WaitError> {
+        match self.journal.read(&job.run_id, 0).await {
+            Ok(events) => Ok(!matches!(events.last(), None | Some(Event::Waiting { .. }))),
+            // A program that can read it goes on with it.
+            Err(JournalError::Newer { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
