@@ -74,12 +74,16 @@ pub const TARGETS: [Target; 31] = [
     ),
     target(
         "mcp_messages",
-        &["tool-host/src/mcp/message.rs", "tool-host/src/mcp/answer.rs", "tool-host/src/mcp/http.rs"],
+        &[
+            "tool-host/src/mcp_client/message.rs",
+            "tool-host/src/mcp_client/answer.rs",
+            "tool-host/src/mcp_client/http.rs",
+        ],
         MANY,
         crates::mcp_messages,
     ),
-    target("mcp_tool_list", &["tool-host/src/mcp/tool_list.rs"], SOME, crates::mcp_tool_list),
-    target("mcp_output", &["tool-host/src/mcp/child_output.rs"], SOME, crates::mcp_output),
+    target("mcp_tool_list", &["tool-host/src/mcp_client/tool_list.rs"], SOME, crates::mcp_tool_list),
+    target("mcp_output", &["tool-host/src/mcp_client/child_output.rs"], SOME, crates::mcp_output),
     target("openai_reply", &["model-client/src/protocol/openai/"], MANY, crates::openai_reply),
     target("anthropic_reply", &["model-client/src/protocol/anthropic/"], MANY, crates::anthropic_reply),
     target(
@@ -112,7 +116,7 @@ pub const TARGETS: [Target; 31] = [
     target("reference", &["tool-registry/src/reference.rs"], MANY, crates::reference),
     target("token", &["http-edge/src/tokens/"], MANY, edge::token),
     target("coded_body", &["http-edge/src/body/"], SOME, edge::coded_body),
-    target("request_state", &["http-edge/src/mcp/"], SOME, edge::request_state),
+    target("request_state", &["http-edge/src/mcp_server/"], SOME, edge::request_state),
     // Whole requests: paths, queries, cursors, `Last-Event-ID`, `X-Forwarded-For`, keys, tags, traces,
     // bodies; and the outputs of the demo model in the form that they ask for.
     target(

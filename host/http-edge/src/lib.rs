@@ -8,7 +8,7 @@
 //!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
 //!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
-//! - `mcp/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp/` carries them over
+//! - `mcp_server/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp_over_http/` carries them over
 //!   HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
 //!   shows it.
@@ -45,7 +45,7 @@ mod history;
 mod index;
 mod json;
 #[cfg(feature = "mcp")]
-mod mcp;
+mod mcp_server;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -72,7 +72,7 @@ pub use dependencies::{
 };
 pub use docs::{Page as DocumentPage, pages as document_pages};
 #[cfg(feature = "mcp")]
-pub use mcp::McpServer;
+pub use mcp_server::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;

@@ -82,4 +82,4 @@ pub fn decode_body(coding: u8, body: &[u8]) {
 }
 
 #[cfg(feature = "mcp")]
-pub use crate::mcp::testing::open_state;
+pub use crate::mcp_server::testing::open_state;

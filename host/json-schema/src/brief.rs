@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::untrusted_text::printable;
+use crate::text_sanitizer::printable;
 
 /// Longest problem text, in bytes: it quotes what the model or the tool wrote.
 pub(crate) const PROBLEM_BYTES: usize = 300;

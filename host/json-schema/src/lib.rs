@@ -4,7 +4,7 @@
 //! - [`MemoryBudget`]: the one reader of their JSON, within a budget of memory.
 //! - [`syntax`]: the keywords of JSON Schema and how each is read, references and `allOf` included.
 //! - [`Schema`]: values held against their JSON Schemas, within a budget of steps ([`Fuel`]).
-//! - `untrusted_text`: their words, cut to size, and what cannot be seen in them made visible.
+//! - `text_sanitizer`: their words, cut to size, and what cannot be seen in them made visible.
 //!
 //! A megabyte of text can be a hundred megabytes of values: `{"":0},` is seven bytes, and the map that it
 //! makes takes 640. A [`MemoryBudget`] counts what the values take while it makes them, and stops before they
@@ -20,7 +20,7 @@ mod number;
 pub mod syntax;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod untrusted_text;
+pub mod text_sanitizer;
 mod validation;
 
 pub use memory_budget::MemoryBudget;

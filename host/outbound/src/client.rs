@@ -13,13 +13,13 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use url::{Position, Url};
 
-use crate::address::Reach;
 use crate::connect::Connection;
 use crate::dialer::Dialer;
 use crate::error::{ConnectError, Error};
 use crate::origin::{Origin, Scheme};
 use crate::pool::{Destination, PoolBounds};
 use crate::resolve::{LookupBounds, SystemResolver};
+use crate::ssrf_guard::Reach;
 use crate::tls::{Tls, TlsError};
 
 /// Lookups at once. A client has one owner.

@@ -1,6 +1,6 @@
 //! Connections: TCP to a checked address, TLS by the host's name, HTTP/1.1.
 //!
-//! There is no proxy, whatever the environment says. Which addresses may be tried is `address` and `resolve`;
+//! There is no proxy, whatever the environment says. Which addresses may be tried is `ssrf_guard` and `resolve`;
 //! who uses a connection again is `pool`.
 
 use std::error::Error as StdError;
@@ -21,9 +21,9 @@ use tokio::runtime::{self, Handle};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use crate::address::AllowedAddr;
 use crate::error::ConnectError;
 use crate::origin::{Origin, Scheme};
+use crate::ssrf_guard::AllowedAddr;
 use crate::task::OwnedTask;
 use crate::tls::Tls;
 

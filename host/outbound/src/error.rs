@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use crate::address::ForbiddenAddr;
+use crate::ssrf_guard::ForbiddenAddr;
 
 /// Why there is no connection. The text is for whoever runs the service, and names no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

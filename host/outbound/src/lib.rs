@@ -5,7 +5,7 @@
 //! guests by itself.
 //!
 //! What holds for every connection:
-//! - A name is resolved once, every address is judged by one table (`address`), and the connection goes to an
+//! - A name is resolved once, every address is judged by one table (`ssrf_guard`), and the connection goes to an
 //!   address that passed (`resolve`, `connect`). How far a request may reach is said with each request
 //!   ([`Reach`]).
 //! - No redirect is followed and no proxy asked. TLS is verified for the name in the URL.
@@ -17,7 +17,6 @@
 //! In reading order: `client`, `dialer`, then what they use. What does not belong here: who may ask for what,
 //! credentials, retries, what an answer means.
 
-mod address;
 mod client;
 mod connect;
 mod dialer;
@@ -25,10 +24,10 @@ mod error;
 mod origin;
 mod pool;
 mod resolve;
+mod ssrf_guard;
 mod task;
 mod tls;
 
-pub use address::{Class, ForbiddenAddr, Reach};
 pub use client::{Body, Client, Request};
 pub use connect::{Connection, RequestBody, probe};
 pub use dialer::Dialer;
@@ -36,5 +35,6 @@ pub use error::{ConnectError, Error};
 pub use origin::{Host, Origin, Scheme};
 pub use pool::{Destination, PoolBounds};
 pub use resolve::{LookupBounds, LookupSlot, Resolve, SystemResolver};
+pub use ssrf_guard::{Class, ForbiddenAddr, Reach};
 pub use task::OwnedTask;
 pub use tls::{Tls, TlsError};

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use crate::address::{self, Reach};
 use crate::error::ConnectError;
+use crate::ssrf_guard::{self, Reach};
 
 /// Where a connection goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl Origin {
         match &self.host {
             Host::Name(_) => Ok(()),
             Host::Address(address, _) => {
-                address::check(&[*address], self.port, reach).map(drop).map_err(ConnectError::Forbidden)
+                ssrf_guard::check(&[*address], self.port, reach).map(drop).map_err(ConnectError::Forbidden)
             }
         }
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
-use crate::address::Reach;
 use crate::connect::{Connection, RequestBody};
 use crate::origin::Origin;
+use crate::ssrf_guard::Reach;
 use crate::task::OwnedTask;
 
 /// Where a request goes, on whose behalf, and how far it may reach: what a connection may be used for.

@@ -17,10 +17,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::address::{self, AllowedAddr, Reach};
 use crate::error::ConnectError;
 use crate::origin::Host;
 use crate::pool::Destination;
+use crate::ssrf_guard::{self, AllowedAddr, Reach};
 
 /// Most addresses of a name that are looked at.
 const MAX_ADDRESSES: usize = 16;
@@ -137,5 +137,5 @@ fn failed(error: &io::Error) -> ConnectError {
 }
 
 fn allowed(addresses: &[IpAddr], port: u16, reach: Reach) -> Result<Vec<AllowedAddr>, ConnectError> {
-    address::check(addresses, port, reach).map_err(ConnectError::Forbidden)
+    ssrf_guard::check(addresses, port, reach).map_err(ConnectError::Forbidden)
 }

@@ -14,8 +14,8 @@ use run_service::direct_calls::{DirectCalls, WaitingCalls};
 use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext, recover};
 use run_service::journal::{Backlog, LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
-    Admission, Admitted, Agent, Breaker, Conversed, Deadline, Heartbeat, Invoke, Parkable, RateChecked,
-    Recorded, RecordedStart, ShutdownChecked,
+    Admission, Admitted, Agent, Breaker, ConversationTurns, Deadline, Heartbeat, Invoke, Parkable,
+    RateChecked, Recorded, RecordedStart, ShutdownChecked,
 };
 use run_service::live::{LiveJournal, LiveRuns};
 use run_service::runs::Runs;
@@ -98,7 +98,7 @@ impl Service {
             render,
         });
         let runs = parts.requests();
-        let invoke = parts.conversed(Arc::new(RateChecked::new(runs.clone())));
+        let invoke = parts.with_conversation_turns(Arc::new(RateChecked::new(runs.clone())));
         let streams = parts.streams().with_jobs(jobs.clone());
         let mut tasks = workers(Worker::new(&jobs, context), &parts.shutdown);
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
@@ -206,7 +206,7 @@ impl Parts {
         let journal: Arc<dyn Journal> =
             Arc::new(LiveJournal::new(journal.clone(), journal, self.live.clone()));
         let agent = Recorded::new(self.agent(journal.clone()), self.behind.clone());
-        let agent = self.conversed(Arc::new(Breaker::new(agent, self.circuit.clone())));
+        let agent = self.with_conversation_turns(Arc::new(Breaker::new(agent, self.circuit.clone())));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
         WorkerContext { name, admission, agent, circuit, journal, observer: Arc::new(Unobserved) }
     }
@@ -226,7 +226,7 @@ impl Parts {
         let run = Heartbeat::new(self.agent(Arc::new(journal)), self.store.clone());
         let run = self.parkable(Arc::new(run), kept.journal.clone());
         let run = RateChecked::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))));
-        let stack = self.conversed(Arc::new(run));
+        let stack = self.with_conversation_turns(Arc::new(run));
         RunStreams::new(stack, kept, self.spawn.clone()).until(self.shutdown.clone())
     }
 
@@ -247,8 +247,8 @@ impl Parts {
         Arc::new(ShutdownChecked::new(guarded, self.shutdown.clone(), TIMEOUT))
     }
 
-    fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
-        Arc::new(Conversed::new(run, self.conversations.clone(), TIMEOUT))
+    fn with_conversation_turns(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+        Arc::new(ConversationTurns::new(run, self.conversations.clone(), TIMEOUT))
     }
 }
 

@@ -12,7 +12,7 @@ use tool_egress::HttpMode;
 use crate::compiler::Compiler;
 use crate::grants::policy_store::{Environment, PolicyFile};
 use crate::limits::ToolLimits;
-use crate::mcp::Launcher;
+use crate::mcp_client::Launcher;
 use crate::observer::Observer;
 
 /// What a tool host is made of.

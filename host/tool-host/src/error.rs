@@ -1,7 +1,7 @@
 //! Why a component cannot be loaded. Each message says what is wrong and what to do about it.
 
 use agent_core::words::FoundDescription;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 
 /// Longest error text of a guest or of wasmtime that is kept.
 const DETAIL_BYTES: usize = 1 << 10;

@@ -3,7 +3,7 @@
 //! The only crate that names wasmtime. The rooms stand on each other in this order; none imports from above:
 //! - `limits`, `typed`: what a call may use up, functions of other types as tools.
 //! - `compiler`, `threads`: compiling in child processes, and where guests run.
-//! - `grants`, `mcp`: what the policy (crate `tool-policy`) is for one call; servers of the Model Context
+//! - `grants`, `mcp_client`: what the policy (crate `tool-policy`) is for one call; servers of the Model Context
 //!   Protocol, whose tools are served like those of components.
 //! - `capability`: what a guest may import.
 //! - `component`, `folder`: a component that can be called, and the files that components come from.
@@ -28,7 +28,7 @@ mod host;
 mod inventory;
 mod limits;
 mod load;
-mod mcp;
+mod mcp_client;
 mod observer;
 mod rollout;
 mod runtime;
@@ -51,7 +51,7 @@ pub use grants::standing::{NotTrusted, Standing, standing};
 pub use host::{StartError, ToolHost};
 pub use limits::{MOST_COMPONENT_BYTES, ToolLimits};
 pub use load::inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
-pub use mcp::{LaunchError, LaunchJob, Launcher};
+pub use mcp_client::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 pub use tool_egress::{
     CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use json_schema::{Fuel, SchemaBudget};
 
-pub use crate::mcp::testing::{list_tools, read_output, take_in_messages};
+pub use crate::mcp_client::testing::{list_tools, read_output, take_in_messages};
 pub use crate::typed::testing::{encode_arguments, read_types};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
@@ -56,7 +56,7 @@ pub fn define(described: Described<'_>) {
     match Definition::new(owned, &mut SchemaBudget::until(deadline)) {
         Ok(definition) => {
             let shown = format!("{} {}", definition.spec.description, definition.spec.input_schema);
-            assert!(!shown.chars().any(json_schema::untrusted_text::is_smuggled), "{shown:?}");
+            assert!(!shown.chars().any(json_schema::text_sanitizer::is_smuggled), "{shown:?}");
             drop(definition.check_arguments_text(described.arguments, &mut Fuel::inline()));
             drop(definition.check_output(described.arguments, &mut Fuel::inline()));
         }

@@ -7,7 +7,7 @@ mod docs;
 mod doctor;
 mod jobs;
 #[cfg(feature = "mcp")]
-mod mcp;
+mod mcp_over_stdio;
 mod metrics;
 mod moved;
 mod progress_bar;
@@ -77,7 +77,7 @@ enum Command {
     /// key. A running service with Variant B has the same at /mcp, over HTTP.
     #[cfg(feature = "mcp")]
     #[command(after_help = "For example: agent-host mcp --user ada --tier premium")]
-    Mcp(mcp::Arguments),
+    Mcp(mcp_over_stdio::Arguments),
     /// Talk with a running service: answers are streamed, calls of tools are shown as they run
     ///
     /// What was said goes along with each question, and the service keeps nothing. An interrupt (Ctrl-C)
@@ -149,7 +149,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Dev => dev::run().await,
         Command::Tools(arguments) => tools::run(&arguments).await,
         #[cfg(feature = "mcp")]
-        Command::Mcp(arguments) => Box::pin(mcp::run(arguments)).await,
+        Command::Mcp(arguments) => Box::pin(mcp_over_stdio::run(arguments)).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments, json),
         Command::Runs(arguments) => runs::run(arguments).await,

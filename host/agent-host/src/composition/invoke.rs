@@ -10,8 +10,8 @@ use run_service::conversations::Conversations;
 use run_service::jobs::{CancelledRuns, WorkerContext};
 use run_service::journal::{LastEventsBehind, RetryingJournal, WriteBehind};
 use run_service::layers::{
-    Admission, Admitted, Agent, Answerer, Breaker, Cached, Conversed, Deadline, Heartbeat, Invoke, Parkable,
-    PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
+    Admission, Admitted, Agent, Answerer, Breaker, Cached, ConversationTurns, Deadline, Heartbeat, Invoke,
+    Parkable, PreparedTools, RateChecked, Recorded, RecordedStart, ShutdownChecked, WithPreparedTools,
     WriteBehindCache,
 };
 use run_service::live::{LiveJournal, LiveRuns};
@@ -81,7 +81,7 @@ impl SharedDeps<'_> {
                 Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
             }
         };
-        self.with_prepared_tools(self.conversed(run))
+        self.with_prepared_tools(self.with_conversation_turns(run))
     }
 
     /// Conversations that runs are part of: in this database, unless runs are kept elsewhere.
@@ -94,9 +94,11 @@ impl SharedDeps<'_> {
     }
 
     /// What was said before decides which questions are equal, so this is outside of the cache.
-    fn conversed(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+    fn with_conversation_turns(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         match &self.conversations {
-            Some(conversations) => Arc::new(Conversed::new(run, conversations.clone(), self.config.timeout)),
+            Some(conversations) => {
+                Arc::new(ConversationTurns::new(run, conversations.clone(), self.config.timeout))
+            }
             None => run,
         }
     }
@@ -134,7 +136,7 @@ impl SharedDeps<'_> {
                 Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
             }
         };
-        let stack = self.with_prepared_tools(self.conversed(stack));
+        let stack = self.with_prepared_tools(self.with_conversation_turns(stack));
         RunStreams::new(stack, kept, self.spawn.clone())
             .keeping_results(keeps_results)
             .until(self.shutdown.clone())
@@ -178,7 +180,7 @@ impl SharedDeps<'_> {
         let agent = self.recorded(Arc::new(self.metrics.metered(self.agent(journal.clone()))));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
         let agent = self.metrics.judged(Breaker::new(agent, circuit.clone()));
-        let agent = self.conversed(Arc::new(agent));
+        let agent = self.with_conversation_turns(Arc::new(agent));
         WorkerContext { name, admission, agent, circuit, journal, observer: self.metrics.service() }
     }
 

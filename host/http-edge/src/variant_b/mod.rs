@@ -8,7 +8,7 @@
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
-//! `mcp` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of
+//! `mcp_over_http` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of
 //! OpenAI, under `/v1/`, in the same stack.
 //!
 //! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and
@@ -32,7 +32,7 @@ mod if_match;
 mod job_accepted;
 mod jobs;
 #[cfg(feature = "mcp")]
-mod mcp;
+mod mcp_over_http;
 #[cfg(feature = "openai")]
 mod openai;
 mod parameters;
@@ -55,7 +55,7 @@ use state::Shared;
 
 pub(crate) use admin::api as admin;
 #[cfg(feature = "mcp")]
-pub(crate) use mcp::api as mcp;
+pub(crate) use mcp_over_http::api as mcp;
 #[cfg(feature = "openai")]
 pub(crate) use openai::api as openai;
 pub use wait_body::wait_json;

@@ -6,8 +6,8 @@ use http_body_util::Empty;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::address::{Reach, check};
 use crate::origin::Host;
+use crate::ssrf_guard::{Reach, check};
 
 /// A listener whose queue of connections is full: the system answers no further one with as much as a
 /// refusal.

@@ -3,6 +3,7 @@
 mod cancelled;
 mod changes;
 mod dropped;
+mod lease_renewal;
 mod letting_go;
 mod provider_outage;
 mod recovery;

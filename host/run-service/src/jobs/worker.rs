@@ -1,8 +1,7 @@
-//! The worker: claims a job, renews its lease (heartbeat) while the run is driven, and tells the queue how
-//! that ended.
+//! The worker: claims a job, drives its run, and tells the queue how that ended.
 //!
-//! What does not belong here: what an end means for the job (`retry_or_fail.rs`), and how a run is resumed
-//! (`loop_driver/`).
+//! What does not belong here: keeping the lease (`lease_renewal.rs`), what an end means for the job
+//! (`retry_or_fail.rs`), and how a run is resumed (`loop_driver/`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,12 +10,9 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::queue::LEASE;
-use agent_core::ports::{
-    AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError, Renewal,
-};
+use agent_core::ports::{AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError};
 use agent_core::trace::{InTrace as _, Span};
 use agent_core::words::JobData;
-use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +26,6 @@ use super::spans;
 use super::wakeups::{JobSignals, Running};
 use super::{Jobs, LAST_WORDS};
 use crate::conversations::InConversation;
-use crate::held_lease::{LeaseClaim, RenewalTerms, keep_renewed};
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
 use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
@@ -39,15 +34,6 @@ use crate::waits::ARMED;
 
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often a lease is renewed. More often than a lease of 6 s needs, because a renewal is also how a worker
-/// learns that its job was cancelled elsewhere. All leases of a process are renewed at the same moments, so
-/// that its queue can make one command of them.
-const RENEWAL: Duration = Duration::from_secs(1);
-
-/// How long before the end of its lease a run is dropped whose lease could not be renewed: dropping takes a
-/// moment, and no other worker may drive the run meanwhile.
-const STOP_BEFORE: Duration = Duration::from_millis(250);
 
 /// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
 const STEP_GRACE: Duration = Duration::from_secs(20);
@@ -85,7 +71,7 @@ pub struct Worker {
     provider: ProviderOutage,
     outage: Outage,
     /// From when the moments are counted at which leases are renewed.
-    began: Instant,
+    pub(super) began: Instant,
 }
 
 /// A job that this worker holds, and its right to run one.
@@ -330,26 +316,6 @@ impl Worker {
         self.context.agent.invoke(ask).await
     }
 
-    /// Renews the lease until the job is not ours any more.
-    async fn hold(&self, claim: &Claim) -> End {
-        let terms = RenewalTerms {
-            lease: LEASE,
-            every: RENEWAL,
-            in_step_since: Some(self.began),
-            stop_before: Some(STOP_BEFORE),
-        };
-        let asked = Instant::from_std(claim.leased_at);
-        let ended = keep_renewed(&HeldJob { worker: self, claim }, terms, asked).await;
-        #[cfg(any(test, feature = "testing"))]
-        if ended == Renewal::Lost && crate::testing::has(crate::testing::Bug::LostLeaseKept) {
-            return std::future::pending().await;
-        }
-        match ended {
-            Renewal::Cancelled => End::Cancelled,
-            Renewal::Held | Renewal::Lost => End::Lost,
-        }
-    }
-
     /// Tells the queue how the attempt ended, and retries until that works; claims the next job with it if
     /// the worker `wants_next` and the queue can. `None` when another worker has the job by now, or when the
     /// process ends.
@@ -388,43 +354,15 @@ impl Worker {
         told
     }
 
-    fn queue_fails(&self, error: &QueueError) {
+    pub(super) fn queue_fails(&self, error: &QueueError) {
         if self.outage.begins() {
             warn!(%error, "the worker waits for its queue");
         }
     }
 
-    fn queue_works(&self) {
+    pub(super) fn queue_works(&self) {
         if let Some(lasted) = self.outage.ends() {
             info!(outage_ms = lasted.as_millis(), "the worker's queue works again");
-        }
-    }
-}
-
-/// A job, as the worker renews it that holds it.
-struct HeldJob<'a> {
-    worker: &'a Worker,
-    claim: &'a Claim,
-}
-
-#[async_trait]
-impl LeaseClaim for HeldJob<'_> {
-    const WHAT: &'static str = "job";
-    type Error = QueueError;
-
-    async fn renew(&self) -> Result<Renewal, QueueError> {
-        match self.worker.queue.renew(self.claim).await {
-            Ok(renewal) => {
-                if renewal == Renewal::Held {
-                    self.worker.queue_works();
-                }
-                Ok(renewal)
-            }
-            Err(QueueError::LeaseLost { .. }) => Ok(Renewal::Lost),
-            Err(error) => {
-                self.worker.queue_fails(&error);
-                Err(error)
-            }
         }
     }
 }

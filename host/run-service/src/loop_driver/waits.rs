@@ -1,16 +1,12 @@
-//! Calls that wait for somebody: which they are, what is decided by itself, and letting go of their run.
+//! Calls that wait for somebody: which they are, and letting go of their run.
 
 use agent_core::agent_loop::{OpenCall, Run, Step};
-use agent_core::chosen_tools;
-use agent_core::ports::{WaitDecided, WaitingCall};
-use agent_core::words::{Decision, Event, OnExpiry, OpenKinds, Usage, Verdict, Wait};
+use agent_core::ports::WaitingCall;
+use agent_core::words::{Event, OpenKinds, Wait};
 
-use super::child_runs::{Child, look_again};
+use super::child_runs::look_again;
 use super::{Driver, Journaled, RunError};
 use crate::clock;
-
-/// The answer to a call that waited for a time.
-const TIME_HAS_COME: &str = "The time has come.";
 
 impl Driver<'_> {
     /// What is to be decided before these calls are made. A call that was approved waits again when it would
@@ -58,44 +54,6 @@ impl Driver<'_> {
         Ok(step)
     }
 
-    /// What is decided by itself by now, if anything is: a wait has expired, or the run has ended that it is
-    /// for. Child runs that there are not are begun.
-    pub(super) async fn due(&self, run: &Run, waits: &[Wait]) -> Result<Option<Due>, RunError> {
-        let now = clock::millis();
-        for wait in waits {
-            let (verdict, stops) = match &wait.child {
-                None if wait.expires_at <= now => (expired(wait), None),
-                None => continue,
-                Some(child) => match self.end_of_child(run, wait).await? {
-                    Some(ended) => (ended, None),
-                    None if wait.expires_at <= now => {
-                        let late = self.control.children.late(self.journal, wait).await;
-                        (late.map_err(RunError::Journal)?, Some(child.job_id.clone()))
-                    }
-                    None => continue,
-                },
-            };
-            let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
-            return Ok(Some(Due { wait: wait.clone(), decision, stops }));
-        }
-        Ok(None)
-    }
-
-    /// The end of a child, if it has ended or cannot be begun.
-    async fn end_of_child(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
-        match run.child_refusal(wait) {
-            Some(refusal) => Ok(Some(not_begun(refusal))),
-            None => self.look(run, wait).await,
-        }
-    }
-
-    async fn look(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
-        let chosen = wait.child.as_ref().map(|child| child.tools.as_slice());
-        let tools = chosen_tools::digest(run.catalog(), chosen);
-        let child = Child { wait, task: run.child_task(wait), tools };
-        self.control.children.look(self.journal, child).await.map_err(RunError::Journal)
-    }
-
     /// Stops the child runs of one that has ended.
     pub(super) async fn stop_children(&self, run: &Run) {
         self.control.children.stop(run.children().map(|(_, child)| child.job_id.as_str())).await;
@@ -129,35 +87,4 @@ impl Driver<'_> {
 fn began_to_wait(run: &Run, waits: &[Wait]) -> u64 {
     let decided = run.waits().filter_map(|open| open.decided()).map(|decision| decision.at);
     waits.iter().map(|wait| wait.began_at).chain(decided).max().unwrap_or_default()
-}
-
-pub(super) struct Due {
-    wait: Wait,
-    decision: Decision,
-    /// The job of a child run that is not waited for any more.
-    pub(super) stops: Option<String>,
-}
-
-impl Due {
-    pub(super) fn event(&self) -> Event {
-        Event::Decided { wait: self.wait.id.clone(), decision: self.decision.clone() }
-    }
-
-    pub(super) fn told(&self) -> WaitDecided<'_> {
-        WaitDecided { wait: &self.wait, decision: &self.decision }
-    }
-}
-
-/// The end of a child run that could not pay for a model call.
-fn not_begun(answer: String) -> Verdict {
-    Verdict::Ended { answer, is_answered: false, usage: Usage::default() }
-}
-
-/// What an expired wait is decided by itself.
-fn expired(wait: &Wait) -> Verdict {
-    match wait.on_expiry {
-        OnExpiry::Reject => Verdict::Reject { reason: None },
-        OnExpiry::Approve => Verdict::Approve,
-        OnExpiry::Answer => Verdict::Answer { answer: TIME_HAS_COME.into() },
-    }
 }

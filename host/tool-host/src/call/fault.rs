@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::{CallEnds, DENIED};
 use agent_core::words::ToolOutcome;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use wasmtime::{Trap, WasmBacktrace};
 
 use super::tool::Tool;

@@ -4,7 +4,7 @@ use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::capability::state::Caller;
-use crate::mcp::{McpAnswer, McpError, Means, Server, ToolList};
+use crate::mcp_client::{McpAnswer, McpError, Means, Server, ToolList};
 
 /// The code of the failure of a server that was not reached, of one that answered with an error of the
 /// protocol, and of the tool's own failure.

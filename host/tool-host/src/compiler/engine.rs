@@ -1,19 +1,12 @@
-//! The one wasmtime engine: how guests are compiled, where their memory comes from, and the clock that
-//! interrupts them.
+//! The one wasmtime engine: how guests are compiled, and where their memory comes from.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
-use wasmtime::{
-    CacheStore, Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
-};
+use wasmtime::{CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use crate::limits::epoch_interruption::start_epoch_clock;
 use crate::limits::{CALLING_SLOTS, DESCRIBE_SLOTS, INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES, ToolLimits};
-
-/// How often a running guest can be interrupted or made to let others run.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// Deepest call stack of a guest, in bytes.
 const GUEST_STACK_BYTES: usize = 1 << 20;
@@ -43,7 +36,7 @@ pub(crate) fn build(limits: &ToolLimits, metering: bool) -> wasmtime::Result<(En
             (Engine::new(&config(None, metering))?, Allocation::OnDemand)
         }
     };
-    start_clock(engine.weak())?;
+    start_epoch_clock(engine.weak())?;
     Ok((engine, allocation))
 }
 
@@ -119,18 +112,4 @@ fn pooling(limits: &ToolLimits) -> PoolingAllocationConfig {
         pool.table_keep_resident(KEPT_TABLE_BYTES);
     }
     pool
-}
-
-/// Ticks until the engine is gone. Only a weak engine is held: the clock must not keep it alive.
-fn start_clock(engine: EngineWeak) -> wasmtime::Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "this thread is the clock: sleeping is its work")]
-    let tick = move || {
-        loop {
-            thread::sleep(TICK);
-            let Some(engine) = engine.upgrade() else { return };
-            engine.increment_epoch();
-        }
-    };
-    thread::Builder::new().name("tool-clock".into()).spawn(tick)?;
-    Ok(())
 }

@@ -21,7 +21,7 @@ use std::process::{ExitStatus, Stdio};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;

@@ -14,7 +14,7 @@ use crate::capability::state::CallState;
 use crate::error::{LoadError, detail};
 use crate::limits::Transfer;
 use crate::limits::progress::Progress;
-use crate::mcp::{Server, ToolList};
+use crate::mcp_client::{Server, ToolList};
 use crate::typed::{self, Mismatch, TypedTool};
 
 /// How a component is called.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::words::{TOOL_NAME_BYTES, is_tool_name};
 use agent_core::words::{ToolHints, ToolSpec};
-use json_schema::untrusted_text::{is_smuggled, printable, visible};
+use json_schema::text_sanitizer::{is_smuggled, printable, visible};
 use json_schema::{Fuel, MemoryBudget, Misfit, ReadError, Schema, SchemaBudget};
 use serde_json::Value;
 

@@ -29,7 +29,7 @@ use tool_policy::sha256;
 
 use crate::error::LoadError;
 use crate::limits::MOST_COMPONENT_BYTES;
-use crate::mcp::McpServers;
+use crate::mcp_client::McpServers;
 use content_memory::ContentPermit;
 use watch::FolderId;
 

@@ -1,6 +1,7 @@
 //! What one tool call may use up, and the guard that counts it. `progress.rs` has what a call has used up
-//! until now.
+//! until now, `epoch_interruption.rs` stops one whose time is over.
 
+pub(crate) mod epoch_interruption;
 pub(crate) mod progress;
 
 use std::sync::Arc;

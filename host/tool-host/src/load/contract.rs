@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::capability::imports::SERVED;

@@ -4,7 +4,7 @@
 //! Nothing is compiled or run. What its tools are is known when a [`ToolHost`](crate::ToolHost) has loaded
 //! it.
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use tool_policy::signature::{self, Signed};
 use tool_policy::{Identity, Policy, Want, sha256, suggest};
 

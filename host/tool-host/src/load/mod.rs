@@ -29,7 +29,7 @@ use crate::error::{LoadError, detail};
 use crate::folder::content_memory::{ContentMemory, ContentPermit};
 use crate::folder::memory::Memory;
 use crate::folder::{Content, Folder};
-use crate::mcp::{Server, ToolList};
+use crate::mcp_client::{Server, ToolList};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use agent_core::ports::VersionsError;
 use agent_core::words::TrialCounts;
-use tool_versions::canary_verdict::first_calls::{FIRST_CALLS, because};
+use tool_versions::canary_verdict::trap_verdict::{FIRST_CALLS, because};
 use tool_versions::canary_verdict::{Verdict, judge};
 use tool_versions::record::Change;
 
 use super::call_counter::CallCounter;
 use super::canary::RunningTrial;
-use super::first_calls::FirstCalls;
+use super::trap_rollback::FirstCalls;
 use super::{HOST, RecentUsers, Rollout};
 
 /// The versions whose calls are counted.

@@ -3,17 +3,17 @@
 //! Whoever wants something changed (the folder, the admin API, a trial that has failed) reads the record, has
 //! the crate `tool-versions` decide what becomes of it, and writes it by compare-and-swap
 //! ([`Rollout::change`]). Whoever serves follows the records (`inventory/`). `canary.rs` counts what versions
-//! do that are tried, `first_calls.rs` what a version does that has come to serve, both in a
+//! do that are tried, `trap_rollback.rs` what a version does that has come to serve, both in a
 //! `call_counter.rs`; `counted.rs` adds that to the store, and judges it. `shadow.rs` makes the calls of a
 //! shadow, `overlay.rs` is where those write values. `recent_users.rs` knows whether there are several users.
 
 mod call_counter;
 mod canary;
 mod counted;
-mod first_calls;
 mod overlay;
 mod recent_users;
 mod shadow;
+mod trap_rollback;
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -37,10 +37,10 @@ use crate::observer::Observer;
 pub(crate) use call_counter::Side;
 pub(crate) use canary::{RunningTrial, TrialPart};
 pub(crate) use counted::Counted;
-pub(crate) use first_calls::FirstCalls;
 pub(crate) use overlay::Overlay;
 pub(crate) use recent_users::RecentUsers;
 pub(crate) use shadow::{ShadowCall, Shadows};
+pub(crate) use trap_rollback::FirstCalls;
 
 /// How often a change is decided anew because somebody else was faster.
 const MOST_TRIES: usize = 16;

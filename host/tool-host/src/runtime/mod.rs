@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::folder::content_memory::ContentMemory;
 use crate::grants::ComponentGrants;
 use crate::grants::granted::Granted;
-use crate::mcp::{Hosting, McpServers};
+use crate::mcp_client::{Hosting, McpServers};
 use crate::observer::Observer;
 use crate::rollout::{Overlay, RecentUsers, Shadows};
 use crate::threads::guest_runtime::GuestRuntime;

@@ -2,14 +2,14 @@
 //! call.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use wasmtime::component::Linker;
-use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime::{Engine, Store};
 
 use crate::capability::state::{CallState, Caller};
 use crate::capability::{CapabilitySet, Linkers};
 use crate::compiler::engine::{self, Allocation};
+use crate::limits::epoch_interruption::interrupt_at_deadline;
 use crate::limits::{ToolLimits, Transfer};
 
 /// Makes stores.
@@ -58,17 +58,13 @@ impl Sandbox {
         let mut store = Store::new(&self.engine, CallState::new(caller));
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(most_at_once);
-        store.set_epoch_deadline(1);
         let metering = self.metering;
-        store.epoch_deadline_callback(move |store| {
+        interrupt_at_deadline(&mut store, move |store| {
             // A call that is stopped reports what it had used by then.
             if metering && let Ok(left) = store.get_fuel() {
                 store.data().context.progress.set_fuel(fuel.saturating_sub(left));
             }
-            if Instant::now() >= store.data().context.deadline {
-                return Ok(UpdateDeadline::Interrupt);
-            }
-            Ok(UpdateDeadline::Yield(1))
+            store.data().context.deadline
         });
         if self.metering {
             store.set_fuel(fuel)?;

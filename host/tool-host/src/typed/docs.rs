@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use json_schema::MemoryBudget;
-use json_schema::untrusted_text::visible;
+use json_schema::text_sanitizer::visible;
 use serde_json::Value;
 use wasmparser::{Parser, Payload};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
 /// Longest name of a stranger that a mismatch shows, in bytes.

@@ -1,7 +1,7 @@
 //! Names of tools: `interface_function`, kebab to snake case.
 
 use agent_core::words::TOOL_NAME_BYTES;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use wasmtime::component::types::ComponentFunc;
 
 use super::refusal::Refusal;

@@ -4,7 +4,7 @@
 //! Types are a directed graph in the component and a tree here. A small file can hold a graph whose tree has
 //! more nodes than there are atoms, so each node and each name is paid for before it is made.
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use wasmtime::component::Type;
 
 /// How deep types may be nested in a parameter or a result. Each level is at most four of the schema's JSON,

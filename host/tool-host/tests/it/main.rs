@@ -13,7 +13,7 @@ mod granted_means;
 mod harness;
 mod host_work;
 mod learning;
-mod mcp;
+mod mcp_client;
 mod nested;
 mod restart;
 mod sandbox;

@@ -1,6 +1,6 @@
 //! The policy file: its text becomes a [`Policy`], or everything that is wrong with it at once.
 //!
-//! One file per kind of line declares its keys and reads them: `component`, `mcp`, `limits`, `http`,
+//! One file per kind of line declares its keys and reads them: `component`, `mcp_servers`, `limits`, `http`,
 //! `secret`. `name`: what they may be called. `reader` takes values out of tables and collects problems,
 //! `problem` is how they are said. Nothing is guessed and no key is skipped: a word that is misspelt would
 //! otherwise be a grant that somebody believes in.
@@ -11,7 +11,7 @@ mod approve;
 mod component;
 mod http;
 mod limits;
-mod mcp;
+mod mcp_servers;
 mod problem;
 mod reader;
 mod secret;
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Policy, Problems> {
         }
     }
     for table in top.tables(&mut reader, "mcp", "[[mcp]]", MOST_SERVERS) {
-        if let Some(entry) = mcp::read(&mut reader, table) {
+        if let Some(entry) = mcp_servers::read(&mut reader, table) {
             entries.push((table.at, entry));
         }
     }

@@ -7,7 +7,7 @@
 use std::fmt::Display;
 
 use agent_core::words::{Finding, Impact};
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
 /// Most findings that are listed.

@@ -4,7 +4,7 @@
 use agent_core::words::{CallCounts, Thresholds, TrialCounts, UserCounts};
 
 use super::canary_verdict::{calls, canary, sums};
-use crate::canary_verdict::first_calls::because;
+use crate::canary_verdict::trap_verdict::because;
 use crate::canary_verdict::{Verdict, judge};
 
 /// The calls of both versions by each of these users.

@@ -10,7 +10,7 @@ use axum::body::Body;
 use http::StatusCode;
 use insta::assert_snapshot;
 use run_service::conversations::Conversations;
-use run_service::layers::Conversed;
+use run_service::layers::ConversationTurns;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::harness::{Answer, Fakes, b, bearer, idempotency_over, request};
 fn service() -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
     let (agent, store) = (ScriptedInvoke::answering("Hello, Ada!"), Arc::<TestConversations>::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
+    let invoke = ConversationTurns::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), agent, store)
 }
 
@@ -91,7 +91,7 @@ async fn a_conversation_that_is_busy_is_a_conflict_that_passes() {
     let keys = Arc::default();
     let (agent, store) = (ScriptedInvoke::answering("Hello!"), Arc::<TestConversations>::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
+    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
     let fakes = Fakes::configured(invoke, |edge| {
         b(edge).conversations = conversations;
         edge.idempotency = idempotency_over(&keys);

@@ -12,7 +12,7 @@ use agent_core::testing::{
 use agent_core::words::{Event, Message, ModelReply, Principal, RunLimits, Verdict};
 use run_service::conversations::Conversations;
 use run_service::jobs::{Jobs, Worker, WorkerContext};
-use run_service::layers::{Admission, Agent, Conversed, Parkable};
+use run_service::layers::{Admission, Agent, ConversationTurns, Parkable};
 use run_service::live::{LiveJournal, LiveRuns};
 use run_service::streams::{RunStores, RunStreams};
 use run_service::waits::{ProposedDecision, Waits};
@@ -61,7 +61,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
     let context = WorkerContext {
         name: "host-1".into(),
         admission: Admission::new(10),
-        agent: Arc::new(Conversed::new(agent(), conversations.clone(), Duration::from_secs(30))),
+        agent: Arc::new(ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30))),
         circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
         journal: journal.clone(),
         observer: Arc::new(Unobserved),
@@ -74,7 +74,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         let spawn = Arc::new(TokioSpawn);
         let queue: Arc<dyn JobQueue> = queue.clone();
         let parkable = Parkable::new(agent(), queue, journal.clone(), runs.clone(), spawn);
-        Conversed::new(parkable, conversations.clone(), Duration::from_secs(30))
+        ConversationTurns::new(parkable, conversations.clone(), Duration::from_secs(30))
     };
     let kept = RunStores { journal: journal.clone(), records: Some(runs.clone()), live };
     let streams = RunStreams::new(Arc::new(stack()), kept, Arc::new(TokioSpawn)).with_jobs(jobs.clone());

@@ -9,7 +9,7 @@ use agent_core::words::{ConversationKey, Message, StopReason};
 use axum::body::Body;
 use http::StatusCode;
 use run_service::conversations::Conversations;
-use run_service::layers::Conversed;
+use run_service::layers::ConversationTurns;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn service() -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
 fn saying(text: &str) -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
     let (agent, store) = (ScriptedInvoke::answering(text), Arc::<TestConversations>::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
+    let invoke = ConversationTurns::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
     let keys = Arc::default();
     let fakes = Fakes::configured(invoke, |edge| {
         b(edge).conversations = conversations;

@@ -7,7 +7,7 @@ use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns,
 use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
 use run_service::conversations::Conversations;
-use run_service::layers::{Agent, Conversed, Invoke};
+use run_service::layers::{Agent, ConversationTurns, Invoke};
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn reply(content: &str) -> Message {
 fn service(agent: impl Invoke + 'static) -> Fakes {
     let store = Arc::<TestConversations>::default();
     let conversations = Conversations::new(store, Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
+    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
     Fakes::configured(invoke, |edge| b(edge).conversations = conversations)
 }
 

@@ -11,7 +11,7 @@ use agent_core::words::{ConversationKey, Message, ModelReply};
 use axum::body::Body;
 use http::StatusCode;
 use run_service::conversations::Conversations;
-use run_service::layers::{Agent, Conversed, Invoke};
+use run_service::layers::{Agent, ConversationTurns, Invoke};
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use crate::harness::{Fakes, b, bearer, request};
 fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
     let store = Arc::<TestConversations>::default();
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = Conversed::new(agent, conversations.clone(), Duration::from_secs(30));
+    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
     (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
 }
 

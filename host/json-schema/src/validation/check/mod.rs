@@ -16,7 +16,7 @@ use super::fuel::{Exhausted, Fuel};
 use super::rules::{Id, Keyword, Members, Part, Rules, TYPES, Types};
 use crate::brief::{PROBLEM_BYTES, brief};
 use crate::number::Exact;
-use crate::untrusted_text::printable;
+use crate::text_sanitizer::printable;
 
 /// Most problems of one value that are named.
 const PROBLEMS_NAMED: usize = 5;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::brief::PROBLEM_BYTES;
-use crate::untrusted_text::printable;
+use crate::text_sanitizer::printable;
 
 /// A position in the schema's text, as a JSON pointer.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@ use super::schema_budget::SchemaBudget;
 use crate::brief::{PROBLEM_BYTES, brief};
 use crate::number::Exact;
 use crate::syntax::{self, Document, Keywords};
-use crate::untrusted_text::printable;
+use crate::text_sanitizer::printable;
 use ends::most_in_place;
 use location::{At, wrong};
 use read::{bounds, counts, list_of, object_of, text_of, texts_of, types, weigh_value};

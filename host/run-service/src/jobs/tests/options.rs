@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::conversations::Conversations;
-use crate::layers::{Agent, Conversed};
+use crate::layers::{Agent, ConversationTurns};
 
 fn user(content: &str) -> Message {
     Message::User { content: content.into() }
@@ -107,7 +107,8 @@ async fn jobs_of_one_conversation_know_what_those_before_them_came_to() {
     let model = Arc::new(ScriptedModel::new([Ok(says("4")), Ok(says("6"))]));
     let store = Arc::new(TestConversations::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let bench = bench_on(&queue, &runs, Conversed::new(agent(&runs, &model), conversations, SECOND * 30));
+    let bench =
+        bench_on(&queue, &runs, ConversationTurns::new(agent(&runs, &model), conversations, SECOND * 30));
     let in_conversation = |query| JobData { conversation_id: Some("sums".into()), ..job(query) };
     bench.jobs.submit(&in_conversation("2+2")).await.unwrap();
     let last = bench.jobs.submit(&in_conversation("3+3")).await.unwrap();

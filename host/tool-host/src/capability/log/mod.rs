@@ -4,7 +4,7 @@
 
 mod rate;
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;

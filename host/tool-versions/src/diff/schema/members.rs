@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use json_schema::syntax::Keywords;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
 use super::{ANYTHING, Both, Difference, Side, Walk, below};

@@ -11,7 +11,7 @@ use super::super::error::McpRefusal;
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
 use crate::body::BodyError;
-use crate::mcp::SUPPORTED;
+use crate::mcp_server::SUPPORTED;
 use crate::openapi::{Operation, Parameter, tags};
 use crate::variant_b::error::Error;
 

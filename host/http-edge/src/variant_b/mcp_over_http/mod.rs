@@ -24,7 +24,7 @@ use super::api_stack::{self, TokenRefusal};
 use super::error;
 use super::state as variant_b;
 use crate::fallback;
-use crate::mcp::{CallsUnderWay, PURPOSE, RequestStates};
+use crate::mcp_server::{CallsUnderWay, PURPOSE, RequestStates};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
 use state::Mcp;

@@ -20,13 +20,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Bench {
     store: Arc<TestConversations>,
     agent: ScriptedInvoke,
-    conversed: Conversed<ScriptedInvoke>,
+    layer: ConversationTurns<ScriptedInvoke>,
 }
 
 fn bench(agent: ScriptedInvoke) -> Bench {
     let store = Arc::new(TestConversations::default());
     let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    Bench { conversed: Conversed::new(agent.clone(), conversations, LIMIT), store, agent }
+    Bench { layer: ConversationTurns::new(agent.clone(), conversations, LIMIT), store, agent }
 }
 
 fn ask(input: &str, id: Option<&str>) -> Ask {
@@ -74,11 +74,11 @@ async fn what_was_said_before_stands_in_front_and_instructions_are_for_one_run()
         bench(ScriptedInvoke::new(["one", "two", "three"].map(|text| Ok(ScriptedInvoke::answer(text)))));
     let told = Message::System { content: "be kind".into() };
     let options = Options { history: vec![told.clone(), user("I am Ada.")], ..Options::default() };
-    bench.conversed.invoke(Ask { options, ..ask("q", Some("a")) }).await.unwrap();
+    bench.layer.invoke(Ask { options, ..ask("q", Some("a")) }).await.unwrap();
     assert_eq!(bench.history(), [user("I am Ada."), told]);
-    bench.conversed.invoke(ask("q", Some("a"))).await.unwrap();
+    bench.layer.invoke(ask("q", Some("a"))).await.unwrap();
     assert_eq!(bench.history(), [user("I am Ada."), reply("one")]);
-    bench.conversed.invoke(ask("q", Some("b"))).await.unwrap();
+    bench.layer.invoke(ask("q", Some("b"))).await.unwrap();
     assert_eq!(bench.history(), [], "another conversation");
     assert_eq!(bench.turns("a").await.unwrap().len(), 2);
 }
@@ -90,7 +90,7 @@ async fn a_run_of_no_conversation_is_what_it_was() {
     let options = Options { history: history.clone(), ..Options::default() };
     // The store is not asked.
     bench.store.switch.fail(true);
-    bench.conversed.invoke(Ask { options, ..ask("q", None) }).await.unwrap();
+    bench.layer.invoke(Ask { options, ..ask("q", None) }).await.unwrap();
     assert_eq!(bench.history(), history);
 }
 
@@ -102,9 +102,9 @@ async fn a_turn_is_appended_once_and_does_not_stand_before_itself() {
             InConversation { turn_id: Some("key-1".into()), ..InConversation::of_job("a".into()) };
         Ask { conversation: Some(conversation), ..ask("q", None) }
     };
-    bench.conversed.invoke(ask("first", Some("a"))).await.unwrap();
+    bench.layer.invoke(ask("first", Some("a"))).await.unwrap();
     for _ in 0..2 {
-        bench.conversed.invoke(again()).await.unwrap();
+        bench.layer.invoke(again()).await.unwrap();
         assert_eq!(bench.history(), [reply("one")]);
     }
     let turns = bench.turns("a").await.unwrap();
@@ -119,7 +119,7 @@ async fn a_run_that_does_not_end_well_leaves_no_trace() {
         Err(InvokeError::Busy { waited: Duration::ZERO }),
     ] {
         let bench = bench(ScriptedInvoke::new([end]));
-        drop(bench.conversed.invoke(ask("q", Some("a"))).await);
+        drop(bench.layer.invoke(ask("q", Some("a"))).await);
         assert_eq!(bench.turns("a").await, None);
     }
 }
@@ -132,18 +132,18 @@ async fn one_run_at_a_time_holds_a_conversation_for_as_long_as_it_takes() {
     let bench = bench(agent);
     let second = async {
         sleep(LEASE * 2).await;
-        bench.conversed.invoke(ask("q", Some("a"))).await
+        bench.layer.invoke(ask("q", Some("a"))).await
     };
-    let (first, second) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), second);
+    let (first, second) = tokio::join!(bench.layer.invoke(ask("q", Some("a"))), second);
     assert!(first.is_ok() && is_busy(&second), "{second:?}");
-    bench.conversed.invoke(ask("q", Some("a"))).await.unwrap();
+    bench.layer.invoke(ask("q", Some("a"))).await.unwrap();
     assert_eq!(bench.history(), [reply("one")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_dropped_gives_its_conversation_back_and_a_dead_one_loses_it() {
     let bench = bench(ScriptedInvoke::hanging());
-    let left = timeout(Duration::from_millis(1), bench.conversed.invoke(ask("q", Some("a")))).await;
+    let left = timeout(Duration::from_millis(1), bench.layer.invoke(ask("q", Some("a")))).await;
     assert!(left.is_err() && bench.agent.asked().len() == 1, "{left:?}");
     // What gives it back is a task.
     sleep(Duration::from_millis(1)).await;
@@ -152,9 +152,9 @@ async fn a_run_that_is_dropped_gives_its_conversation_back_and_a_dead_one_loses_
     let key = ConversationKey::conversation("u1", "a");
     bench.store.claim(key, "dead", ClaimTerms::default()).await.unwrap();
     bench.agent.add(Ok(ScriptedInvoke::answer("one")));
-    assert!(is_busy(&bench.conversed.invoke(ask("q", Some("a"))).await));
+    assert!(is_busy(&bench.layer.invoke(ask("q", Some("a"))).await));
     sleep(LEASE).await;
-    bench.conversed.invoke(ask("q", Some("a"))).await.unwrap();
+    bench.layer.invoke(ask("q", Some("a"))).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,14 +163,14 @@ async fn an_attempt_that_was_replaced_gives_away_nothing_of_its_successors() {
     agent.add_after(LEASE, Ok(ScriptedInvoke::answer("old")));
     agent.add_after(seconds(5.0), Ok(ScriptedInvoke::answer("new")));
     let bench = bench(agent);
-    let first = timeout(seconds(2.0), bench.conversed.invoke(attempt(1)));
+    let first = timeout(seconds(2.0), bench.layer.invoke(attempt(1)));
     let second = async {
         sleep(seconds(1.0)).await;
-        bench.conversed.invoke(attempt(2)).await
+        bench.layer.invoke(attempt(2)).await
     };
     let other = async {
         sleep(seconds(3.0)).await;
-        bench.conversed.invoke(ask("q", Some("a"))).await
+        bench.layer.invoke(ask("q", Some("a"))).await
     };
     let (first, second, other) = tokio::join!(first, second, other);
     assert!(first.is_err() && second.is_ok() && is_busy(&other), "{second:?}, {other:?}");
@@ -192,9 +192,9 @@ async fn slow_renewals_lose_no_conversation() {
         bench.store.switch.fail(true);
         sleep(seconds(8.5)).await;
         bench.store.switch.fail(false);
-        bench.conversed.invoke(ask("q", Some("a"))).await
+        bench.layer.invoke(ask("q", Some("a"))).await
     };
-    let (answer, other) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), other);
+    let (answer, other) = tokio::join!(bench.layer.invoke(ask("q", Some("a"))), other);
     assert!(answer.is_ok() && is_busy(&other), "{answer:?}, {other:?}");
 }
 
@@ -214,7 +214,7 @@ async fn a_conversation_that_is_gone_is_begun_again_by_its_first_run_alone() {
             bench.store.switch.fail(false);
             bench.store.delete(ConversationKey::conversation("u1", "a")).await
         };
-        let (answer, deleted) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), deleted);
+        let (answer, deleted) = tokio::join!(bench.layer.invoke(ask("q", Some("a"))), deleted);
         assert!(answer.is_ok() && deleted == Ok(Deletion::Done), "{answer:?}, {deleted:?}");
         assert_eq!(bench.turns("a").await.map(|turns| turns.len()), kept);
     }
@@ -232,7 +232,7 @@ async fn a_turn_is_written_again_while_the_store_fails_and_never_lost_in_silence
             sleep(outage.saturating_sub(Duration::from_millis(500))).await;
             bench.store.switch.fail(false);
         };
-        let (answer, ()) = tokio::join!(bench.conversed.invoke(ask("q", Some("a"))), failing);
+        let (answer, ()) = tokio::join!(bench.layer.invoke(ask("q", Some("a"))), failing);
         assert_eq!(answer.unwrap().is_turn_lost, !is_kept);
     }
     assert_eq!(bench.turns("a").await.unwrap().len(), 1);
@@ -250,7 +250,7 @@ async fn a_paid_answer_does_not_wait_for_its_conversation_beyond_the_time_of_its
             bench.store.switch.hang(true);
         };
         let began = tokio::time::Instant::now();
-        let asking = bench.conversed.invoke(Ask { claim, ..ask("q", Some("a")) });
+        let asking = bench.layer.invoke(Ask { claim, ..ask("q", Some("a")) });
         let (answer, ()) = tokio::join!(asking, hanging);
         assert_eq!(began.elapsed().as_secs(), 35);
         // The next attempt at a job has the run's journal.
@@ -266,18 +266,18 @@ async fn whoever_looked_before_somebody_else_went_on_is_told() {
             InConversation { id: "a".into(), turn_id: None, seen: Some(seen.map(str::to_owned)) };
         Ask { conversation: Some(conversation), ..ask("q", None) }
     };
-    bench.conversed.invoke(looked(None)).await.unwrap();
-    let changed = bench.conversed.invoke(looked(None)).await;
+    bench.layer.invoke(looked(None)).await.unwrap();
+    let changed = bench.layer.invoke(looked(None)).await;
     assert!(matches!(changed, Err(InvokeError::Conversation(ConversationRefusal::Changed))), "{changed:?}");
     let last = bench.turns("a").await.unwrap().remove(0).id;
-    bench.conversed.invoke(looked(Some(&last))).await.unwrap();
+    bench.layer.invoke(looked(Some(&last))).await.unwrap();
 }
 
 #[tokio::test]
 async fn whoever_is_over_the_limits_begins_no_conversation() {
     let bench = bench(ScriptedInvoke::answering("one"));
     let rate_check = Some(RateCheck::new(std::future::ready(false)));
-    let answer = bench.conversed.invoke(Ask { rate_check, ..ask("q", Some("a")) }).await;
+    let answer = bench.layer.invoke(Ask { rate_check, ..ask("q", Some("a")) }).await;
     assert!(matches!(answer, Err(InvokeError::OverLimit)), "{answer:?}");
     assert_eq!((bench.turns("a").await, bench.agent.asked().len()), (None, 0));
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use json_schema::MemoryBudget;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::{Map, Value, json};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;

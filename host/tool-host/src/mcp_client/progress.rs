@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use agent_core::words::ToolProgress;
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
 use tool_egress::Scanner;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::mcp::{CallsUnderWay, McpServer, RequestStates};
+use crate::mcp_server::{CallsUnderWay, McpServer, RequestStates};
 use crate::middleware::request_id::RequestId;
 use crate::server_sent_events::HEARTBEAT;
 use crate::variant_b::auth::Caller;

@@ -1,6 +1,6 @@
 //! What can go wrong between this host and an MCP server.
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 
 use tool_egress::{EgressError, Scanner};
 

@@ -22,7 +22,7 @@ use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
 use crate::json::JsonError;
-use crate::mcp::CallId;
+use crate::mcp_server::CallId;
 use crate::middleware::request_id::RequestId;
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agent_core::words::{ComponentRecord, Millis, ToolOutcome};
-use tool_versions::canary_verdict::first_calls::FIRST_CALLS;
+use tool_versions::canary_verdict::trap_verdict::FIRST_CALLS;
 use tool_versions::canary_verdict::{count, has_run};
 
 use super::call_counter::{CallCounter, Side};

@@ -1,7 +1,7 @@
 //! What a call of a tool of an MCP server returned, as components' tools return it: JSON, or a failure in
 //! words.
 
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
 use super::error::McpError;

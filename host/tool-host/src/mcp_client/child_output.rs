@@ -6,7 +6,7 @@
 //! bound.
 
 use bytes::{Buf as _, BytesMut};
-use json_schema::untrusted_text::printable;
+use json_schema::text_sanitizer::printable;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tool_egress::Scanner;
 

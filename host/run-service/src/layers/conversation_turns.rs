@@ -26,13 +26,13 @@ const APPEND_GRACE: Duration = Duration::from_secs(5);
 ///
 /// It stands outside of the cache, whose key has the history in it, and outside of what is shared with
 /// others: a result from the cache is a turn as well. A run that is part of none passes by.
-pub struct Conversed<I> {
+pub struct ConversationTurns<I> {
     inner: I,
     conversations: Conversations,
     limit: Duration,
 }
 
-impl<I: Invoke> Conversed<I> {
+impl<I: Invoke> ConversationTurns<I> {
     /// Runs of `inner` in these conversations. A run may take `limit`.
     pub fn new(inner: I, conversations: Conversations, limit: Duration) -> Self {
         Self { inner, conversations, limit }
@@ -91,7 +91,7 @@ impl<I: Invoke> Conversed<I> {
 }
 
 #[async_trait]
-impl<I: Invoke> Invoke for Conversed<I> {
+impl<I: Invoke> Invoke for ConversationTurns<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.conversation.take() {
             Some(conversation) => self.go_on(ask, conversation).await,
