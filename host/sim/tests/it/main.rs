@@ -44,7 +44,6 @@ macro_rules! each_is_found {
             fn $test() {
                 let found = found_by(Mutation::$mutation, $first);
                 assert!(found.is_some(), "none of {MOST_SEEDS} seeds finds it");
-                println!("found by seed {}, begun with {}", found.unwrap_or_default(), $first);
             }
         )+
 
