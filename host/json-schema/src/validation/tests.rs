@@ -229,7 +229,7 @@ fn the_evaluator_and_the_reference_agree_on_these_too() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
     #[test]
     fn the_evaluator_and_the_reference_agree(schema in any_schema(), values in prop::collection::vec(any_value(), 8)) {
         let ours = read(&schema.to_string()).unwrap();

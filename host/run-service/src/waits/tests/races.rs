@@ -7,10 +7,10 @@ use super::children::Family;
 use super::*;
 use crate::clock;
 
-/// Of each of the races. `cargo xtask sim` makes more of them, with deciders among its clients.
-const RACES: u64 = 1_000;
+/// Of each of the races.
+const RACES: u64 = 5_000;
 
-const KILLS: u64 = 150;
+const KILLS: u64 = 500;
 
 /// A job that waits, its stores as slow as the seed has it.
 async fn parked(seed: u64) -> (Bench, ProposedDecision, JobWait, fastrand::Rng) {
