@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use agent_core::ports::QueueError;
 use bullmq::job_scheduler::next_cron_millis;
 use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
 
 use super::official_scripts::Iteration;
 use super::options::{Options, whole};
@@ -61,7 +62,10 @@ impl Store {
             tracing::error!(job_id, scheduler, "no next iteration: the job does not say how it repeats");
             return Ok(None);
         };
-        let next = match next(repeat, options.previous(), now) {
+        // A pattern that hardly ever comes true is looked for through thousands of years.
+        let (of, previous) = (repeat.clone(), options.previous());
+        let next = spawn_blocking(move || next(&of, previous, now)).await;
+        let next = match next.unwrap_or_else(|_panicked| Err("its pattern cannot be read".into())) {
             Ok(Next::At(at)) => at,
             Ok(Next::Every) => 0,
             Ok(Next::Never) => return Ok(None),
@@ -130,6 +134,11 @@ fn next(repeat: &Map<String, Value>, previous: u64, now: u64) -> Result<Next, St
         (None, None) => Err("it has neither a pattern nor an interval".into()),
         (None, Some(_)) => Ok(Next::Every),
         (Some(pattern), None) => {
+            // To the library such a field is one that nothing matches, which it finds out second by second.
+            // `cron-parser`, which Node's worker uses, refuses it.
+            if pattern.split_whitespace().any(|field| field.split(',').any(str::is_empty)) {
+                return Err(format!("a list in its pattern has an empty item: {pattern}"));
+            }
             let time_zone = repeat.get("tz").and_then(Value::as_str);
             let after = previous.max(now);
             match next_cron_millis(pattern, after, time_zone, number("startDate")) {
@@ -229,6 +238,8 @@ mod tests {
             (json!({}), "neither"),
             (json!({ "every": 5, "pattern": "* * * * *" }), "both"),
             (json!({ "pattern": "every monday" }), "every monday"),
+            (json!({ "pattern": "* , * * * *" }), "empty item"),
+            (json!({ "pattern": "* 1,,5 * * * *" }), "empty item"),
             (json!({ "pattern": "* * * * *", "tz": "Middle/Earth" }), "Middle/Earth"),
         ] {
             let error = next_of(&repeat).unwrap_err();
