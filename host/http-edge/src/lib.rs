@@ -8,8 +8,8 @@
 //!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
 //!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
-//! - `mcp_server/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp_over_http/` carries them over
-//!   HTTP.
+//! - `mcp_server/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp_over_http/`
+//!   carries them over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
 //!   shows it.
 //! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.

@@ -1,7 +1,7 @@
 //! Connections: TCP to a checked address, TLS by the host's name, HTTP/1.1.
 //!
-//! There is no proxy, whatever the environment says. Which addresses may be tried is `ssrf_guard` and `resolve`;
-//! who uses a connection again is `pool`.
+//! There is no proxy, whatever the environment says. Which addresses may be tried is `ssrf_guard` and
+//! `resolve`; who uses a connection again is `pool`.
 
 use std::error::Error as StdError;
 use std::io;

@@ -5,8 +5,8 @@
 //! guests by itself.
 //!
 //! What holds for every connection:
-//! - A name is resolved once, every address is judged by one table (`ssrf_guard`), and the connection goes to an
-//!   address that passed (`resolve`, `connect`). How far a request may reach is said with each request
+//! - A name is resolved once, every address is judged by one table (`ssrf_guard`), and the connection goes to
+//!   an address that passed (`resolve`, `connect`). How far a request may reach is said with each request
 //!   ([`Reach`]).
 //! - No redirect is followed and no proxy asked. TLS is verified for the name in the URL.
 //! - It speaks HTTP/1.1, and reads no head that is larger than a limit. A body is read within the reader's

@@ -37,9 +37,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const LET_GO: Duration = Duration::from_secs(60);
 
 /// How long after a decision a job may stay parked: longer than a circuit stays open, and shorter than most
-/// of its wait. Where clocks were wrong it may take three times as long as they were, besides: when a job is to
-/// be looked at again is reckoned from when it began to wait, which another replica noted, and by the store's
-/// clock.
+/// of its wait. Where clocks were wrong it may take three times as long as they were, besides: when a job is
+/// to be looked at again is reckoned from when it began to wait, which another replica noted, and by the
+/// store's clock.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(45);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";

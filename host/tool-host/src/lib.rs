@@ -3,8 +3,8 @@
 //! The only crate that names wasmtime. The rooms stand on each other in this order; none imports from above:
 //! - `limits`, `typed`: what a call may use up, functions of other types as tools.
 //! - `compiler`, `threads`: compiling in child processes, and where guests run.
-//! - `grants`, `mcp_client`: what the policy (crate `tool-policy`) is for one call; servers of the Model Context
-//!   Protocol, whose tools are served like those of components.
+//! - `grants`, `mcp_client`: what the policy (crate `tool-policy`) is for one call; servers of the Model
+//!   Context Protocol, whose tools are served like those of components.
 //! - `capability`: what a guest may import.
 //! - `component`, `folder`: a component that can be called, and the files that components come from.
 //! - `rollout`, `runtime`: which versions serve on all replicas (the rules are in the crate `tool-versions`),

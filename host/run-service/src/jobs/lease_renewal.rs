@@ -1,5 +1,5 @@
-//! The heartbeat of a job: its worker renews the lease while the run is driven, and learns by that whether the
-//! job was cancelled or lost. When to renew and when a lease is lost is `held_lease.rs`.
+//! The heartbeat of a job: its worker renews the lease while the run is driven, and learns by that whether
+//! the job was cancelled or lost. When to renew and when a lease is lost is `held_lease.rs`.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //!
 //! What of it may wait for what comes next, and what that means for a worker that is killed, is said in
 //! `journaled.rs`. `tool_calls.rs` answers the calls of one reply, `nested.rs` those that tools make,
-//! `recorder.rs` what those are told that are made again. `waits.rs` parks a run, `due_waits.rs` has the timers
-//! that end a wait. `gen_ai.rs` has the spans.
+//! `recorder.rs` what those are told that are made again. `waits.rs` parks a run, `due_waits.rs` has the
+//! timers that end a wait. `gen_ai.rs` has the spans.
 
 mod call_context;
 mod child_runs;

@@ -1,6 +1,6 @@
-//! Epoch interruption: what stops a guest that computes past its deadline. A clock increments the engine's epoch
-//! every tick; compiled code looks at it in loops and calls, lets others run, and traps once its deadline has
-//! passed.
+//! Epoch interruption: what stops a guest that computes past its deadline. A clock increments the engine's
+//! epoch every tick; compiled code looks at it in loops and calls, lets others run, and traps once its
+//! deadline has passed.
 
 use std::thread;
 use std::time::{Duration, Instant};
