@@ -8,8 +8,8 @@
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
-//! `mcp_over_http` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for clients of
-//! OpenAI, under `/v1/`, in the same stack.
+//! `mcp_over_http` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for
+//! clients of OpenAI, under `/v1/`, in the same stack.
 //!
 //! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and
 //! `asking` what the agent is asked for it. What both variants need is not in here.
