@@ -412,7 +412,7 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
 async fn a_decision_that_the_queue_has_forgotten_has_its_job_go_on_all_the_same() {
     for is_decided in [true, false] {
         let bench = Bench::parked(tools()).await;
-        // It has never forgotten anything: nothing is looked for.
+        // A queue that has never forgotten anything: nothing is looked for.
         bench.waits.recover_decided().await;
         let (before, claims) = (bench.queue.held_now(), bench.queue.claims());
         if is_decided {

@@ -52,7 +52,7 @@ enum Note {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Job {
-    /// Anybody may claim it.
+    /// Claimed by whichever worker is first.
     Waiting,
     Held {
         by: usize,
@@ -68,17 +68,17 @@ enum Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Worker {
     Idle,
-    /// It holds the job, or takes itself for whoever does, and has read so many events.
+    /// With the job, or taking itself for whoever has it, behind so many events.
     Holds {
         epoch: u64,
         read: usize,
     },
-    /// It is about to make the call.
+    /// About to make the call.
     Calls {
         epoch: u64,
         read: usize,
     },
-    /// The call has acted.
+    /// Behind the call, which has acted.
     Called {
         epoch: u64,
         read: usize,
@@ -88,7 +88,7 @@ enum Worker {
         read: usize,
         again: bool,
     },
-    /// Its attempt has ended; the job waits behind so many events.
+    /// At the end of its attempt; the job waits behind so many events.
     Looks {
         read: usize,
     },
@@ -105,7 +105,7 @@ enum Decider {
     Gone,
 }
 
-/// A decision on its way.
+/// A decision on its way to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Append {
     place: usize,
