@@ -258,7 +258,7 @@ impl JobQueue for TestQueue {
 
     async fn incarnation(&self) -> Result<Option<String>, QueueError> {
         self.check().await?;
-        Ok(self.state.lock().restarts.map(|restarts| restarts.to_string()))
+        Ok(self.state.lock().incarnation().map(|life| life.to_string()))
     }
 
     async fn now(&self) -> Result<SystemTime, QueueError> {

@@ -31,12 +31,10 @@ pub(super) struct State {
     /// The highest number of a job that was forgotten: no other one gets it.
     forgotten: u64,
     forgot_at: Option<Instant>,
-    /// How often it was restarted, if it forgets then.
-    pub(super) restarts: Option<u64>,
     /// Whether claims are numbered by the time, so that no number comes twice when claims are forgotten.
     pub(super) is_numbered_by_time: bool,
-    /// The least number of a claim by the time: no server is up again in the millisecond in which it went
-    /// down.
+    /// The least number of a claim by the time, higher after each restart: no server is up again in the
+    /// millisecond in which it went down.
     first_epoch: u64,
 }
 
@@ -236,6 +234,11 @@ impl State {
         Ok(None)
     }
 
+    /// Which life of the server this is, if it forgets when it is restarted.
+    pub(super) fn incarnation(&self) -> Option<u64> {
+        (self.is_numbered_by_time || self.forgot_at.is_some()).then_some(self.first_epoch)
+    }
+
     /// Goes back to `earlier`, and says of which jobs anything was forgotten. What is given once is not given
     /// again: numbers of jobs, names of runs, tokens.
     pub(super) fn go_back(&mut self, earlier: Self) -> BTreeSet<String> {
@@ -249,7 +252,6 @@ impl State {
         self.forgotten = last.max(later.forgotten);
         self.forgot_at = Some(Instant::now());
         self.first_epoch = millis(store_clock()) + 1;
-        self.restarts = Some(later.restarts.unwrap_or_default() + 1);
         undone
     }
 }

@@ -21,7 +21,7 @@ use super::own_scripts::OwnScripts;
 use super::renewals::Renewals;
 use super::shard::Shard;
 use super::time::{from_millis, millis, now};
-use crate::redis::{QueryError, Redis};
+use crate::redis::{QueryError, Redis, ask};
 
 /// How long an answer may take. A job is worth more patience than a cached result, but the request that adds
 /// one waits for it.
@@ -124,11 +124,7 @@ impl Store {
 
     /// The id that the server has given itself when it was started; empty where it does not say.
     pub(super) async fn server_id(&self) -> Result<String, QueryError> {
-        let ask = |mut redis| async move { redis::cmd("INFO").arg("server").query_async(&mut redis).await };
-        let info: String = match self.redis.query(ask).await {
-            Err(QueryError::Refused { code, .. }) if code == "NOPERM" => String::new(),
-            answer => answer?,
-        };
+        let info = ask::<String>(&self.redis, &["INFO", "server"]).await?.unwrap_or_default();
         let id = info.lines().find_map(|line| line.trim().strip_prefix("run_id:"));
         Ok(id.unwrap_or_default().to_owned())
     }

@@ -46,6 +46,7 @@ pub use key_value::RedisKeyValues;
 pub use probe::RedisProbe;
 pub use rate_windows::RedisWindows;
 pub use server_check::RedisCheck;
+pub(crate) use server_check::ask;
 pub use server_settings::RedisUse;
 
 pub(crate) use error::QueryError;

@@ -100,7 +100,10 @@ impl RedisCheck {
 /// The answer to a command; none if the server refuses it. One that refuses everything (it wants a password,
 /// has no such database, takes no more connections) refuses `PING` too, and has not been asked for its
 /// settings.
-async fn ask<T: FromRedisValue + Send>(node: &Redis, words: &[&str]) -> Result<Option<T>, QueryError> {
+pub(crate) async fn ask<T: FromRedisValue + Send>(
+    node: &Redis,
+    words: &[&str],
+) -> Result<Option<T>, QueryError> {
     let ask = |redis| async move { send(redis, words).await };
     match node.query(ask).await {
         Ok(answer) => Ok(Some(answer)),

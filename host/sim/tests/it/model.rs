@@ -233,9 +233,7 @@ impl State {
         }
         match journal.iter().rfind(|(_, note)| *note == Note::Started) {
             // The model is told that nobody knows what became of it.
-            Some((by, _)) if !invariants::may_be_done_again(*by != epoch, true) && *by != epoch => {
-                self.write(rules, epoch, read, Note::Returned)
-            }
+            Some((by, _)) if *by != epoch => self.write(rules, epoch, read, Note::Returned),
             Some(_) => Worker::Calls { epoch, read },
             None if rules.announces => self.write(rules, epoch, read, Note::Started),
             None => Worker::Calls { epoch, read },

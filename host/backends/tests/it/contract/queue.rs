@@ -98,6 +98,7 @@ macro_rules! test_all {
             // leases
             a_job_of_a_dead_worker_goes_to_another,
             a_restarted_worker_gives_its_predecessors_jobs_back_soon,
+            one_life_of_the_server_has_one_name,
             a_late_reclaim_takes_nothing_that_was_claimed_or_renewed_since,
         }
     };

@@ -69,6 +69,13 @@ pub(crate) async fn a_job_of_a_dead_worker_goes_to_another(bench: &Bench) {
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }
 
+/// Whoever asks is told alike.
+pub(crate) async fn one_life_of_the_server_has_one_name(bench: &Bench) {
+    let name = bench.queue.incarnation().await.unwrap();
+    assert_eq!(bench.peer.incarnation().await.unwrap(), name);
+    assert_ne!(name.as_deref(), Some(""), "the server names none");
+}
+
 /// A statement of a process that has died is carried out when its own successor has claimed jobs, and could
 /// not renew them.
 pub(crate) async fn a_late_reclaim_takes_nothing_that_was_claimed_or_renewed_since(bench: &Bench) {
