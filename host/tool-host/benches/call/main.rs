@@ -15,6 +15,7 @@
 mod bare;
 mod callers;
 mod components;
+mod instructions;
 mod languages;
 mod memory;
 mod native;
@@ -56,8 +57,12 @@ fn main() {
     if std::env::args().any(|argument| argument == memory::ARGUMENT) {
         return memory::measure();
     }
+    if std::env::args().any(|argument| argument == instructions::ARGUMENT) {
+        return instructions::make_calls();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(compare());
+    instructions::print();
     // All cores, and guests on a runtime of their own, as the service has it.
     let cores = std::thread::available_parallelism().unwrap().get();
     let guests =
