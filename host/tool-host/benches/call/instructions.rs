@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use agent_core::ports::{ToolSet, Toolbox as _};
 use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 
@@ -106,7 +108,7 @@ pub(crate) fn make_calls() {
     counted(|| runtime.block_on(times(CALLS, host_call)));
 }
 
-async fn serve(folder: &Path, wasm: &[u8]) -> std::sync::Arc<dyn agent_core::ports::ToolSet> {
+async fn serve(folder: &Path, wasm: &[u8]) -> Arc<dyn ToolSet> {
     fs::write(folder.join("calculator.wasm"), wasm).unwrap();
     start(folder, PolicyFile::None, &Handle::current()).await.everything()
 }
