@@ -28,6 +28,7 @@ use tool_egress::CallKey;
 use tool_policy::Want;
 
 use crate::capability::ask::AskState;
+use crate::capability::context::CallIds;
 use crate::capability::nondeterminism::{Nondeterminism, RecordedClock};
 use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
@@ -160,17 +161,18 @@ impl Call<'_> {
         let clock = nested.and_then(NestedTools::recorded).map(|world| Arc::new(RecordedClock::new(world)));
         let outer = OuterCall { outer, clock: clock.clone() };
         let caller = self.caller(&admitted, progress, outer, attempts);
-        let mut arguments = request.call.arguments.to_string();
+        // A value is always JSON. `Display` would write it piece by piece through a formatter.
+        let mut arguments = serde_json::to_string(&request.call.arguments).unwrap_or_default();
         if !is_checked {
             arguments = admitted.check_arguments(arguments).await?;
         }
         let is_heavy = self.tool.definition.run_time.get() > HEAVY;
         let begin = if is_heavy { Start::OnGuestRuntime } else { Start::Here };
-        let run = admitted.run(caller, arguments);
+        let run = Box::pin(admitted.run(caller, arguments));
         if self.tool.component.call_interface.is_mcp() {
             // An MCP call waits for others and computes nothing. Dropped with its caller, it closes its
             // connection at once.
-            let ended = tokio::time::timeout_at(deadline.into(), Box::pin(run)).await;
+            let ended = tokio::time::timeout_at(deadline.into(), run).await;
             return ended.unwrap_or_else(|_elapsed| Err(Fault::timed_out(allowed)));
         }
         let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);
@@ -216,9 +218,7 @@ impl Call<'_> {
         let user =
             component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
         Caller {
-            request_id: request.request_id.into(),
-            run_id: request.run_id.into(),
-            call_id: request.call_id.into(),
+            ids: CallIds::new(request.request_id, request.run_id, request.call_id),
             attempt: request.attempt,
             user: user.flatten().map(Arc::from),
             trace: trace::current(),
@@ -238,7 +238,7 @@ impl Call<'_> {
                     is_shadow: tool.is_shadow(),
                     caller: request.principal,
                     deadline,
-                    operations: attempts.operations(),
+                    operations: &|| attempts.operations(),
                 },
                 granted.as_deref(),
             ),

@@ -1,5 +1,6 @@
 //! What is known of a call while attempts at it are made, and the receipt that is made of it.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -26,8 +27,8 @@ pub(super) struct Attempts {
     granted: Option<Arc<Granted>>,
     /// The requests of all attempts under the same grants: they share one budget and one receipt.
     requests: Option<Requests>,
-    /// Operations on kept values, of all attempts.
-    operations: Arc<AtomicU32>,
+    /// Operations on kept values, of all attempts. Made for a component that may keep values.
+    operations: OnceCell<Arc<AtomicU32>>,
     /// The call, if its answer may be kept or was.
     pure: Option<PureCall>,
     is_cached: bool,
@@ -60,7 +61,7 @@ impl Attempts {
             deadline: None,
             granted: None,
             requests: None,
-            operations: Arc::default(),
+            operations: OnceCell::new(),
             pure: None,
             is_cached: false,
             ended: None,
@@ -80,10 +81,8 @@ impl Attempts {
         request: &ToolRequest<'_>,
     ) -> Option<String> {
         // What is granted may be part of the answer.
-        if !tool.is_pure() || self.granted.is_some() {
-            return None;
-        }
-        let pure = self.pure.insert(PureCall::new(&tool.component.digest, &tool.name, request.call));
+        let pure = tool.pure.as_ref().filter(|_| self.granted.is_none())?;
+        let pure = self.pure.insert(pure.call(request.call));
         let answer = runtime.pure_answers.get(pure)?;
         self.is_cached = true;
         Some(answer.to_string())
@@ -119,7 +118,7 @@ impl Attempts {
 
     /// Where its operations on kept values are counted.
     pub(super) fn operations(&self) -> Arc<AtomicU32> {
-        self.operations.clone()
+        self.operations.get_or_init(Arc::default).clone()
     }
 
     /// The attempt has ended. Returns how long to wait before the next one; nothing when it was the last.

@@ -31,12 +31,8 @@ async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
     };
     let tried = TrialPart { running: shadow.trial.clone(), side: Side::New, is_shadow: true };
     let tool = Tool {
-        component: component.clone(),
-        definition: definition.clone(),
-        name: shadow.call.name.as_str().into(),
-        policy: shadow.policy.clone(),
         tried: Some(tried),
-        first_calls: None,
+        ..Tool::new(component.clone(), definition.clone(), shadow.policy.clone())
     };
     // What somebody has to approve is done once, and not once more beside it.
     if tool.approval(&runtime, &shadow.call).is_some() {

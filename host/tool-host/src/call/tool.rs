@@ -11,6 +11,7 @@ use crate::component::Component;
 use crate::component::definition::Definition;
 use crate::rollout::{FirstCalls, ShadowCall, Side, TrialPart};
 use crate::runtime::Runtime;
+use crate::runtime::pure_answers::PureTool;
 
 /// A tool and the component that has it.
 pub(crate) struct Tool {
@@ -23,9 +24,20 @@ pub(crate) struct Tool {
     pub(crate) tried: Option<TrialPart>,
     /// Where its calls are counted, if its component has come to serve lately.
     pub(crate) first_calls: Option<Arc<FirstCalls>>,
+    /// Absent unless its answers may be kept: it says so, and nothing that it could ask may answer otherwise
+    /// next time.
+    pub(crate) pure: Option<PureTool>,
 }
 
 impl Tool {
+    /// A tool of a component under a policy. Neither in a trial nor counted.
+    pub(crate) fn new(component: Arc<Component>, definition: Arc<Definition>, policy: Arc<Policy>) -> Self {
+        let name: Arc<str> = definition.spec.name.as_str().into();
+        let is_pure = definition.is_pure && component.computes_only;
+        let pure = is_pure.then(|| PureTool::new(&component.digest, &name));
+        Self { component, definition, name, policy, tried: None, first_calls: None, pure }
+    }
+
     /// Whether its calls are made beside those of the version that serves, for comparison.
     pub(crate) fn is_shadow(&self) -> bool {
         self.tried.as_ref().is_some_and(|tried| tried.is_shadow)
@@ -89,11 +101,5 @@ impl Tool {
         if let Some(TrialPart { running, side, .. }) = &self.tried {
             running.observe_cancelled(*side, caller.user_id.as_deref(), duration);
         }
-    }
-
-    /// Whether its answers may be kept: it says so, and nothing that it could ask may answer otherwise next
-    /// time.
-    pub(crate) fn is_pure(&self) -> bool {
-        self.definition.is_pure && self.component.computes_only
     }
 }

@@ -14,12 +14,37 @@ use crate::limits::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("context");
 
+/// Request, run and call: three texts in one allocation, of which clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct CallIds {
+    text: Arc<str>,
+    run_at: usize,
+    call_at: usize,
+}
+
+impl CallIds {
+    pub(crate) fn new(request: &str, run: &str, call: &str) -> Self {
+        let run_at = request.len();
+        Self { text: [request, run, call].concat().into(), run_at, call_at: run_at + run.len() }
+    }
+
+    pub(crate) fn request(&self) -> &str {
+        self.text.get(..self.run_at).unwrap_or_default()
+    }
+
+    fn run(&self) -> &str {
+        self.text.get(self.run_at..self.call_at).unwrap_or_default()
+    }
+
+    fn call(&self) -> &str {
+        self.text.get(self.call_at..).unwrap_or_default()
+    }
+}
+
 /// What the call is told of itself, and the host goes by.
 #[derive(Debug)]
 pub(crate) struct ContextState {
-    pub(crate) request_id: Arc<str>,
-    pub(crate) run_id: Arc<str>,
-    pub(crate) call_id: Arc<str>,
+    pub(crate) ids: CallIds,
     pub(crate) attempt: u32,
     /// The user as this component may know it.
     pub(crate) user: Option<Arc<str>>,
@@ -38,7 +63,7 @@ pub(super) fn link<T: 'static>(
 
 impl Host for ContextState {
     fn request_id(&mut self) -> String {
-        self.request_id.to_string()
+        self.ids.request().to_owned()
     }
 
     fn remaining_ms(&mut self) -> u64 {
@@ -51,11 +76,11 @@ impl Host for ContextState {
     }
 
     fn run_id(&mut self) -> String {
-        self.run_id.to_string()
+        self.ids.run().to_owned()
     }
 
     fn call_id(&mut self) -> String {
-        self.call_id.to_string()
+        self.ids.call().to_owned()
     }
 
     fn attempt(&mut self) -> u32 {

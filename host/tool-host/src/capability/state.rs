@@ -11,7 +11,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use crate::capability::ask::AskState;
 use crate::capability::clock::ClockState;
 use crate::capability::config::ConfigState;
-use crate::capability::context::ContextState;
+use crate::capability::context::{CallIds, ContextState};
 use crate::capability::key_value::KeyValueState;
 use crate::capability::log::{LogRate, LogSource, LogState};
 use crate::capability::nondeterminism::Nondeterminism;
@@ -45,9 +45,7 @@ pub(crate) struct CallState {
 
 /// For whom a call is.
 pub(crate) struct Caller {
-    pub(crate) request_id: Arc<str>,
-    pub(crate) run_id: Arc<str>,
-    pub(crate) call_id: Arc<str>,
+    pub(crate) ids: CallIds,
     pub(crate) attempt: u32,
     /// The user as this component may know it.
     pub(crate) user: Option<Arc<str>>,
@@ -80,7 +78,7 @@ impl Caller {
 impl CallState {
     pub(crate) fn new(caller: Caller) -> Self {
         let fuel = caller.fuel();
-        let Caller { request_id, run_id, call_id, attempt, user, trace, component, tool, .. } = caller;
+        let Caller { ids, attempt, user, trace, component, tool, .. } = caller;
         let Caller {
             deadline,
             progress,
@@ -97,7 +95,7 @@ impl CallState {
         } = caller;
         let log = LogState::new(
             &limits,
-            LogSource { request_id: request_id.clone(), component, tool },
+            LogSource { ids: ids.clone(), component, tool },
             log_rate,
             granted.clone(),
         );
@@ -114,9 +112,7 @@ impl CallState {
             wasi: WasiState::new(log.clone(), nondeterminism.clone()),
             log,
             context: ContextState {
-                request_id,
-                run_id,
-                call_id,
+                ids,
                 attempt,
                 user,
                 trace,

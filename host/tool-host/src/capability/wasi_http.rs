@@ -41,10 +41,11 @@ const CHUNK: usize = 64 << 10;
 type Body = UnsyncBoxBody<Bytes, Error>;
 type Ended = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// What a call has of HTTP.
+/// What a call has of HTTP. Made when the guest first asks for something of it, which most never do.
 pub(crate) struct HttpState {
-    pub(super) ctx: WasiHttpCtx,
-    pub(super) hooks: Outgoing,
+    requests: Option<Arc<Call>>,
+    log: LogState,
+    made: Option<Box<(WasiHttpCtx, Outgoing)>>,
 }
 
 /// Sends the requests of one call.
@@ -99,10 +100,8 @@ fn bound_texts<T: WasiHttpView + 'static>(linker: &mut Linker<T>) -> wasmtime::R
 
 impl HttpState {
     /// Refusals are lines of `log`.
-    pub(crate) fn new(call: Option<Arc<Call>>, log: LogState) -> Self {
-        let mut ctx = WasiHttpCtx::new();
-        ctx.set_field_size_limit(FIELD_BYTES);
-        Self { ctx, hooks: Outgoing { call, log, failures: Arc::default(), guest_ended: Arc::default() } }
+    pub(crate) fn new(requests: Option<Arc<Call>>, log: LogState) -> Self {
+        Self { requests, log, made: None }
     }
 
     /// The view that `wasi:http` works with.
@@ -110,11 +109,21 @@ impl HttpState {
         &'a mut self,
         table: &'a mut wasmtime::component::ResourceTable,
     ) -> wasmtime_wasi_http::WasiHttpCtxView<'a> {
-        wasmtime_wasi_http::WasiHttpCtxView { hooks: &mut self.hooks, table, ctx: &mut self.ctx }
+        let (requests, log) = (&self.requests, &self.log);
+        let made = self.made.get_or_insert_with(|| {
+            let mut ctx = WasiHttpCtx::new();
+            ctx.set_field_size_limit(FIELD_BYTES);
+            Box::new((ctx, Outgoing::new(requests.clone(), log.clone())))
+        });
+        wasmtime_wasi_http::WasiHttpCtxView { hooks: &mut made.1, table, ctx: &mut made.0 }
     }
 }
 
 impl Outgoing {
+    fn new(call: Option<Arc<Call>>, log: LogState) -> Self {
+        Self { call, log, failures: Arc::default(), guest_ended: Arc::default() }
+    }
+
     /// Counts a failed request, and writes a line about it unless there were many: a guest may make them in a
     /// loop.
     fn reporter(&self) -> impl Fn(&str) + Send + use<> {
@@ -127,11 +136,11 @@ impl Outgoing {
     }
 }
 
-impl Drop for HttpState {
+impl Drop for Outgoing {
     /// Says in the log what the call reached, however it ended.
     fn drop(&mut self) {
-        self.hooks.guest_ended.store(true, Ordering::Release);
-        let Some(call) = &self.hooks.call else { return };
+        self.guest_ended.store(true, Ordering::Release);
+        let Some(call) = &self.call else { return };
         let receipt = call.receipt();
         if receipt.requests == 0 {
             return;
@@ -144,10 +153,10 @@ impl Drop for HttpState {
             ("received_bytes", receipt.received_bytes.to_string()),
             ("secrets", receipt.secrets.join(",")),
             ("redactions", receipt.redactions.to_string()),
-            ("failures", self.hooks.failures.load(Ordering::Relaxed).to_string()),
+            ("failures", self.failures.load(Ordering::Relaxed).to_string()),
         ];
         let fields = fields.map(|(key, value)| (key.to_owned(), value));
-        self.hooks.log.write_host_line("info", "the call reached out", &fields);
+        self.log.write_host_line("info", "the call reached out", &fields);
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) struct Progress {
     fuel: AtomicU64,
     metering: bool,
     cancelled: AtomicBool,
+    ticked: AtomicBool,
 }
 
 impl Progress {
@@ -31,6 +32,7 @@ impl Progress {
             fuel: AtomicU64::new(0),
             metering,
             cancelled: AtomicBool::new(false),
+            ticked: AtomicBool::new(false),
         }
     }
 
@@ -65,6 +67,15 @@ impl Progress {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
+    }
+
+    /// The clock has ticked while the guest computed.
+    pub(crate) fn tick(&self) {
+        self.ticked.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_ticked(&self) -> bool {
+        self.ticked.load(Relaxed)
     }
 
     /// What the call used up until now.

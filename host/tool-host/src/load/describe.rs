@@ -15,6 +15,7 @@ use wasmtime::Trap;
 use crate::bindings::AnyToolPre;
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::capability::ask::AskState;
+use crate::capability::context::CallIds;
 use crate::capability::key_value::KeyValueState;
 use crate::capability::nondeterminism::Nondeterminism;
 use crate::capability::state::{CallState, Caller};
@@ -85,9 +86,7 @@ async fn ask(
     let start = Instant::now();
     let deadline = start + DESCRIBE_TIMEOUT;
     let caller = Caller {
-        request_id: "".into(),
-        run_id: "".into(),
-        call_id: "".into(),
+        ids: CallIds::new("", "", ""),
         attempt: 1,
         user: None,
         trace: None,

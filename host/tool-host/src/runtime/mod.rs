@@ -82,7 +82,7 @@ pub(crate) struct KeepingCall<'a> {
     pub(crate) caller: &'a Principal,
     pub(crate) deadline: Instant,
     /// Where its operations are counted.
-    pub(crate) operations: Arc<AtomicU32>,
+    pub(crate) operations: &'a dyn Fn() -> Arc<AtomicU32>,
 }
 
 impl Runtime {
@@ -130,7 +130,7 @@ impl Runtime {
             };
             let (store, component) = (self.key_value.clone()?, component.clone());
             let store = if is_shadow { Arc::new(Overlay::new(store)) } else { store };
-            Some(OwnSpace { store, component, owner, quota: rule.bytes, deadline, operations })
+            Some(OwnSpace { store, component, owner, quota: rule.bytes, deadline, operations: operations() })
         };
         KeyValueState(own())
     }

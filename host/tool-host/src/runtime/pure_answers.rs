@@ -37,16 +37,25 @@ impl Weighter<PureCall, Arc<str>> for Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PureCall([u8; 32]);
 
-impl PureCall {
-    pub(crate) fn new(component: &str, tool: &str, call: &ToolCall) -> Self {
+/// A tool whose answers may be kept: the digest of its calls up to their arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct PureTool(Sha256);
+
+impl PureTool {
+    pub(crate) fn new(component: &str, tool: &str) -> Self {
         let mut hasher = Sha256::new();
         for part in [component, tool] {
             // With its length before it, no part can be read as the end of another.
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
+        Self(hasher)
+    }
+
+    pub(crate) fn call(&self, call: &ToolCall) -> PureCall {
+        let mut hasher = self.0.clone();
         call.hash_arguments(&mut hasher);
-        Self(hasher.finalize().into())
+        PureCall(hasher.finalize().into())
     }
 }
 
@@ -74,7 +83,7 @@ mod tests {
     fn an_answer_is_that_of_this_code_this_tool_and_these_arguments() {
         let answers = PureAnswers::new();
         let call = |component, tool, arguments| {
-            PureCall::new(component, tool, &ToolCall { id: "1".into(), name: "t".into(), arguments })
+            PureTool::new(component, tool).call(&ToolCall { id: "1".into(), name: "t".into(), arguments })
         };
         answers.keep(call("sha256:1", "t", json!({"a": 1, "b": 2})), "3");
         let kept = answers.get(&call("sha256:1", "t", json!({"b": 2, "a": 1})));

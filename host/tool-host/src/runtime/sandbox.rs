@@ -64,7 +64,9 @@ impl Sandbox {
             if metering && let Ok(left) = store.get_fuel() {
                 store.data().context.progress.set_fuel(fuel.saturating_sub(left));
             }
-            store.data().context.deadline
+            let context = &store.data().context;
+            context.progress.tick();
+            context.deadline
         });
         if self.metering {
             store.set_fuel(fuel)?;

@@ -145,12 +145,13 @@ impl Snapshot {
             let counts = |first: &&Arc<FirstCalls>| first.counts(&component.name, &component.digest);
             let first_calls = counted.first_calls.iter().find(counts);
             for definition in &component.tools {
-                let name: Arc<str> = definition.spec.name.as_str().into();
                 specs.push(definition.spec.clone());
-                let (component, definition) = (component.clone(), definition.clone());
-                let (policy, tried, first_calls) = (policy.clone(), tried.clone(), first_calls.cloned());
-                let tool = Tool { component, definition, name: name.clone(), policy, tried, first_calls };
-                tools.insert(name, Arc::new(tool));
+                let tool = Tool {
+                    tried: tried.clone(),
+                    first_calls: first_calls.cloned(),
+                    ..Tool::new(component.clone(), definition.clone(), policy.clone())
+                };
+                tools.insert(tool.name.clone(), Arc::new(tool));
             }
         }
         // Without grants the digest is that of the components and their definitions alone.

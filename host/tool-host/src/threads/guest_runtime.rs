@@ -1,11 +1,12 @@
 //! The runtime for guests that compute for long: a tokio runtime that serves nothing else.
 //!
-//! A call of a few microseconds must not pay for a change of threads, and a guest that computes for
-//! milliseconds must not sit on a thread that serves HTTP. So a call is first polled where it was asked for;
-//! at its first pause (a tick of the clock, or a wait for the host) the rest of it moves to this runtime. A
-//! call that is known to take long is begun there, so that several of them run side by side.
+//! A call of a few microseconds must not pay for a change of threads, nor one that waits for an answer of the
+//! host, and a guest that computes for milliseconds must not sit on a thread that serves HTTP. So a call is
+//! polled where it was asked for until the clock ticks while its guest computes; then the rest of it moves to
+//! this runtime. A call that is known to take long is begun there, so that several of them run side by side.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -57,13 +58,18 @@ impl GuestRuntime {
         start: Start,
         deadline: Instant,
         progress: Arc<Progress>,
-        call: impl Future<Output = T> + Send + 'static,
+        mut call: Pin<Box<impl Future<Output = T> + Send + 'static>>,
     ) -> Result<T, Unfinished> {
-        let mut call = Box::pin(call);
-        if start == Start::Here
-            && let Poll::Ready(value) = futures::poll!(&mut call)
-        {
-            return Ok(value);
+        if start == Start::Here {
+            if let Poll::Ready(value) = futures::poll!(&mut call) {
+                return Ok(value);
+            }
+            let mut here = BegunHere { runtime: self, deadline, progress: &progress, call: Some(call) };
+            match tokio::time::timeout_at(deadline.into(), here.until_tick()).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(unfinished)) => call = unfinished,
+                Err(_elapsed) => return Err(Unfinished::Deadline),
+            }
         }
         let (waiting, abandoned) = oneshot::channel();
         let task = self.spawn(deadline, abandoned, call);
@@ -109,6 +115,47 @@ impl GuestRuntime {
     }
 }
 
+/// A call that waits for the host where it was begun. Dropped, it goes on at the guests' runtime for its
+/// [`GRACE`].
+struct BegunHere<'a, T: Send + 'static, F: Future<Output = T> + Send + 'static> {
+    runtime: &'a GuestRuntime,
+    deadline: Instant,
+    progress: &'a Progress,
+    call: Option<Pin<Box<F>>>,
+}
+
+impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> BegunHere<'_, T, F> {
+    /// The call's value, or the call itself when the clock ticked while its guest computed.
+    async fn until_tick(&mut self) -> Result<T, Pin<Box<F>>> {
+        poll_fn(|context| {
+            let Some(mut call) = self.call.take() else { return Poll::Pending };
+            if self.progress.has_ticked() {
+                return Poll::Ready(Err(call));
+            }
+            match call.as_mut().poll(context) {
+                Poll::Ready(value) => Poll::Ready(Ok(value)),
+                Poll::Pending if self.progress.has_ticked() => Poll::Ready(Err(call)),
+                Poll::Pending => {
+                    self.call = Some(call);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> Drop for BegunHere<'_, T, F> {
+    fn drop(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        self.progress.cancel();
+        if Instant::now() < self.deadline {
+            let (_gone, abandoned) = oneshot::channel();
+            self.runtime.spawn(self.deadline, abandoned, call);
+        }
+    }
+}
+
 /// A task that is cancelled when nobody waits for it any more.
 struct CancelOnDrop<T> {
     task: JoinHandle<T>,
@@ -127,5 +174,63 @@ impl<T> Future for CancelOnDrop<T> {
 impl<T> Drop for CancelOnDrop<T> {
     fn drop(&mut self) {
         self.progress.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+
+    fn runtimes() -> (Runtime, Runtime, GuestRuntime) {
+        let runtime = || Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+        let (here, guests) = (runtime(), runtime());
+        let guest_runtime = GuestRuntime::new(guests.handle().clone());
+        (here, guests, guest_runtime)
+    }
+
+    fn progress() -> Arc<Progress> {
+        Arc::new(Progress::new(Instant::now(), false))
+    }
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_mins(10)
+    }
+
+    #[test]
+    fn a_call_that_waits_stays_where_it_was_begun_and_one_that_computes_moves() {
+        let (here, guests, guest_runtime) = runtimes();
+        for computes in [false, true] {
+            let progress = progress();
+            let ticked = progress.clone();
+            let call = Box::pin(async move {
+                if computes {
+                    ticked.tick();
+                }
+                tokio::task::yield_now().await;
+                Handle::current().id()
+            });
+            let ended = here.block_on(guest_runtime.run(Start::Here, far(), progress, call)).unwrap();
+            assert_eq!(ended, if computes { guests.handle().id() } else { here.handle().id() });
+        }
+    }
+
+    #[test]
+    fn a_call_whose_caller_goes_while_it_waits_is_told_so_and_goes_on() {
+        let (here, guests, guest_runtime) = runtimes();
+        let (progress, (answer, answered), (told, ended)) =
+            (progress(), oneshot::channel(), oneshot::channel());
+        let cancelled = progress.clone();
+        let call = Box::pin(async move {
+            let answer: Result<(), _> = answered.await;
+            let _ = told.send((answer.is_ok(), cancelled.is_cancelled(), Handle::current().id()));
+        });
+        here.block_on(async {
+            let mut run = Box::pin(guest_runtime.run(Start::Here, far(), progress, call));
+            assert!(futures::poll!(&mut run).is_pending());
+            answer.send(()).unwrap();
+        });
+        assert_eq!(guests.block_on(ended), Ok((true, true, guests.handle().id())));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use wasmtime::component::{HasSelf, Linker};
 
+use super::context::CallIds;
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::{Host, add_to_linker};
 use crate::grants::granted::Granted;
@@ -31,7 +32,7 @@ pub(crate) struct LogState(Arc<Mutex<Lines>>);
 /// Whose lines they are.
 #[derive(Debug)]
 pub(crate) struct LogSource {
-    pub(crate) request_id: Arc<str>,
+    pub(crate) ids: CallIds,
     pub(crate) component: Arc<str>,
     pub(crate) tool: Arc<str>,
 }
@@ -139,8 +140,8 @@ impl Lines {
 
     fn put(&self, level: &str, message: &str, fields: &[(String, String)]) {
         let (message, fields) = self.bound(message, fields);
-        let LogSource { request_id, component, tool } = &self.source;
-        let (request_id, component, tool) = (&**request_id, &**component, &**tool);
+        let LogSource { ids, component, tool } = &self.source;
+        let (request_id, component, tool) = (ids.request(), &**component, &**tool);
         let fields = (!fields.is_empty()).then_some(fields.as_str());
         macro_rules! line {
             ($level:ident) => {
@@ -171,7 +172,7 @@ impl Drop for Lines {
         {
             tracing::warn!(
                 target: "tool",
-                request_id = &*self.source.request_id,
+                request_id = self.source.ids.request(),
                 component = &*self.source.component,
                 tool = &*self.source.tool,
                 dropped,
