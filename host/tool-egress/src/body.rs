@@ -218,18 +218,14 @@ impl Body for RequestBody {
 }
 
 impl ResponseBody {
-    /// `whole` is set before the last sender is dropped, if nothing is missing.
+    /// `whole` is set before the last sender is dropped, if nothing is missing. Without a task, what waits in
+    /// the channel is all of it.
     pub(super) fn new(
         chunks: mpsc::Receiver<Result<Bytes, EgressError>>,
         whole: Arc<AtomicBool>,
-        exchange: OwnedTask,
+        exchange: Option<OwnedTask>,
     ) -> Self {
-        Self { chunks, whole, ended: false, _exchange: Some(exchange) }
-    }
-
-    /// A body that no task reads: what waits in the channel is all of it.
-    pub(super) fn of(chunks: mpsc::Receiver<Result<Bytes, EgressError>>, whole: Arc<AtomicBool>) -> Self {
-        Self { chunks, whole, ended: false, _exchange: None }
+        Self { chunks, whole, ended: false, _exchange: exchange }
     }
 }
 

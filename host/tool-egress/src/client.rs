@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use outbound::{ConnectError, Dialer, LookupBounds, PoolBounds, Resolve, Tls};
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
@@ -56,7 +56,7 @@ impl Default for EgressBounds {
 }
 
 impl Egress {
-    /// All network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS
+    /// Network I/O is done on `runtime`: the service's own, never the guests'. Without `tls`, every HTTPS
     /// request fails and says so.
     pub fn new(
         runtime: Handle,
@@ -67,7 +67,17 @@ impl Egress {
     ) -> Self {
         let dialer = Dialer::new(resolver, tls.into(), bounds.lookups, bounds.pool);
         let exchanges = Arc::new(Semaphore::new(bounds.exchanges));
-        Self(Arc::new(EgressShared { runtime, dialer, exchanges, http }))
+        Self(Arc::new(EgressShared { runtime, guests: None, dialer, exchanges, http }))
+    }
+
+    /// Requests that are made on any other runtime than the guests' do their I/O there: no thread has to be
+    /// woken for them.
+    #[must_use]
+    pub fn keeping_off(mut self, guests: runtime::Id) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.guests = Some(guests);
+        }
+        self
     }
 
     /// The requests of one call, under a grant, until a deadline.

@@ -11,7 +11,8 @@
 //!   (`request/inject.rs`), and its value is replaced in whatever comes back (`secret_scan`).
 //! - It ends: at the call's deadline, at one of its own times, when its bytes are spent, or when nobody waits
 //!   for it any more (`budget`, `exchange`, `body`). Dropping the response or the call closes the connection.
-//! - Its I/O is done on the runtime given to [`Egress::new`] (`exchange`).
+//! - Its I/O is never done where guests compute: there, it is done on the runtime given to [`Egress::new`]
+//!   (`exchange`).
 //! - Its errors say what happened and what to do, and hold no secret (`error`).
 //!
 //! What answers may be something else than the network (`answers`, `exchange/answered.rs`), and what passes

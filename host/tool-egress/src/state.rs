@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outbound::Dialer;
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::allowed_hosts::Grant;
@@ -17,8 +17,10 @@ use crate::receipt::Ledger;
 /// What all calls share.
 #[derive(Debug)]
 pub(super) struct EgressShared {
-    /// Does the I/O.
+    /// Does the I/O of requests that are made where guests compute.
     pub(super) runtime: Handle,
+    /// Where guests compute, if that is known.
+    pub(super) guests: Option<runtime::Id>,
     pub(super) dialer: Dialer<RequestBody>,
     pub(super) exchanges: Arc<Semaphore>,
     pub(super) http: HttpMode,
@@ -34,6 +36,15 @@ pub(super) struct CallState {
     pub(super) ledger: Arc<Ledger>,
     /// Fails when the call has ended.
     pub(super) ended: watch::Receiver<()>,
+}
+
+impl EgressShared {
+    /// Whether an exchange is carried on where its request is made: on a thread that no guest computes on for
+    /// long.
+    pub(super) fn exchanges_here(&self) -> bool {
+        let here = Handle::current().id();
+        here == self.runtime.id() || self.guests.is_some_and(|guests| guests != here)
+    }
 }
 
 /// The call's own, and that of the service.

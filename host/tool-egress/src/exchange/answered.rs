@@ -115,7 +115,7 @@ fn respond(
         // silent-ok: as above.
         let _ = chunks.try_send(Err(EgressError::Incomplete { host: host.to_owned() }));
     }
-    let mut response = Response::new(ResponseBody::of(waiting, Arc::new(AtomicBool::new(true))));
+    let mut response = Response::new(ResponseBody::new(waiting, Arc::new(AtomicBool::new(true)), None));
     *response.status_mut() =
         StatusCode::from_u16(status).map_err(|_| unusable(&format!("{status} is no status")))?;
     *response.headers_mut() = scanned;

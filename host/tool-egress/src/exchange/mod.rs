@@ -1,13 +1,16 @@
-//! One request and its response, on the service's runtime.
+//! One request and its response, never on the guests' runtime.
 //!
-//! [`send`] is called on any runtime: it waits for its turn, begins the task, and awaits the head of the
-//! response. The task owns the connection; when the caller drops what it waits for, the task is aborted and
-//! the connection closed. A connection goes back to the pool before the guest sees the end of the body, so
-//! that its next request finds it.
+//! [`send`] is called on any runtime: it waits for its turn, begins the exchange, and awaits the head of the
+//! response. Where guests compute, the exchange is a task on the service's runtime. Elsewhere `send` polls it
+//! ([`poll_beside`]), which spares two changes of threads, and what is left of it becomes such a task. The
+//! exchange owns the connection; when the caller drops what it waits for, it ends and the connection is
+//! closed. A connection goes back to the pool before the guest sees the end of the body, so that its next
+//! request finds it.
 
 pub(crate) mod answered;
 
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +20,8 @@ use http_body::Body;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use outbound::{Connection, Destination, OwnedTask};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -32,6 +37,10 @@ use crate::state::{CallState, Permits};
 
 /// Chunks of a response that wait for the guest, beside the one that it reads.
 const WAITING_CHUNKS: usize = 1;
+
+/// How often an exchange is looked at once the head is there. A body in one piece takes four turns: it is asked
+/// for, it comes, it ends, and its connection is ready for another request.
+const TURNS: usize = 6;
 
 /// One request and its response.
 struct Exchange {
@@ -121,18 +130,51 @@ where
     let whole = Arc::new(AtomicBool::new(false));
     let reply = Reply { head, chunks, whole: whole.clone() };
     let mut ended = call.ended.clone();
-    let task = OwnedTask::begin(&call.egress.runtime, async move {
+    let exchange = async move {
         tokio::select! {
             biased;
             _dropped = ended.changed() => {}
             () = exchange.run(request, watch, reply) => {}
         }
-    });
-    match response.await {
+    };
+    let (answered, task) = match call.egress.exchanges_here() {
+        true => poll_beside(&call.egress.runtime, Box::pin(exchange), response).await,
+        false => {
+            let task = OwnedTask::begin(&call.egress.runtime, exchange);
+            (response.await, Some(task))
+        }
+    };
+    match answered {
         Ok(response) => Ok(response?.map(|()| ResponseBody::new(waiting_chunks, whole, task))),
         Err(_dropped) if call.ended.has_changed().is_err() => Err(EgressError::CallEnded),
         Err(_dropped) => Err(EgressError::Host("the task of the request ended early".to_owned())),
     }
+}
+
+/// Polls an exchange until the head of its response is there, and a little longer: most bodies come with
+/// their heads. A body that does not must neither wait until the guest reads it, nor keep the guest from
+/// sending the rest of its request: what is left of the exchange becomes a task.
+async fn poll_beside<T>(
+    runtime: &Handle,
+    mut exchange: Pin<Box<impl Future<Output = ()> + Send + 'static>>,
+    mut response: oneshot::Receiver<T>,
+) -> (Result<T, RecvError>, Option<OwnedTask>) {
+    let mut has_ended = false;
+    let answered = poll_fn(|context| {
+        has_ended = has_ended || exchange.as_mut().poll(context).is_ready();
+        Pin::new(&mut response).poll(context)
+    });
+    let answered = answered.await;
+    for _ in 0..TURNS {
+        if has_ended || answered.is_err() {
+            break;
+        }
+        // The connection hands on what it has read when it has its turn.
+        tokio::task::yield_now().await;
+        has_ended = futures::poll!(&mut exchange).is_ready();
+    }
+    let task = (!has_ended).then(|| OwnedTask::begin(runtime, exchange));
+    (answered, task)
 }
 
 /// Who is told of the exchange.

@@ -1,6 +1,7 @@
 //! What a guest may ask, and what of it leaves the host.
 
 use http::{Method, Request};
+use tokio::sync::Semaphore;
 
 use super::server::ok;
 use super::*;
@@ -163,6 +164,46 @@ fn network_io_is_done_on_the_runtime_that_was_given() {
     let (server, world) = io.block_on(async { (Server::answering(|_| ok("from afar")).await, World::new()) });
     let (_, body) = guests.block_on(fetch(&world.call(), get(server.url("/")))).unwrap();
     assert_eq!(body, "from afar");
+}
+
+/// The runtime that was given has no driver for I/O: any socket there would panic.
+#[test]
+fn network_io_is_done_where_the_request_is_made_off_the_guests() {
+    let io = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let here = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut world = io.block_on(async { World::new() });
+    world.egress = world.egress.keeping_off(io.handle().id());
+    here.block_on(async {
+        let (server, call) = (Server::answering(|_| ok("from here")).await, world.call());
+        for _ in 0..2 {
+            assert_eq!(fetch(&call, get(server.url("/"))).await.unwrap().1, "from here");
+        }
+        assert_eq!((server.connections(), world.egress.idle_connections()), (1, 1));
+    });
+}
+
+/// Its exchange was polled until its head was there; its body comes later, and nobody looks at it.
+#[tokio::test]
+async fn a_small_response_that_nobody_reads_keeps_no_other_request_waiting() {
+    let gate = Arc::new(Semaphore::new(0));
+    let bodies = gate.clone();
+    let server = Server::scripted(move |mut connection| {
+        let bodies = bodies.clone();
+        async move {
+            while connection.read_request().await.is_some() {
+                connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
+                bodies.acquire().await.unwrap().forget();
+                connection.write("ok").await;
+            }
+        }
+    })
+    .await;
+    let limits = RequestLimits { concurrent_requests: 1, ..RequestLimits::default() };
+    let call = World::new().call_with(vec![], limits);
+    let unread = call.send(get(server.url("/")), call.times()).await.unwrap();
+    gate.add_permits(2);
+    assert_eq!(fetch(&call, get(server.url("/"))).await.unwrap().1, "ok");
+    assert_eq!(read(unread).await.unwrap().1, "ok");
 }
 
 /// Otherwise the server would take the next request on the connection for what is missing.

@@ -81,8 +81,7 @@ fn by_part(written: &str) -> [f64; PARTS.len() + 1] {
             part = PARTS.iter().position(fits).unwrap_or(PARTS.len());
         } else if line.starts_with("calls=") {
             is_of_callee = true;
-        } else if line.starts_with(|first: char| first.is_ascii_digit())
-            && !std::mem::take(&mut is_of_callee)
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) && !std::mem::take(&mut is_of_callee)
         {
             let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());
             sums[part] += cost.unwrap_or_default() / CALLS as f64;

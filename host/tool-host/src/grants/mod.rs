@@ -32,7 +32,7 @@ use tool_policy::{
 use agent_core::secret::Secret;
 use agent_core::words::Principal;
 use outbound::{SystemResolver, Tls};
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
 use crate::error::LoadError;
@@ -61,8 +61,10 @@ pub(crate) struct ComponentGrants {
 /// What the host has to give.
 pub(crate) struct HostMeans {
     pub(crate) environment: Environment,
-    /// Network I/O is done on it.
+    /// Network I/O is done on it for guests that compute.
     pub(crate) io: Handle,
+    /// Where those do.
+    pub(crate) guests: runtime::Id,
     /// Where requests go.
     pub(crate) http: HttpMode,
     pub(crate) limits: HostLimits,
@@ -296,6 +298,7 @@ impl ComponentGrants {
             });
             let (io, http) = (self.means.io.clone(), self.means.http.clone());
             Egress::new(io, Arc::new(SystemResolver), tls.ok(), EgressBounds::default(), http)
+                .keeping_off(self.means.guests)
         });
     }
 

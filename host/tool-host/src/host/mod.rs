@@ -86,6 +86,7 @@ impl ToolHost {
         let means = HostMeans {
             environment: config.environment.clone(),
             io: config.io_runtime.clone(),
+            guests: config.guest_runtime.id(),
             http: config.http.clone(),
             limits: config.limits.of_policy(),
             keeps_values: config.key_value.is_some(),
