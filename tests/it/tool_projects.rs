@@ -12,15 +12,18 @@ use std::process::{Command, Output};
 
 use acceptance::{agent_host, agent_tool, repository};
 use tempfile::TempDir;
+use tool_host::Precompiler;
 
 /// Where authors have their tools.
 struct Desk {
     home: TempDir,
+    /// Compiles what components of this desk have in common once.
+    precompiler: Option<Precompiler>,
 }
 
 impl Desk {
     fn new() -> Self {
-        let desk = Self { home: tempfile::tempdir().unwrap() };
+        let desk = Self { home: tempfile::tempdir().unwrap(), precompiler: None };
         fs::create_dir(desk.path()).unwrap();
         desk
     }
@@ -40,7 +43,7 @@ impl Desk {
             .args(arguments)
             .current_dir(self.path())
             .env("CARGO_TARGET_DIR", cargo_folder())
-            .env("TOOLS_CACHE_DIR", repository().join("target/tmp/tool-projects-compiled"));
+            .env("TOOLS_CACHE_DIR", compile_cache());
         command
     }
 
@@ -60,12 +63,27 @@ impl Desk {
         folder
     }
 
+    /// Builds a project.
+    fn build(&self, project: &str) -> Done {
+        let built = run(&mut self.command(&["build", project]));
+        if let Some(precompiler) = self.precompiler.as_ref().filter(|_| built.succeeded) {
+            let component = self.path().join(project).join(format!("{project}.wasm"));
+            precompiler.compile(&fs::read(component).unwrap()).unwrap();
+        }
+        built
+    }
+
     /// Calls a tool of the components in a folder.
     fn call(&self, folder: &Path, tool: &str, arguments: &str) -> Command {
         let mut command = self.program(&agent_host(), &["tools", "call", tool, arguments]);
         command.env("TOOLS_DIR", folder);
         command
     }
+}
+
+/// Compiled components of these tests.
+fn compile_cache() -> PathBuf {
+    repository().join("target/tmp/tool-projects-compiled")
 }
 
 /// Where `cargo xtask guests` has compiled what the SDK is made of, which takes minutes: cargo takes it from

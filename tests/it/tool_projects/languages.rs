@@ -7,13 +7,18 @@ use std::process::Command;
 
 use acceptance::Upstream;
 
-use super::{Desk, cargo_folder, run};
+use tool_host::Precompiler;
+
+use super::{Desk, cargo_folder, compile_cache, run};
 
 /// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A
-/// build in Python or JavaScript, and the compilation of its interpreter, take a minute of a core: so the
-/// example that makes requests has the other tools of these tests beside its own from the start.
+/// build in Python or JavaScript, and the compilation of its interpreter, take half a minute of a core each: so
+/// the example that makes requests has the other tools of these tests beside its own from the start.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
-    let desk = Desk::new();
+    // A Python component is its interpreter and little else: functions are compiled once for all three. Those of
+    // JavaScript are compiled by the host's own child process.
+    let precompiler = (language == "python").then(|| Precompiler::new(compile_cache(), false).unwrap());
+    let desk = Desk { precompiler, ..Desk::new() };
     greets_without_a_grant(&desk, language, &test);
     looks_up_with_a_secret(&desk, language, &test).await;
     has_the_docs_of_its_wit(&desk, language);
@@ -136,7 +141,7 @@ fn passes_its_own_test(desk: &Desk, project: &str, tool: &str, cases: usize) {
 
 fn greets_without_a_grant(desk: &Desk, language: &str, test: impl Fn(&Path) -> Command) {
     let folder = desk.new_project("my-greeter", language, "greeting");
-    let built = run(&mut desk.command(&["build", "my-greeter"]));
+    let built = desk.build("my-greeter");
     assert!(built.succeeded && built.stdout.contains("my-greeter.wasm"), "{built:?}");
     assert!(built.stdout.contains("sha256:") && !built.stdout.contains("needs "), "{built:?}");
     let tested = run(&mut test(&folder));
@@ -197,7 +202,7 @@ fn has_the_docs_of_its_wit(desk: &Desk, language: &str) {
             write("tools.js", "export const stock = { lookUp: (part) => part.length };\n");
         }
     }
-    let built = run(&mut desk.command(&["build", "shop"]));
+    let built = desk.build("shop");
     assert!(built.succeeded, "{built:?}");
     let component = fs::read(folder.join("shop.wasm")).unwrap();
     let has = |text: &str| component.windows(text.len()).any(|part| part == text.as_bytes());
@@ -267,7 +272,7 @@ async fn looks_up_with_a_secret(desk: &Desk, language: &str, test: impl Fn(&Path
         symlink(desk.path().join("my-greeter/.venv"), folder.join(".venv")).unwrap();
     }
     let asks = gets_more_tools(&folder, language);
-    let built = run(&mut desk.command(&["build", "parts"]));
+    let built = desk.build("parts");
     let needs = built.stdout.lines().find(|line| line.starts_with("needs ")).unwrap_or_default();
     assert!(needs.contains("http") && needs.contains("ask") == asks, "{built:?}");
     let tested = run(&mut test(&folder));
