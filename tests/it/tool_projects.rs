@@ -63,7 +63,7 @@ impl Desk {
         folder
     }
 
-    /// Builds a project.
+    /// Builds a project, and compiles what came of it if components of this desk share functions.
     fn build(&self, project: &str) -> Done {
         let built = run(&mut self.command(&["build", project]));
         if let Some(precompiler) = self.precompiler.as_ref().filter(|_| built.succeeded) {

@@ -1,5 +1,5 @@
-//! What always holds, as pure functions: the simulator (`host/sim`) asks them after every step, and the judge
-//! of `cargo xtask chaos` of every kill.
+//! What always holds, as pure functions: the simulator (`host/sim`) asks them after every step, the judge of
+//! `cargo xtask chaos` after every kill, and the service itself where debug assertions are on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -41,6 +41,29 @@ pub fn journal<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<(), Br
     events.into_iter().enumerate().try_for_each(|(number, event)| {
         fold.on(event).map_err(|rule| Broken { rule, what: format!("event {number}: {event:?}") })
     })
+}
+
+/// Follows one journal where debug assertions are on, and panics when its writer breaks a rule. A journal
+/// that was broken when it was read is not followed: that is not its writer's fault.
+#[derive(Default)]
+pub(crate) struct Followed(Option<Fold>);
+
+impl Followed {
+    /// Begins with what the journal has.
+    pub(crate) fn from<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        if !cfg!(debug_assertions) {
+            return Self(None);
+        }
+        let mut fold = Fold::default();
+        let is_sound = events.into_iter().try_for_each(|event| fold.on(event)).is_ok();
+        Self(is_sound.then_some(fold))
+    }
+
+    pub(crate) fn on(&mut self, event: &Event) {
+        if let Some(fold) = &mut self.0 {
+            debug_assert_eq!(fold.on(event), Ok(()), "{event:?}");
+        }
+    }
 }
 
 /// The epochs under which the events of a journal were written, in their order.

@@ -37,15 +37,15 @@ pub struct Config {
     pub catalog_tokens: u64,
     /// Whether fuel is counted. It makes guests some ten percent slower.
     pub metering: bool,
-    /// Where calls that compute longer than one tick go on: a runtime that serves nothing else, so that guests
-    /// which compute for seconds keep nobody waiting.
+    /// Where calls that compute longer than one tick go on: a runtime that serves nothing else, so that
+    /// guests which compute for seconds keep nobody waiting.
     pub guest_runtime: Handle,
     /// What components are granted.
     pub policy: PolicyFile,
     /// Looks up the environment variables that the policy names as sources of secrets.
     pub environment: Environment,
     /// Where the requests of guests on `guest_runtime` are sent from: a runtime that runs no guests, so that
-    /// network I/O does not wait behind one that computes. Other requests are sent where their calls are made.
+    /// network I/O does not wait behind one that computes. Others are sent where their calls are made.
     pub io_runtime: Handle,
     /// Where versions of components are kept, so that all replicas serve the same; without it the folder
     /// decides.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use run_service::invariants::may_be_done_again;
+use agent_core::words::Event;
+use run_service::invariants::{self, Broken, may_be_done_again};
 use serde_json::Value;
 
 use super::decider::COUNT;
@@ -37,6 +38,8 @@ pub(crate) struct Tally {
     pub(crate) acted_twice: usize,
     /// Further decisions about waits that were decided, as those who decided were told.
     pub(crate) decided_twice: usize,
+    /// Journals that broke a rule of [`invariants`], by what they held at the very end.
+    pub(crate) unsound: usize,
     /// Such calls of which the model was told that nobody knows whether they had an effect. Allowed if they
     /// had been begun.
     pub(crate) unknown: usize,
@@ -54,6 +57,7 @@ impl Tally {
         self.repeated += other.repeated;
         self.acted_twice += other.acted_twice;
         self.decided_twice += other.decided_twice;
+        self.unsound += other.unsound;
         self.unknown += other.unknown;
     }
 
@@ -67,7 +71,7 @@ impl Tally {
 
     /// How often a promise was broken.
     pub(crate) fn broken(&self) -> usize {
-        let ends = self.lost + self.ended_twice + self.wrong + self.other_runs;
+        let ends = self.lost + self.ended_twice + self.wrong + self.other_runs + self.unsound;
         ends + self.paid_twice + self.repeated + self.acted_twice + self.decided_twice
     }
 }
@@ -127,6 +131,29 @@ pub(super) fn judge(kill: &PlannedKill, recorded: &Recorded, seen: &Seen, end: O
     tally
 }
 
+/// Judges the journal of a job's run and those of the runs that it began, when all is over. An error says
+/// what is wrong.
+pub(super) fn judge_journals<'a>(
+    journal: &[Value],
+    children: impl IntoIterator<Item = &'a Vec<Value>>,
+) -> Result<(), String> {
+    let said = |broken: Broken| broken.to_string();
+    let parent = events_of(journal)?;
+    invariants::journal(&parent).map_err(said)?;
+    for child in children {
+        let child = events_of(child)?;
+        invariants::journal(&child).and_then(|()| invariants::child(&parent, &child, false)).map_err(said)?;
+    }
+    Ok(())
+}
+
+fn events_of(journal: &[Value]) -> Result<Vec<Event>, String> {
+    let read = |event: &Value| {
+        serde_json::from_value::<Event>(event.clone()).map_err(|error| format!("{error}: {event}"))
+    };
+    journal.iter().map(read).collect()
+}
+
 /// How often the model is asked for a child run: for its calls, and for its answer.
 const REPLIES_OF_CHILD: usize = 2;
 
@@ -134,6 +161,7 @@ const REPLIES_OF_CHILD: usize = 2;
 mod tests {
     use std::time::Duration;
 
+    use agent_core::testing::{says, task};
     use serde_json::json;
     use tokio::time::Instant;
 
@@ -260,5 +288,19 @@ mod tests {
             let end = json!({ "status": "completed", "result": { "output": json!([told]).to_string() } });
             assert_eq!(judge(&kill, &recorded, &seen(&[0, 1], &[]), Some(&end)).wrong, wrong, "{colour}");
         }
+    }
+
+    #[test]
+    fn a_journal_that_breaks_a_rule_is_named() {
+        let json = |event: Event| serde_json::to_value(event).unwrap();
+        let started = json(Event::Started { task: task("hi"), tools: String::new() });
+        let replied = json(Event::from(says("done")));
+        let once = [started.clone(), replied.clone()];
+        let twice = [started, replied.clone(), replied];
+        assert_eq!(judge_journals(&once, []), Ok(()));
+        let broken = judge_journals(&twice, []).unwrap_err();
+        assert!(broken.starts_with(invariants::ONE_END), "{broken}");
+        let no_event = judge_journals(&[json!({ "event": "danced" })], []).unwrap_err();
+        assert!(no_event.contains("danced"), "{no_event}");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::decider::{Decider, Taken};
-use super::judge::{Tally, judge};
+use super::judge::{Tally, judge, judge_journals};
 use super::place::{JobState, Place, Recorded};
 use super::plan::{Moment, PlannedKill, Versions};
 use super::scene::Scene;
@@ -27,6 +27,8 @@ pub(crate) struct Hit {
     pub(crate) kill: PlannedKill,
     pub(crate) place: Place,
     pub(crate) tally: Tally,
+    /// Which rules journals broke, by the runs' ids.
+    pub(crate) unsound: Vec<String>,
     /// From the kill until something was asked on the job's behalf again, or until it had ended if nothing
     /// was to be asked. None for a job that was lost or had ended.
     pub(crate) recovery: Option<Duration>,
@@ -130,7 +132,7 @@ pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, beg
     let is_recovery = tally.lost == 0 && recorded.job != JobState::Ended;
     let recovery = is_recovery.then(|| resumed.duration_since(killed));
     runs.extend(end.as_ref().and_then(run_of));
-    Submitted { user, job, end, runs, hit: Hit { kill, place, tally, recovery } }
+    Submitted { user, job, end, runs, hit: Hit { kill, place, tally, unsound: vec![], recovery } }
 }
 
 /// Looks at all jobs once more at the very end, when nothing can happen to any of them any more.
@@ -145,7 +147,15 @@ pub(super) async fn settle(mut submitted: Vec<Submitted>, service: Service, stor
     }
     service.stop().await;
     for one in &mut submitted {
-        let journals = stores.journals(&one.hit.kill.query(), Opened::ByNobody).await;
+        let query = one.hit.kill.query();
+        let journals = stores.journals(&query, Opened::ByNobody).await;
+        let children = stores.children(&query, Opened::ByNobody).await;
+        for (run, journal) in &journals {
+            if let Err(broken) = judge_journals(journal, children.values()) {
+                one.hit.tally.unsound += 1;
+                one.hit.unsound.push(format!("{run}: {broken}"));
+            }
+        }
         let records = stores.records(&one.job).await;
         let ends = stores.ends_announced(&one.job).max(records.len()).max(journals.len());
         one.runs.extend(journals.into_keys().chain(records));

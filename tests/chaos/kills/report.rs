@@ -33,9 +33,9 @@ enum Group {
 }
 
 const HEADING: &str = "\
-| store | VARIES | kills | of these | lost | ended twice | wrong | other run | model asked again (allowed) | paid twice \
+| store | VARIES | kills | of these | lost | ended twice | wrong | other run | unsound journal | model asked again (allowed) | paid twice \
 | call repeated (allowed) | repeated though recorded | acted twice | decided twice | told unknown (allowed) | after a restart | by another |
-|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 impl Report {
@@ -83,13 +83,16 @@ impl Report {
     /// What is needed to make the kills again that broke a promise.
     pub(crate) fn broken(&self) -> String {
         let mut text = String::new();
-        for Hit { kill, place, tally, .. } in self.hits.iter().filter(|hit| hit.tally.broken() > 0) {
+        for Hit { kill, place, tally, unsound, .. } in self.hits.iter().filter(|hit| hit.tally.broken() > 0) {
             let number = kill.number;
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "broken by kill {number} (--only {number}): {tally:?}\n  {place:?}\n  {kill:?}"
             );
+            for journal in unsound {
+                let _ = writeln!(text, "  {journal}");
+            }
         }
         text
     }
@@ -131,6 +134,7 @@ impl Row {
             ended_twice,
             wrong,
             other_runs,
+            unsound,
             asked_again,
             paid_twice,
             called_again,
@@ -142,7 +146,7 @@ impl Row {
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
-            "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {asked_again} | \
+            "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {unsound} | {asked_again} | \
              {paid_twice} | {called_again} | {repeated} | {acted_twice} | {decided_twice} | {unknown} | {restarted} | {other} |"
         );
     }

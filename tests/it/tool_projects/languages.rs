@@ -12,11 +12,11 @@ use tool_host::Precompiler;
 use super::{Desk, cargo_folder, compile_cache, run};
 
 /// Makes both examples, runs their own tests, builds and calls them; then one with functions of its own. A
-/// build in Python or JavaScript, and the compilation of its interpreter, take half a minute of a core each: so
-/// the example that makes requests has the other tools of these tests beside its own from the start.
+/// build in Python or JavaScript, and the compilation of its interpreter, take half a minute of a core each:
+/// so the example that makes requests has the other tools of these tests beside its own from the start.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
-    // A Python component is its interpreter and little else: functions are compiled once for all three. Those of
-    // JavaScript are compiled by the host's own child process.
+    // A Python component is its interpreter and little else: functions are compiled once for all three. Those
+    // of JavaScript are compiled by the host's own child process.
     let precompiler = (language == "python").then(|| Precompiler::new(compile_cache(), false).unwrap());
     let desk = Desk { precompiler, ..Desk::new() };
     greets_without_a_grant(&desk, language, &test);

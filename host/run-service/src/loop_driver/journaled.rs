@@ -51,6 +51,7 @@ use tracing::debug;
 #[cfg(doc)]
 use super::RunClaim;
 use super::{Driver, Journaled, RunError};
+use crate::invariants::Followed;
 #[cfg(doc)]
 use agent_core::ports::{EarlierClaims, Journal};
 use agent_core::words::Event;
@@ -62,12 +63,13 @@ const START_WITHIN: Duration = Duration::from_millis(250);
 impl Journaled {
     /// A run that begins with this event, which is not written yet.
     pub(super) fn begun(run: Run, started: Event) -> Self {
-        Self { run, next: 0, unwritten: vec![started] }
+        let followed = Followed::from([&started]);
+        Self { run, next: 0, unwritten: vec![started], followed }
     }
 
     /// A run that is taken up after so many events.
-    pub(super) fn resumed(run: Run, next: u64) -> Self {
-        Self { run, next, unwritten: Vec::new() }
+    pub(super) fn resumed(run: Run, next: u64, followed: Followed) -> Self {
+        Self { run, next, unwritten: Vec::new(), followed }
     }
 }
 
@@ -106,7 +108,7 @@ impl Driver<'_> {
 
     /// Asks the model. A start that waits is written beside that when the reply takes its time.
     pub(super) async fn ask(&self, run: &mut Journaled, call: ModelCall) -> Result<Event, RunError> {
-        let Journaled { run, next, unwritten } = run;
+        let Journaled { run, next, unwritten, .. } = run;
         let run = &*run;
         let asking = self.ask_model(run, *next + unwritten.len() as u64, call);
         let asking = async { self.unless_cancelled(asking).await.unwrap_or(Ok(Event::Cancelled)) };
@@ -164,6 +166,7 @@ impl Driver<'_> {
     }
 
     fn take_note(&self, run: &mut Journaled, event: Event) -> Result<Step, RunError> {
+        run.followed.on(&event);
         let step = run.run.on(event).map_err(RunError::Driver);
         self.control.meter.set(run.run.usage(), run.run.iterations());
         step

@@ -29,6 +29,7 @@ use agent_core::words::{AgentResult, Event, RequiredCall, Task};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::invariants::Followed;
 use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
 pub use child_runs::ChildRuns;
@@ -77,10 +78,10 @@ impl Driver<'_> {
     /// Takes up a run that stopped after `events`, which are its journal.
     pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, RunError> {
         let attempts = attempts_without_progress(&events);
-        let next = events.len() as u64;
+        let (next, followed) = (events.len() as u64, Followed::from(&events));
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
         self.control.meter.set(run.usage(), run.iterations());
-        let mut run = Journaled::resumed(run, next);
+        let mut run = Journaled::resumed(run, next, followed);
         match step {
             Step::Done(result) => {
                 Box::pin(self.stop_children(&run.run)).await;
@@ -225,6 +226,7 @@ struct Journaled {
     next: u64,
     /// Events that happened and are not written: the start, the last reply, or both.
     unwritten: Vec<Event>,
+    followed: Followed,
 }
 
 /// Named anew each time, so that the takings of two workers are never taken for one.

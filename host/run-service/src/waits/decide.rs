@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{JobWait, WaitError, Waits, waits_of};
 use crate::clock;
+use crate::invariants::Followed;
 
 /// Within which a job goes on whose decision is about to be written: longer than writing it takes, and soon
 /// enough for whoever waits for a job whose decider was killed in between.
@@ -109,6 +110,7 @@ struct Found {
     /// In the order in which they were asked for.
     waits: Vec<JobWait>,
     versions: Versions,
+    followed: Followed,
 }
 
 impl Waits {
@@ -136,7 +138,7 @@ impl Waits {
                 continue;
             }
             has_looked = true;
-            let found = self.find(&job, proposals).await?;
+            let mut found = self.find(&job, proposals).await?;
             let mut proposed = found.waits.iter().zip(proposals);
             let checked = proposed.try_for_each(|(wait, of)| check(wait, of.decision, clock::millis()));
             let goes_on = found.run.waits().any(|open| open.decided().is_some());
@@ -156,6 +158,7 @@ impl Waits {
             };
             tries += 1;
             let events = self.events(&found, epoch, proposals).await?;
+            events.iter().for_each(|event| found.followed.on(event));
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 // Somebody else has it go on, cancelled it or ended it. Which of these is found out anew.
                 continue;
@@ -190,10 +193,11 @@ impl Waits {
         let events = self.journal.read(&job.run_id, 0).await?;
         let Some(Event::Started { task, .. }) = events.first() else { return Err(NotDecided::Unknown) };
         let (versions, next) = (task.versions.clone(), events.len() as u64);
+        let followed = Followed::from(&events);
         let ids = proposals.iter().map(|proposal| proposal.wait);
         let (run, waits) = waits_of(job, events, ids)?;
         let waits = waits.into_iter().collect::<Option<Vec<_>>>().ok_or(NotDecided::Unknown)?;
-        Ok(Found { run, next, waits, versions })
+        Ok(Found { run, next, waits, versions, followed })
     }
 
     /// What is to be journaled: the decisions, or the waits anew whose calls would be others by now.

@@ -59,7 +59,7 @@ each_is_found! {
     a_skipped_renewal_is_found: RenewalSkipped from 1,
     a_claim_that_is_given_twice_is_found: ClaimGivenTwice from 1,
     an_epoch_that_stands_still_is_found: EpochStandsStill from 1,
-    an_epoch_that_is_not_compared_is_found: EpochNotCompared from 25,
+    an_epoch_that_is_not_compared_is_found: EpochNotCompared from 99,
     a_decision_that_is_not_fenced_is_found: DecisionNotFenced from 8,
     an_append_that_is_repeated_is_found: AppendRepeated from 1,
     claims_that_are_forgotten_are_found: ClaimsForgotten from 1,

@@ -38,8 +38,8 @@ use crate::state::{CallState, Permits};
 /// Chunks of a response that wait for the guest, beside the one that it reads.
 const WAITING_CHUNKS: usize = 1;
 
-/// How often an exchange is looked at once the head is there. A body in one piece takes four turns: it is asked
-/// for, it comes, it ends, and its connection is ready for another request.
+/// How often an exchange is looked at once the head is there. A body in one piece takes four turns: it is
+/// asked for, it comes, it ends, and its connection is ready for another request.
 const TURNS: usize = 6;
 
 /// One request and its response.

@@ -182,7 +182,7 @@ fn network_io_is_done_where_the_request_is_made_off_the_guests() {
     });
 }
 
-/// Its exchange was polled until its head was there; its body comes later, and nobody looks at it.
+/// The exchange was polled until its head was there; its body comes later, and nobody looks at it.
 #[tokio::test]
 async fn a_small_response_that_nobody_reads_keeps_no_other_request_waiting() {
     let gate = Arc::new(Semaphore::new(0));

@@ -233,7 +233,7 @@ impl Call<'_> {
                 CallKey { run_id: request.run_id, call_id: request.call_id },
             ),
             key_value: runtime.key_value_of(
-                KeepingCall {
+                &KeepingCall {
                     component: &component.name,
                     is_shadow: tool.is_shadow(),
                     caller: request.principal,

@@ -119,8 +119,8 @@ impl Runtime {
     }
 
     /// What a call may keep.
-    pub(crate) fn key_value_of(&self, call: KeepingCall<'_>, granted: Option<&Granted>) -> KeyValueState {
-        let KeepingCall { component, is_shadow, caller, deadline, operations } = call;
+    pub(crate) fn key_value_of(&self, call: &KeepingCall<'_>, granted: Option<&Granted>) -> KeyValueState {
+        let KeepingCall { component, is_shadow, caller, deadline, operations } = *call;
         let own = || {
             let rule = granted?.key_value()?;
             let owner = match (rule.scope, &caller.user_id) {

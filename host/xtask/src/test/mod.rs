@@ -107,8 +107,9 @@ pub(crate) fn run_all(
     prepared?;
     let nextest = succeeds(&mut cargo(repository, ["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace"] };
-    // Three for each processor: most wait for servers, and `.config/nextest.toml` holds back those that compute.
-    let at_once = 3 * thread::available_parallelism().map_or(1, NonZero::get);
+    // Two more at a time than there are processors: a test waits for its servers half of its time, and
+    // `.config/nextest.toml` holds back those that compute.
+    let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 2;
     let mut tests = cargo(repository, runner);
     tests.env("NEXTEST_TEST_THREADS", at_once.to_string()).env("PROPTEST_RNG_SEED", seed_of_properties());
     run(tests.args(of_compiler()).args(&arguments.runner))?;
