@@ -130,16 +130,14 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     tidy(&target, &written)
 }
 
-/// How crates of a workspace are built: with the cargo that runs us, and without this machine's folders in
-/// what it makes.
+/// How crates of a workspace are built: with the cargo that runs us, and with the flags that `agent-tool` has,
+/// or each of the two would compile again what the other one has compiled in the same folder.
 fn new_build<'a>(workspace: &'a Path, target_folder: &'a Path, compiler: &'a Compiler) -> Build<'a> {
-    let mut hidden_paths = vec![(workspace.to_owned(), "guest-tools")];
-    hidden_paths.extend(cargo_home().map(|home| (home, "cargo")));
     Build {
         cargo: &|folder: &Path| cargo(folder, [""; 0]),
         folder: workspace,
         target_folder: Some(target_folder),
-        hidden_paths,
+        hidden_paths: cargo_home().map(|home| (home, "cargo")).into_iter().collect(),
         names_crates: false,
         compiler,
     }
@@ -178,6 +176,12 @@ fn write_component(
     );
     let bytes = tool_build::encode(&module.file, need)
         .with_context(|| format!("making a component of {}", module.name))?;
+    // Others read it in their logs. cargo gives the compiler paths within the workspace.
+    let here = target.parent().unwrap_or(target).as_os_str().as_encoded_bytes();
+    anyhow::ensure!(
+        !bytes.windows(here.len()).any(|part| part == here),
+        "{path} has the path of this folder in it"
+    );
     let news = match tool_build::place(&bytes, &target.join(&path))? {
         Placed::New => "written",
         Placed::Same => "unchanged",

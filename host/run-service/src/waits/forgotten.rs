@@ -49,19 +49,30 @@ impl Waits {
         }
     }
 
-    /// Looks through all parked jobs once, and says how many go on.
+    /// Looks through all parked jobs once, and says how many go on. A job whose journal cannot be read is
+    /// passed over: it must not keep the others waiting. When none can be read, their store is away.
     async fn resume_decided(&self) -> Result<usize, WaitError> {
         let (mut resumed, mut cursor) = (0, None::<String>);
+        let (mut read, mut unread) = (0, None);
         loop {
             let page = self.queue.list_parked(PAGE, cursor.as_deref()).await?;
             for job in &page.jobs {
-                if self.goes_on(job).await? {
-                    resumed += usize::from(self.queue.resume(&job.id, Duration::ZERO).await?);
+                match self.goes_on(job).await {
+                    Ok(goes_on) => {
+                        read += 1;
+                        if goes_on {
+                            resumed += usize::from(self.queue.resume(&job.id, Duration::ZERO).await?);
+                        }
+                    }
+                    Err(error) => {
+                        debug!(job_id = job.id, %error, "what a parked job waits for cannot be read");
+                        unread = Some(error);
+                    }
                 }
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(resumed);
+                return unread.filter(|_| read == 0).map_or(Ok(resumed), Err);
             }
             sleep(PAUSE).await;
         }
