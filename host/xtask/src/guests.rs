@@ -130,8 +130,8 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     tidy(&target, &written)
 }
 
-/// How crates of a workspace are built: with the cargo that runs us, and with the flags that `agent-tool` has,
-/// or each of the two would compile again what the other one has compiled in the same folder.
+/// How crates of a workspace are built: with the cargo that runs us, and with the flags that `agent-tool`
+/// has, or each of the two would compile again what the other one has compiled in the same folder.
 fn new_build<'a>(workspace: &'a Path, target_folder: &'a Path, compiler: &'a Compiler) -> Build<'a> {
     Build {
         cargo: &|folder: &Path| cargo(folder, [""; 0]),

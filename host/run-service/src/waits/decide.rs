@@ -158,13 +158,15 @@ impl Waits {
             };
             tries += 1;
             let events = self.events(&found, epoch, proposals).await?;
-            events.iter().for_each(|event| found.followed.on(event));
             if !self.queue.resume(job_id, ARMED).await.map_err(WaitError::from)? {
                 // Somebody else has it go on, cancelled it or ended it. Which of these is found out anew.
                 continue;
             }
             match self.append_armed(&job, Epoch(epoch), found.next, &events).await {
-                Ok(()) => return self.decided(&job, found, events).await,
+                Ok(()) => {
+                    events.iter().for_each(|event| found.followed.on(event));
+                    return self.decided(&job, found, events).await;
+                }
                 // Somebody else decided something. Whether it was this is what the journal says.
                 Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -171,9 +171,11 @@ impl Call<'_> {
         let run = Box::pin(admitted.run(caller, arguments));
         if self.tool.component.call_interface.is_mcp() {
             // An MCP call waits for others and computes nothing. Dropped with its caller, it closes its
-            // connection at once.
-            let ended = tokio::time::timeout_at(deadline.into(), run).await;
-            return ended.unwrap_or_else(|_elapsed| Err(Fault::timed_out(allowed)));
+            // connection at once. Its request has the same deadline, and may be the first to notice.
+            return match tokio::time::timeout_at(deadline.into(), run).await {
+                Ok(ended) if ended.is_ok() || Instant::now() < deadline => ended,
+                Ok(_) | Err(_) => Err(Fault::timed_out(allowed)),
+            };
         }
         let run = self.runtime.guest_runtime.run(begin, deadline, progress.clone(), run);
         let ended = match nested.zip(asked) {
