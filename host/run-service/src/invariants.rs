@@ -45,7 +45,6 @@ pub fn journal<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<(), Br
 
 /// Follows one journal where debug assertions are on, and panics when its writer breaks a rule. A journal
 /// that was broken when it was read is not followed: that is not its writer's fault.
-#[derive(Default)]
 pub(crate) struct Followed(Option<Fold>);
 
 impl Followed {

@@ -13,7 +13,7 @@ use super::judge::{Tally, judge, judge_journals};
 use super::place::{JobState, Place, Recorded};
 use super::plan::{Moment, PlannedKill, Versions};
 use super::scene::Scene;
-use super::stores::{Opened, Stores};
+use super::stores::{Journals, Opened, Stores};
 
 /// How long a job may take from the kill to its end before it counts as lost. Ten times what is promised.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -75,11 +75,10 @@ pub(super) async fn strike(
     let seen = scene.seen(kill.number).until(killed);
     let opened = if kill.versions == Versions::NewThenOld { Opened::ByAnother } else { Opened::ByNobody };
     let journals = stores.journals(&kill.query(), opened).await;
-    let events = journals.values().next().map_or(&[][..], Vec::as_slice);
-    let children = stores.children(&kill.query(), opened).await;
-    let recorded = Recorded::read(stores.job(&job, opened).await, events).with_children(&children);
+    let events = journals.own.values().next().map_or(&[][..], Vec::as_slice);
+    let recorded = Recorded::read(stores.job(&job, opened).await, events).with_children(&journals.children);
     let place = Place::find(&kill, &recorded, &seen);
-    let runs = journals.keys().cloned().collect();
+    let runs = journals.own.keys().cloned().collect();
     Orphan { kill, user, job, killed, recorded, place, runs, taken }
 }
 
@@ -147,15 +146,14 @@ pub(super) async fn settle(mut submitted: Vec<Submitted>, service: Service, stor
     }
     service.stop().await;
     for one in &mut submitted {
-        let query = one.hit.kill.query();
-        let journals = stores.journals(&query, Opened::ByNobody).await;
-        let children = stores.children(&query, Opened::ByNobody).await;
+        let Journals { own: journals, children } =
+            stores.journals(&one.hit.kill.query(), Opened::ByNobody).await;
         for (run, journal) in &journals {
             if let Err(broken) = judge_journals(journal, children.values()) {
-                one.hit.tally.unsound += 1;
                 one.hit.unsound.push(format!("{run}: {broken}"));
             }
         }
+        one.hit.tally.unsound = one.hit.unsound.len();
         let records = stores.records(&one.job).await;
         let ends = stores.ends_announced(&one.job).max(records.len()).max(journals.len());
         one.runs.extend(journals.into_keys().chain(records));

@@ -92,18 +92,16 @@ impl Stores {
         }
     }
 
-    /// The journals of all runs that were begun for that query, by the runs' ids; there should be one at
-    /// most.
-    pub(super) async fn journals(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
-        let mut journals = self.journals_with(query, opened).await;
-        journals.retain(|_, events| input_of(events) == Some(query));
-        journals
-    }
-
-    /// The journals of the child runs of such a run, by the step that began each.
-    pub(super) async fn children(&self, query: &str, opened: Opened) -> BTreeMap<usize, Vec<Value>> {
-        let journals = self.journals_with(query, opened).await.into_values();
-        journals.filter_map(|events| Some((PlannedKill::step_in(input_of(&events)?)?, events))).collect()
+    /// The journals of all runs that were begun for that query, of which there should be one at most, and
+    /// those of the child runs of such a run.
+    pub(super) async fn journals(&self, query: &str, opened: Opened) -> Journals {
+        let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) = self
+            .journals_with(query, opened)
+            .await
+            .into_iter()
+            .partition(|(_, events)| input_of(events) == Some(query));
+        let of_step = |events: Vec<Value>| Some((PlannedKill::step_in(input_of(&events)?)?, events));
+        Journals { own, children: others.into_values().filter_map(of_step).collect() }
     }
 
     /// The journals of all runs whose beginning has this text.
@@ -195,6 +193,12 @@ impl Database {
         }
         journals
     }
+}
+
+/// Journals by the ids of their runs, and of child runs by the step that began each.
+pub(super) struct Journals {
+    pub(super) own: BTreeMap<String, Vec<Value>>,
+    pub(super) children: BTreeMap<usize, Vec<Value>>,
 }
 
 /// What a run is asked, as its journal begins.

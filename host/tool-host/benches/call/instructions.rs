@@ -118,7 +118,7 @@ async fn times(calls: usize, call: impl AsyncFn()) {
     }
 }
 
-/// What callgrind collects in: its options name it.
+/// Callgrind collects in this function: its options name it.
 #[inline(never)]
 fn counted(calls: impl FnOnce()) {
     calls();
