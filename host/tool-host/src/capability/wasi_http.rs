@@ -41,7 +41,7 @@ const CHUNK: usize = 64 << 10;
 type Body = UnsyncBoxBody<Bytes, Error>;
 type Ended = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// State of `wasi:http` for one call. Made when the guest first asks for something of it, which most never do.
+/// State of `wasi:http` for one call. Made when the guest first asks for it, which most never do.
 pub(crate) struct HttpState {
     requests: Option<Arc<Call>>,
     log: LogState,
