@@ -76,7 +76,7 @@ impl bindings::agent::tool::log::Host for Imports {
 }
 
 impl Bare {
-    pub(crate) fn new(wasm: &[u8]) -> Self {
+    pub(crate) fn pooled(wasm: &[u8]) -> Self {
         let mut pool = PoolingAllocationConfig::default();
         pool.total_memories(256).total_core_instances(4096).total_component_instances(128);
         if PoolingAllocationConfig::is_pagemap_scan_available() {
@@ -84,7 +84,15 @@ impl Bare {
         }
         let mut config = wasmtime::Config::new();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-        let engine = Engine::new(&config).unwrap();
+        Self::with(&config, wasm)
+    }
+
+    pub(crate) fn on_demand(wasm: &[u8]) -> Self {
+        Self::with(&wasmtime::Config::new(), wasm)
+    }
+
+    fn with(config: &wasmtime::Config, wasm: &[u8]) -> Self {
+        let engine = Engine::new(config).unwrap();
         let mut linker = Linker::new(&engine);
         bindings::SandboxedTool::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut Imports| state)
             .unwrap();

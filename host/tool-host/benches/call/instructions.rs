@@ -1,5 +1,6 @@
 //! Instructions of a call by part, counted by callgrind: through the tool host, and on bare wasmtime. Time
-//! varies on a shared machine, a count does not.
+//! varies on a shared machine, a count does not. Valgrind has no room for the addresses of an instance pool, so
+//! both allocate instances on demand here.
 //!
 //! Callgrind runs this bench again for each contender and collects only while [`counted`] is on the stack. A
 //! function counts for the part that its name tells, so inlined ones count for their callers.
@@ -11,11 +12,11 @@ use std::sync::Arc;
 
 use agent_core::ports::{ToolSet, Toolbox as _};
 use tokio::runtime::Handle;
-use tool_host::PolicyFile;
+use tool_host::{Config, PolicyFile, Precompiler};
 
 use crate::bare::Bare;
 use crate::components::component;
-use crate::{call, expression, start};
+use crate::{begin, call, config, expression};
 
 /// Has this bench make calls for callgrind instead of starting others.
 pub(crate) const ARGUMENT: &str = "count-instructions";
@@ -44,7 +45,7 @@ pub(crate) fn print() {
         return;
     }
     let [host, bare] = ["host", "bare"].map(count);
-    println!("instructions of a call, {CALLS} calls each        tool host  bare wasmtime");
+    println!("instructions of a call, no pool, {CALLS} calls each tool host  bare wasmtime");
     let rest = std::iter::once("the rest");
     for (at, part) in PARTS.iter().map(|(part, _)| *part).chain(rest).enumerate() {
         println!("  {part:<38} {:>12.0} {:>14.0}", host[at], bare[at]);
@@ -95,7 +96,7 @@ pub(crate) fn make_calls() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let wasm = component("tools", "calculator");
     if std::env::args().any(|argument| argument == "bare") {
-        let bare = Bare::new(&wasm);
+        let bare = Bare::on_demand(&wasm);
         runtime.block_on(times(WARM_UP, async || bare.call().await));
         counted(|| runtime.block_on(times(CALLS, async || bare.call().await)));
         return;
@@ -107,9 +108,15 @@ pub(crate) fn make_calls() {
     counted(|| runtime.block_on(times(CALLS, host_call)));
 }
 
+/// The component is compiled in this process: one compiled by a child has instructions of the processor, and
+/// callgrind's has fewer.
 async fn serve(folder: &Path, wasm: &[u8]) -> Arc<dyn ToolSet> {
-    fs::write(folder.join("calculator.wasm"), wasm).unwrap();
-    start(folder, PolicyFile::None, &Handle::current()).await.everything()
+    let (tools, cache) = (folder.join("tools"), folder.join("cache"));
+    fs::create_dir(&tools).unwrap();
+    fs::write(tools.join("calculator.wasm"), wasm).unwrap();
+    Precompiler::new(cache.clone(), false).unwrap().compile(wasm).unwrap();
+    let config = config(&tools, PolicyFile::None, &Handle::current());
+    begin(Config { cache: Some(cache), ..config }).await.everything()
 }
 
 async fn times(calls: usize, call: impl AsyncFn()) {

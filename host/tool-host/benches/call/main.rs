@@ -84,7 +84,7 @@ async fn compare() {
     let wasm = component("tools", "calculator");
     std::fs::write(folder.path().join("calculator.wasm"), &wasm).unwrap();
     let host = start(folder.path(), PolicyFile::None, &Handle::current()).await;
-    let bare = Bare::new(&wasm);
+    let bare = Bare::pooled(&wasm);
     let mut native = Native::start();
     let set = host.everything();
 
