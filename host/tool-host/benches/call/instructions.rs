@@ -14,7 +14,7 @@ use agent_core::ports::{ToolSet, Toolbox as _};
 use tokio::runtime::Handle;
 use tool_host::{Config, PolicyFile, Precompiler};
 
-use crate::bare::Bare;
+use crate::bare::{Bare, Guests};
 use crate::components::component;
 use crate::{begin, call, config, expression};
 
@@ -28,7 +28,7 @@ const CALLS: usize = 200;
 /// Parts by pieces of functions' names. The first that fits decides.
 const PARTS: [(&str, &[&str]); 9] = [
     ("the guest", &["???", "0x"]),
-    ("allocator", &["malloc", "free", "calloc", "realloc", "unlink_chunk", "memalign"]),
+    ("allocator", &["mi_", "malloc", "free", "calloc", "realloc", "memalign"]),
     ("memory copied and compared", &["memcpy", "memmove", "memset", "memcmp", "bcmp"]),
     ("digests", &["sha2", "digest"]),
     ("JSON and schemas", &["json"]),
@@ -44,14 +44,15 @@ pub(crate) fn print() {
         println!("instructions of a call: left out, there is no valgrind");
         return;
     }
-    let [host, bare] = ["host", "bare"].map(count);
-    println!("instructions of a call, no pool, {CALLS} calls each tool host  bare wasmtime");
+    let [host, bare, interruptible] = ["host", "bare", "interruptible"].map(count);
+    println!("instructions of a call, no pool, {CALLS} calls each tool host  bare wasmtime  interruptible");
     let rest = std::iter::once("the rest");
     for (at, part) in PARTS.iter().map(|(part, _)| *part).chain(rest).enumerate() {
-        println!("  {part:<38} {:>12.0} {:>14.0}", host[at], bare[at]);
+        println!("  {part:<38} {:>12.0} {:>14.0} {:>14.0}", host[at], bare[at], interruptible[at]);
     }
-    let [host, bare] = [host, bare].map(|parts| parts.iter().sum::<f64>());
-    println!("  {:<38} {host:>12.0} {bare:>14.0}   {:.2} times", "all", host / bare);
+    let [host, bare, interruptible] = [host, bare, interruptible].map(|parts| parts.iter().sum::<f64>());
+    println!("  {:<38} {host:>12.0} {bare:>14.0} {interruptible:>14.0}", "all");
+    println!("  {:<38} {:>27.2} {:>14.2}", "times", host / bare, host / interruptible);
 }
 
 /// Instructions of one call of a contender by part, the rest last.
@@ -95,8 +96,14 @@ fn by_part(written: &str) -> [f64; PARTS.len() + 1] {
 pub(crate) fn make_calls() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let wasm = component("tools", "calculator");
-    if std::env::args().any(|argument| argument == "bare") {
-        let bare = Bare::on_demand(&wasm);
+    let contender = std::env::args().last().unwrap();
+    let bare = match contender.as_str() {
+        "bare" => Some(Guests::Trusted),
+        "interruptible" => Some(Guests::Interruptible),
+        _ => None,
+    };
+    if let Some(guests) = bare {
+        let bare = Bare::on_demand(&wasm, guests);
         runtime.block_on(times(WARM_UP, async || bare.call().await));
         counted(|| runtime.block_on(times(CALLS, async || bare.call().await)));
         return;
