@@ -56,7 +56,17 @@ fn main() -> ExitCode {
     let old = wanted.beside.as_ref().map(|beside| OldBinary::at(&beside.file));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let begun = std::time::Instant::now();
-    let report = runtime.block_on(kills::make(plan, old.as_ref()));
+    // Interrupted, it drops its servers, which ends them.
+    let made = runtime.block_on(async {
+        tokio::select! {
+            report = kills::make(plan, old.as_ref()) => Some(report),
+            _ = tokio::signal::ctrl_c() => None,
+        }
+    });
+    let Some(report) = made else {
+        println!("interrupted: nothing was judged");
+        return ExitCode::FAILURE;
+    };
     print(&wanted, &report);
     if let (Some(ours), Some(theirs)) = (ours, theirs) {
         println!("SHA-256 of the old binary {theirs}, of the new one {ours}.");

@@ -71,6 +71,7 @@ pub(super) async fn strike(
         reach(&kill, scene, &decider, &mut taken).await
     };
     service.ended().await;
+    scene.note_kill();
     sleep(SETTLING).await;
     let seen = scene.seen(kill.number).until(killed);
     let opened = if kill.versions == Versions::NewThenOld { Opened::ByAnother } else { Opened::ByNobody };

@@ -34,7 +34,7 @@ use scene::Scene;
 
 /// Makes these kills, with the old binary if the plan has kills of more than one version.
 pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>) -> Report {
-    let scene = Scene::of(&kills).await;
+    let (scene, ordered) = (Scene::of(&kills).await, kills.len());
     let mut lanes: Vec<Vec<PlannedKill>> = Vec::new();
     for store in StoreKind::ALL {
         let of_store: Vec<_> = kills.iter().filter(|kill| kill.store == store).cloned().collect();
@@ -49,6 +49,9 @@ pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>) -> Re
             None => lane::run(kills, scene).await,
         }
     });
-    let hits = join_all(hits).await;
+    let hits = tokio::select! {
+        hits = join_all(hits) => hits,
+        never = scene.tell_progress(ordered) => match never {},
+    };
     Report::new(hits.into_iter().flatten().collect())
 }

@@ -3,7 +3,10 @@
 //! answered. These are the counts that the table is made of; nothing is taken from the service's own log.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use acceptance::{Builder, Component, Model, Play, Request, Task, asks_for_all, says, within};
 use axum::Router;
@@ -44,6 +47,8 @@ pub(super) struct Scene {
     /// The components with the tools, each with its lines of the policy.
     components: Vec<(Component, String)>,
     seen: Arc<watch::Sender<SeenOfAll>>,
+    /// How many kills were made.
+    made: AtomicUsize,
     _running: [Task<()>; 2],
 }
 
@@ -148,7 +153,20 @@ impl Scene {
             components.push((Component::granted("code-eval"), scripts));
             components.push((Component::misbehaving("asks"), "ask = true".to_owned()));
         }
-        Self { model, components, seen, _running: [serving, replying] }
+        Self { model, components, seen, made: AtomicUsize::new(0), _running: [serving, replying] }
+    }
+
+    pub(super) fn note_kill(&self) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says once a minute how many kills of so many were made: the table comes at the end, and thousands of
+    /// kills take most of an hour.
+    pub(super) async fn tell_progress(&self, ordered: usize) -> Infallible {
+        loop {
+            sleep(Duration::from_mins(1)).await;
+            println!("{} of {ordered} kills made", self.made.load(Ordering::Relaxed));
+        }
     }
 
     /// A service that asks this model and has the tools that act on this server, and no window that would

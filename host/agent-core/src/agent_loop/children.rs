@@ -160,7 +160,8 @@ mod tests {
 
     fn ended(wait: &Wait, is_answered: bool, tokens: u64) -> Event {
         let verdict = Verdict::Ended { answer: "42".into(), is_answered, usage: Usage::of(tokens, 0) };
-        let decision = Decision { by: None, at: 2, shown: wait.shown.digest(), verdict };
+        let decision =
+            Decision { by: None, at: 2, shown: wait.shown.digest(), verdict, nonce: String::new() };
         Event::Decided { wait: wait.id.clone(), decision }
     }
 

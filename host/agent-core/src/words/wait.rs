@@ -314,6 +314,11 @@ pub struct Decision {
     pub shown: String,
     /// What becomes of the call.
     pub verdict: Verdict,
+    /// Tells the decision from another one that is alike. Journals take an event that they have already for
+    /// the caller's own, and of two equal decisions at the same millisecond only one is. Empty when no person
+    /// decided, and in older journals.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
 }
 
 /// What may be decided about a wait.

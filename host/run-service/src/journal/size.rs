@@ -30,7 +30,8 @@ pub(super) fn of(event: &Event) -> usize {
         Event::ToolsStarted { indexes } => size_of_val(indexes.as_slice()),
         Event::Waiting { waits, .. } => waits.iter().map(of_wait).sum(),
         Event::Decided { wait, decision } => {
-            wait.len() + decision.shown.len() + of_text(decision.by.as_ref()) + of_verdict(&decision.verdict)
+            let texts = wait.len() + decision.shown.len() + decision.nonce.len();
+            texts + of_text(decision.by.as_ref()) + of_verdict(&decision.verdict)
         }
         Event::TakenUp { by } => by.len(),
         Event::Cancelled | Event::HandedBack => 0,

@@ -31,7 +31,8 @@ impl Driver<'_> {
                     None => continue,
                 },
             };
-            let decision = Decision { by: None, at: now, shown: wait.shown.digest(), verdict };
+            let decision =
+                Decision { by: None, at: now, shown: wait.shown.digest(), verdict, nonce: String::new() };
             return Ok(Some(Due { wait: wait.clone(), decision, stops }));
         }
         Ok(None)

@@ -228,7 +228,8 @@ impl Waits {
         let Wait { id, shown, index, within, .. } = &wait.open.wait;
         let decided = |verdict: &Verdict| {
             let (by, at) = (proposed.by.user_id.clone(), clock::millis());
-            let decision = Decision { by, at, shown: proposed.shown.clone(), verdict: verdict.clone() };
+            let (shown, verdict, nonce) = (proposed.shown.clone(), verdict.clone(), clock::new_id());
+            let decision = Decision { by, at, shown, verdict, nonce };
             Judged::Decided(Event::Decided { wait: id.clone(), decision })
         };
         // A call that is not made may be any.

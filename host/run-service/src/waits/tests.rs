@@ -185,6 +185,20 @@ async fn the_second_of_two_deciders_is_told_who_was_first() {
     assert_eq!(events.iter().filter(|event| matches!(event, Event::Decided { .. })).count(), 1);
 }
 
+/// A click that is sent twice. Journals take an event that they have for the caller's own.
+#[tokio::test(start_paused = true)]
+async fn of_two_equal_decisions_in_the_same_millisecond_one_is_taken() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    let proposed =
+        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    let (one, two) =
+        tokio::join!(bench.waits.decide(&wait.id, &proposed), bench.waits.decide(&wait.id, &proposed));
+    assert!(one.is_ok() != two.is_ok(), "{one:?}, {two:?}");
+    let refused = one.and(two);
+    assert!(matches!(refused, Err(NotDecided::Already(_))), "{refused:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_may_not_decide_or_was_shown_something_else_changes_nothing() {
     let bench = Bench::parked(tools()).await;
@@ -224,7 +238,8 @@ async fn a_decision_that_arrives_late_has_its_job_go_on_by_itself_and_at_once_wh
         bench.work_for(10).await;
         assert_eq!(bench.status(), JobStatus::Parked, "claimed before the decision, and let go of again");
         let (by, verdict) = (ada().user_id, Verdict::Approve);
-        let decision = Decision { by, at: 0, shown: shown.clone(), verdict: verdict.clone() };
+        let decision =
+            Decision { by, at: 0, shown: shown.clone(), verdict: verdict.clone(), nonce: String::new() };
         let decided = Event::Decided { wait: wait.id.clone(), decision };
         let (epoch, next) = bench.runs.look("run_job_1", |kept| (kept.last().unwrap().0, kept.len()));
         bench.runs.append("run_job_1", epoch, next as u64, &[decided]).await.unwrap();
@@ -259,6 +274,7 @@ async fn whoever_is_killed_behind_the_decision_leaves_a_job_that_goes_on() {
         at: 1,
         shown: wait.open.wait.shown.digest(),
         verdict: Verdict::Approve,
+        nonce: String::new(),
     };
     bench.queue.resume(&bench.job_id, Duration::from_secs(5)).await.unwrap();
     let events = bench.runs.events("run_job_1");

@@ -279,7 +279,8 @@ impl State {
             Note::Waiting(epoch) => Event::Waiting { waits: vec![wait()], epoch: *epoch },
             Note::Decided(by) => {
                 let (by, shown) = (Some(by.to_string()), wait().shown.digest());
-                let decision = Decision { by, at: number as u64, shown, verdict: Verdict::Approve };
+                let (at, verdict, nonce) = (number as u64, Verdict::Approve, String::new());
+                let decision = Decision { by, at, shown, verdict, nonce };
                 Event::Decided { wait: wait().id, decision }
             }
             Note::TakenUp => Event::TakenUp { by: "a".into() },

@@ -30,7 +30,7 @@ pub(super) fn wait(open: &OpenCall) -> Wait {
 
 pub(super) fn decided(wait: &Wait, by: &str, verdict: Verdict) -> Event {
     let by = Some(by.to_owned()).filter(|by| !by.is_empty());
-    let decision = Decision { by, at: 1, shown: wait.shown.digest(), verdict };
+    let decision = Decision { by, at: 1, shown: wait.shown.digest(), verdict, nonce: String::new() };
     Event::Decided { wait: wait.id.clone(), decision }
 }
 

@@ -173,6 +173,7 @@ mod tests {
                 at: 2,
                 shown: first.shown.digest(),
                 verdict: Verdict::Approve,
+                nonce: String::new(),
             };
             Event::Decided { wait: first.id, decision }
         }));

@@ -34,7 +34,8 @@ pub(super) fn waits(journal: &TestJournal) -> Vec<Wait> {
 }
 
 pub(super) async fn decide(journal: &TestJournal, wait: &Wait, verdict: Verdict) {
-    let decision = Decision { by: Some("ada".into()), at: 1, shown: wait.shown.digest(), verdict };
+    let (by, shown) = (Some("ada".into()), wait.shown.digest());
+    let decision = Decision { by, at: 1, shown, verdict, nonce: String::new() };
     let event = Event::Decided { wait: wait.id.clone(), decision };
     let next = journal.events().len() as u64;
     journal.append("run_1", Epoch(1), next, &[event]).await.unwrap();
