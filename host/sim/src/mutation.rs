@@ -19,6 +19,8 @@ pub enum Mutation {
     EpochNotCompared,
     /// A decision is appended although the journal has grown since it was read.
     DecisionNotFenced,
+    /// Two decisions that are alike cannot be told apart.
+    NonceDropped,
     /// An append that is repeated is appended once more.
     AppendRepeated,
     /// The queue says of every claim that there was none before.
@@ -52,12 +54,13 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
         Self::EpochNotCompared,
         Self::DecisionNotFenced,
+        Self::NonceDropped,
         Self::AppendRepeated,
         Self::ClaimsForgotten,
         Self::StartNotWritten,
@@ -90,7 +93,7 @@ impl Mutation {
     pub fn is_about(self, deployment: &Deployment) -> bool {
         match self {
             Self::TurnNotFenced => deployment.is_talkative,
-            Self::KeyIdChanges => deployment.is_over_http,
+            Self::KeyIdChanges | Self::NonceDropped => deployment.is_over_http,
             Self::NumbersGivenTwice => deployment.is_on_redis,
             _ => true,
         }

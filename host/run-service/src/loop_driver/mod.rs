@@ -97,10 +97,11 @@ impl Driver<'_> {
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
+        // Also of a run that is given up: what its dead workers sent may still be on its way to the store.
+        let step = self.note(&mut run, taken_up()).await?;
         if attempts >= ATTEMPTS && !self.is_cancelled() {
             return Err(RunError::Stuck { attempts });
         }
-        let step = self.note(&mut run, taken_up()).await?;
         self.carry_out(run, step).await
     }
 

@@ -217,6 +217,10 @@ async fn a_run_that_stopped_its_worker_three_times_without_progress_is_not_tried
     }
     let error = driver.resume(journal.events()).await.unwrap_err();
     assert_eq!(error.to_string(), "the run stopped its worker 3 times without making progress");
+    assert!(
+        matches!(journal.events().last(), Some(Event::TakenUp { .. })),
+        "its dead workers are fenced off"
+    );
     // Handed back in good order, it is.
     let sequence = journal.events().len() as u64;
     journal.append("run_1", Epoch(1), sequence, &[Event::HandedBack]).await.unwrap();

@@ -2,6 +2,7 @@
 
 use agent_core::words::{Principal, Verdict, Wait, WaitKind};
 use futures::FutureExt as _;
+use futures::future::join_all;
 use http::StatusCode;
 use run_service::invariants::ONE_DECISION;
 use run_service::waits::{JobWait, NotDecided, ProposedDecision};
@@ -81,12 +82,20 @@ impl Client {
         };
         let headers = [("if-match", &*tag)];
         let path = format!("/api/agent/waits/{id}/decision");
-        let asked = Asked { role: Some("admin"), headers: &headers, ..Asked::post(path, name, body) };
-        let replica = self.replica();
-        let decided = self.send(replica, "client post decision", asked).await;
-        if decided.is_some_and(|answer| answer.status == StatusCode::OK) {
-            self.world.reached("a wait was decided over HTTP");
-            self.decided(id, verdict);
+        let asked = || Asked {
+            role: Some("admin"),
+            headers: &headers,
+            ..Asked::post(path.clone(), name, body.clone())
+        };
+        // Some click twice.
+        let clicks = if self.random.u32(0..4) == 0 { 2 } else { 1 };
+        let replicas: Vec<_> = (0..clicks).map(|_| self.replica()).collect();
+        let clicks = replicas.iter().map(|replica| self.send(*replica, "client post decision", asked()));
+        for answer in join_all(clicks).await.into_iter().flatten() {
+            if answer.status == StatusCode::OK {
+                self.world.reached("a wait was decided over HTTP");
+                self.decided(id, verdict.clone());
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Journals and records.
 
+use std::borrow::Cow;
+
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::testing::TestRuns;
 use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
@@ -37,7 +39,13 @@ impl Ported<TestRuns> {
         if world.has(Mutation::StartNotWritten) && events.iter().all(starts) {
             return Ok(());
         }
-        let appended = self.store.append(run_id, written_under, first, events).await;
+        let mut events = Cow::Borrowed(events);
+        if world.has(Mutation::NonceDropped)
+            && let [Event::Decided { decision, .. }] = &mut events.to_mut()[..]
+        {
+            decision.nonce.clear();
+        }
+        let appended = self.store.append(run_id, written_under, first, &events).await;
         match &appended {
             Ok(()) if length >= first + events.len() as u64 => world.reached("an append was repeated"),
             Ok(()) => world.judge_journal(run_id, epoch),
