@@ -56,10 +56,12 @@ fn main() -> ExitCode {
     let old = wanted.beside.as_ref().map(|beside| OldBinary::at(&beside.file));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let begun = std::time::Instant::now();
+    let ordered = plan.len();
+    let tell = |made| println!("{made} of {ordered} kills made");
     // Interrupted, it drops its servers, which ends them.
     let made = runtime.block_on(async {
         tokio::select! {
-            report = kills::make(plan, old.as_ref()) => Some(report),
+            report = kills::make(plan, old.as_ref(), tell) => Some(report),
             _ = tokio::signal::ctrl_c() => None,
         }
     });

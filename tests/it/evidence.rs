@@ -28,7 +28,7 @@ async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
     let versions = vec![Versions::Same];
     let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions, waits: false };
-    let report = kills::make(kills::plan(&order), None).await;
+    let report = kills::make(kills::plan(&order), None, |_| ()).await;
     let (table, total) = (report.table(), report.total());
     assert_eq!(total.broken(), 0, "{}\n{table}", report.broken());
     assert_eq!(report.kills(), order.kills, "{table}");
@@ -41,7 +41,7 @@ async fn a_few_kills_around_waits_decide_nothing_twice() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
     let order =
         kills::Order { kills: 6, seed: 2, stores, heirs, versions: vec![Versions::Same], waits: true };
-    let report = kills::make(kills::plan(&order), None).await;
+    let report = kills::make(kills::plan(&order), None, |_| ()).await;
     assert_eq!((report.kills(), report.total().broken()), (6, 0), "{}\n{}", report.broken(), report.table());
 }
 
@@ -53,7 +53,7 @@ async fn kills_beside_another_version_are_made_both_ways() {
     let versions = vec![Versions::NewThenOld, Versions::OldThenNew];
     let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions, waits: false };
     let old = OldBinary::at(acceptance::agent_host());
-    let report = kills::make(kills::plan(&order), Some(&old)).await;
+    let report = kills::make(kills::plan(&order), Some(&old), |_| ()).await;
     let table = report.table();
     assert_eq!((report.kills(), report.total().broken()), (4, 0), "{}\n{table}", report.broken());
     for row in ["| sqlite | old dies, new ends the job | 2 |", "| sqlite | new dies, old ends the job | 2 |"]

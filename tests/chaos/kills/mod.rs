@@ -32,9 +32,10 @@ pub(crate) use report::Report;
 use plan::{LANES_PER_STORE, PlannedKill};
 use scene::Scene;
 
-/// Makes these kills, with the old binary if the plan has kills of more than one version.
-pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>) -> Report {
-    let (scene, ordered) = (Scene::of(&kills).await, kills.len());
+/// Makes these kills, with the old binary if the plan has kills of more than one version, and tells how many
+/// were made once a minute: the report comes at the end.
+pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>, tell: impl Fn(usize)) -> Report {
+    let scene = Scene::of(&kills).await;
     let mut lanes: Vec<Vec<PlannedKill>> = Vec::new();
     for store in StoreKind::ALL {
         let of_store: Vec<_> = kills.iter().filter(|kill| kill.store == store).cloned().collect();
@@ -51,7 +52,7 @@ pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>) -> Re
     });
     let hits = tokio::select! {
         hits = join_all(hits) => hits,
-        never = scene.tell_progress(ordered) => match never {},
+        never = scene.tell_progress(tell) => match never {},
     };
     Report::new(hits.into_iter().flatten().collect())
 }

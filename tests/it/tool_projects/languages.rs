@@ -15,9 +15,8 @@ use super::{Desk, cargo_folder, compile_cache, run};
 /// build in Python or JavaScript, and the compilation of its interpreter, take half a minute of a core each:
 /// so the example that makes requests has the other tools of these tests beside its own from the start.
 async fn every_step(language: &str, test: impl Fn(&Path) -> Command) {
-    // A Python component is its interpreter and little else: functions are compiled once for all three. Those
-    // of JavaScript are compiled by the host's own child process.
-    let precompiler = (language == "python").then(|| Precompiler::new(compile_cache(), false).unwrap());
+    // Such a component is its interpreter and little else: functions are compiled once for all of a language.
+    let precompiler = (language != "rust").then(|| Precompiler::new(compile_cache(), false).unwrap());
     let desk = Desk { precompiler, ..Desk::new() };
     greets_without_a_grant(&desk, language, &test);
     looks_up_with_a_secret(&desk, language, &test).await;

@@ -75,8 +75,8 @@ impl bindings::agent::tool::log::Host for Imports {
     fn write(&mut self, _level: String, _message: String, _fields: Vec<(String, String)>) {}
 }
 
-/// Whether guests look at every loop and function whether they shall stop, as those of the tool host do. It is
-/// what a host needs that cannot trust them, and nearly a third of this guest's instructions.
+/// Whether guests look at every loop and function whether they shall stop, as those of the tool host do. A
+/// host that cannot trust them needs that, and it is a fifth of this guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guests {
     Trusted,
@@ -112,7 +112,7 @@ impl Bare {
 
     pub(crate) async fn call(&self) {
         let mut store = Store::new(&self.engine, Imports);
-        // Its clock never ticks.
+        // The clock of this engine never ticks.
         store.set_epoch_deadline(1);
         let instance = self.pre.instantiate_async(&mut store).await.unwrap();
         let tool = instance.agent_tool_tool();

@@ -1,6 +1,6 @@
 //! Instructions of a call by part, counted by callgrind: through the tool host, and on bare wasmtime. Time
-//! varies on a shared machine, a count does not. Valgrind has no room for the addresses of an instance pool, so
-//! both allocate instances on demand here.
+//! varies on a shared machine, a count does not. Valgrind has no room for the addresses of an instance pool:
+//! both sides allocate instances on demand here.
 //!
 //! Callgrind runs this bench again for each contender and collects only while [`counted`] is on the stack. A
 //! function counts for the part that its name tells, so inlined ones count for their callers.

@@ -40,7 +40,7 @@ use bare::{Bare, Guests};
 use components::component;
 use native::Native;
 
-/// The service's, on both sides.
+/// The allocator of the service, for both sides.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
