@@ -96,7 +96,7 @@ fn by_part(written: &str) -> [f64; PARTS.len() + 1] {
 pub(crate) fn make_calls() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let wasm = component("tools", "calculator");
-    let contender = std::env::args().last().unwrap();
+    let contender = std::env::args().next_back().unwrap();
     let bare = match contender.as_str() {
         "bare" => Some(Guests::Trusted),
         "interruptible" => Some(Guests::Interruptible),
