@@ -97,9 +97,14 @@ impl Driver<'_> {
             }
             Step::Park(_) | Step::AskModel(_) | Step::CallTools(_) => {}
         }
+        // `Cancelled` fences earlier workers off as well. Written behind another event under the epoch that
+        // nobody is above, it might be missing when the process dies, and the run be nobody's any more.
+        if self.is_cancelled() {
+            return self.carry_out(run, step).await;
+        }
         // Also of a run that is given up: what its dead workers sent may still be on its way to the store.
         let step = self.note(&mut run, taken_up()).await?;
-        if attempts >= ATTEMPTS && !self.is_cancelled() {
+        if attempts >= ATTEMPTS {
             return Err(RunError::Stuck { attempts });
         }
         self.carry_out(run, step).await
