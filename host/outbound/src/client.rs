@@ -55,11 +55,11 @@ pub struct Request {
 pub struct Body {
     incoming: Incoming,
     /// Who keeps the connection when the body has ended.
-    connection: Option<Kept>,
+    connection: Option<ReusableConnection>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct ReusableConnection {
     client: Client,
     to: Destination,
     connection: Connection<Full<Bytes>>,
@@ -149,7 +149,7 @@ impl Client {
             unsent: unsent.take_message().map(Box::new),
         })?;
         let (head, incoming) = response.into_parts();
-        let connection = Some(Kept { client: self.clone(), to: to.clone(), connection });
+        let connection = Some(ReusableConnection { client: self.clone(), to: to.clone(), connection });
         let mut body = Body { incoming, connection };
         if body.incoming.is_end_stream() {
             body.end().await;
@@ -192,7 +192,7 @@ impl Body {
     }
 
     async fn end(&mut self) {
-        if let Some(Kept { client, to, connection }) = self.connection.take() {
+        if let Some(ReusableConnection { client, to, connection }) = self.connection.take() {
             client.0.dialer.keep(to, connection).await;
         }
     }

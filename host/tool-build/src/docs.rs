@@ -94,9 +94,9 @@ mod tests {
 
     /// Steps that a build reports.
     #[derive(Default)]
-    struct Said(RefCell<Vec<String>>);
+    struct ReportedSteps(RefCell<Vec<String>>);
 
-    impl Progress for Said {
+    impl Progress for ReportedSteps {
         fn step(&self, text: &str) {
             self.0.borrow_mut().push(text.to_owned());
         }
@@ -109,7 +109,7 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         fs::create_dir_all(project.path().join("wit")).unwrap();
         fs::write(project.path().join("wit/world.wit"), wit).unwrap();
-        let said = Said::default();
+        let said = ReportedSteps::default();
         (add(EMPTY.to_vec(), project.path(), &said), said.0.into_inner())
     }
 
@@ -134,7 +134,7 @@ mod tests {
             docs["worlds"]["guest"]["func_exports"]["add"]["docs"].as_str().map(str::trim),
             Some(long.trim())
         );
-        let again = add(component.clone(), Path::new("/nowhere"), &Said::default());
+        let again = add(component.clone(), Path::new("/nowhere"), &ReportedSteps::default());
         assert!(again == component, "without WIT it stays as it is");
     }
 

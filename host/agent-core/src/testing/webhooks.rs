@@ -18,14 +18,14 @@ use crate::words::{Webhook, WebhookState};
 /// (`backends/tests/it/memory.rs`), and simulations stand on it (`host/sim`).
 #[derive(Debug, Default)]
 pub struct TestOutbox {
-    kept: Mutex<BTreeMap<String, Kept>>,
+    kept: Mutex<BTreeMap<String, OutboxEntry>>,
     fails: AtomicBool,
     /// One write at a time, in the order in which they were asked for, as SQLite has it.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct OutboxEntry {
     webhook: Webhook,
     /// Absent when nothing is to be sent any more.
     due: Option<Instant>,
@@ -59,7 +59,7 @@ impl TestOutbox {
 impl WebhookOutbox for TestOutbox {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         self.check()?;
-        let kept = || Kept {
+        let kept = || OutboxEntry {
             webhook: Webhook {
                 job_id: webhook.job_id.to_owned(),
                 user_id: webhook.user_id.to_owned(),
@@ -85,7 +85,8 @@ impl WebhookOutbox for TestOutbox {
         for kept in all.values().filter(|kept| kept.lease.is_held(now)) {
             *of_users.entry(kept.webhook.user_id.clone()).or_default() += 1;
         }
-        let free = |kept: &&mut Kept| !kept.lease.is_held(now) && kept.due.is_some_and(|due| due <= now);
+        let free =
+            |kept: &&mut OutboxEntry| !kept.lease.is_held(now) && kept.due.is_some_and(|due| due <= now);
         let mut due: Vec<_> = all.values_mut().filter(free).collect();
         due.sort_by(|one, other| (one.due, &one.webhook.job_id).cmp(&(other.due, &other.webhook.job_id)));
         let mut claimed = Vec::new();
@@ -121,8 +122,9 @@ impl WebhookOutbox for TestOutbox {
 
     async fn replay(&self, job_id: &str) -> WebhookResult<bool> {
         let mut all = self.kept.lock();
-        let ended =
-            |kept: &&mut Kept| matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed);
+        let ended = |kept: &&mut OutboxEntry| {
+            matches!(kept.webhook.state, WebhookState::Delivered | WebhookState::Failed)
+        };
         let Some(kept) = all.get_mut(job_id).filter(ended) else { return Ok(false) };
         (kept.webhook.state, kept.webhook.tries) = (WebhookState::Pending, 0);
         kept.due = Some(Instant::now());

@@ -45,7 +45,7 @@ pub(super) struct NestedCalls<'a> {
 }
 
 /// What is asked for when nothing is known of it yet.
-enum Asked {
+enum NestedStep {
     Call,
     Question(Box<WaitTerms>),
     /// Neither: this is the answer.
@@ -98,10 +98,15 @@ impl<'a> NestedCalls<'a> {
     }
 
     /// Gives the answer that is known, or has it made and journals it.
-    async fn step(&self, number: u32, asked: Arc<ToolCall>, what: Asked) -> Result<ToolReturn, CallEnds> {
+    async fn step(
+        &self,
+        number: u32,
+        asked: Arc<ToolCall>,
+        what: NestedStep,
+    ) -> Result<ToolReturn, CallEnds> {
         let component = match &what {
-            Asked::Question(terms) => Some(terms.shown.component.as_str()),
-            Asked::Call | Asked::Refused(_) => None,
+            NestedStep::Question(terms) => Some(terms.shown.component.as_str()),
+            NestedStep::Call | NestedStep::Refused(_) => None,
         };
         let known = match &self.recorder {
             Some(recorder) => recorder.known(number, &asked, component)?,
@@ -118,9 +123,9 @@ impl<'a> NestedCalls<'a> {
                 self.call_of(number, &call, Some(&approved)).await?
             }
             Known::Nothing => match what {
-                Asked::Refused(answer) => answer,
-                Asked::Call => self.call_of(number, &asked, None).await?,
-                Asked::Question(terms) => self.wait(number, &asked, &terms)?,
+                NestedStep::Refused(answer) => answer,
+                NestedStep::Call => self.call_of(number, &asked, None).await?,
+                NestedStep::Question(terms) => self.wait(number, &asked, &terms)?,
             },
         };
         self.per_user.fetch_or(answer.receipt.is_per_user(), Relaxed);
@@ -222,10 +227,10 @@ impl NestedTools for NestedCalls<'_> {
         let Some(number) = self.take_number() else { return Ok(Self::one_too_many(name)) };
         let id = format!("{}.{number}", self.outer.id);
         let (call, what) = match nested_bounds::read(id, name.clone(), arguments) {
-            Ok(call) => (call, Asked::Call),
+            Ok(call) => (call, NestedStep::Call),
             Err(too_long) => {
                 let call = ToolCall { id: String::new(), name, arguments: Value::Null };
-                (call, Asked::Refused(too_long))
+                (call, NestedStep::Refused(too_long))
             }
         };
         self.step(number, Arc::new(call), what).await
@@ -237,8 +242,8 @@ impl NestedTools for NestedCalls<'_> {
         let hints = self.calls.catalog.get(&outer.name).map(|tool| tool.hints).unwrap_or_default();
         let call = nested_bounds::question(outer.name.clone(), question);
         let what = match nested_bounds::terms(&call, question, hints) {
-            Ok(terms) => Asked::Question(Box::new(terms)),
-            Err(refused) => Asked::Refused(refused),
+            Ok(terms) => NestedStep::Question(Box::new(terms)),
+            Err(refused) => NestedStep::Refused(refused),
         };
         self.step(number, Arc::new(call), what).await
     }

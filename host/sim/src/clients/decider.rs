@@ -9,7 +9,7 @@ use run_service::waits::{JobWait, NotDecided, ProposedDecision};
 use serde_json::{Value, json};
 
 use super::Client;
-use super::http::Asked;
+use super::http::ClientRequest;
 
 impl Client {
     /// Decides whatever waits, perhaps over HTTP. Never ends.
@@ -58,7 +58,7 @@ impl Client {
         loop {
             self.pause(2_000).await;
             let (replica, path) = (self.replica(), "/api/agent/waits?of=decidable&limit=20".to_owned());
-            let asked = Asked { role: Some("admin"), ..Asked::get(path, &name) };
+            let asked = ClientRequest { role: Some("admin"), ..ClientRequest::get(path, &name) };
             let Some(answer) = self.send(replica, "client get waits", asked).await else { continue };
             // silent-ok: an error has no waits.
             let page: Value = serde_json::from_str(&answer.body).unwrap_or_default();
@@ -82,10 +82,10 @@ impl Client {
         };
         let headers = [("if-match", &*tag)];
         let path = format!("/api/agent/waits/{id}/decision");
-        let asked = || Asked {
+        let asked = || ClientRequest {
             role: Some("admin"),
             headers: &headers,
-            ..Asked::post(path.clone(), name, body.clone())
+            ..ClientRequest::post(path.clone(), name, body.clone())
         };
         // Some click twice.
         let clicks = if self.random.u32(0..4) == 0 { 2 } else { 1 };

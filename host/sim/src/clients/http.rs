@@ -8,7 +8,7 @@ use super::Client;
 use crate::edge::{Answer, token};
 
 /// A request that somebody makes who has a token.
-pub(super) struct Asked<'a> {
+pub(super) struct ClientRequest<'a> {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) user: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Asked<'a> {
     pub(super) body: Option<Value>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ClientRequest<'a> {
     pub(super) fn get(path: String, user: &'a str) -> Self {
         Self { method: Method::GET, path, user, role: None, headers: &[], body: None }
     }
@@ -44,7 +44,12 @@ impl<'a> Asked<'a> {
 
 impl Client {
     /// What a replica answers, if that comes over.
-    pub(super) async fn send(&self, replica: usize, name: &'static str, asked: Asked<'_>) -> Option<Answer> {
+    pub(super) async fn send(
+        &self,
+        replica: usize,
+        name: &'static str,
+        asked: ClientRequest<'_>,
+    ) -> Option<Answer> {
         let request = asked.request()?;
         let sent = self.replicas.ask(&self.world, replica, name, |service| {
             async move { service.edge.answer(request).await }.boxed()

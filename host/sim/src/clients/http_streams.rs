@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::http::Asked;
+use super::http::ClientRequest;
 use super::{Client, TRIES};
 use crate::edge::Part;
 use crate::plan::Plan;
@@ -46,7 +46,8 @@ impl Client {
         let request_id = format!("request-{number}");
         let headers = [("accept", "text/event-stream"), ("x-request-id", &*request_id)];
         let body = json!({ "query": plan.input() });
-        let asked = Asked { headers: &headers, ..Asked::post("/api/agent".to_owned(), &user, body) };
+        let asked =
+            ClientRequest { headers: &headers, ..ClientRequest::post("/api/agent".to_owned(), &user, body) };
         self.connect_over_http(asked, &mut reading).await;
         let mut unknown = 0;
         while reading.end.is_none() && !reading.is_waiting {
@@ -56,7 +57,7 @@ impl Client {
             let headers = [("accept", "text/event-stream"), ("last-event-id", &*last)];
             let headers = headers.get(..if last.is_empty() { 1 } else { 2 });
             let headers = headers.unwrap_or_default();
-            let asked = Asked { headers, ..Asked::get(location.clone(), &user) };
+            let asked = ClientRequest { headers, ..ClientRequest::get(location.clone(), &user) };
             self.connect_over_http(asked, &mut reading).await;
             match reading.status {
                 StatusCode::NO_CONTENT => reading.end = Some(End::Ended(None)),
@@ -81,7 +82,7 @@ impl Client {
     }
 
     /// Reads until the connection ends, whoever ends it.
-    async fn connect_over_http(&mut self, asked: Asked<'_>, reading: &mut Reading) {
+    async fn connect_over_http(&mut self, asked: ClientRequest<'_>, reading: &mut Reading) {
         let name = if asked.method == Method::POST { "client stream" } else { "client follow" };
         let Some(request) = asked.request() else { return };
         let breaks = !self.world.is_quiet() && self.random.u32(0..3) == 0;

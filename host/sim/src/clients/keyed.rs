@@ -4,7 +4,7 @@ use agent_core::words::Principal;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::http::Asked;
+use super::http::ClientRequest;
 use super::jobs::NOT_LOST;
 use super::{Client, TRIES};
 use crate::edge::Answer;
@@ -56,7 +56,7 @@ impl Client {
     async fn read_over_http(&mut self, user: &str, job_id: &str) {
         loop {
             let (replica, path) = (self.replica(), format!("/api/agent/jobs/{job_id}?wait=5"));
-            let read = self.send(replica, "client get", Asked::get(path, user)).await;
+            let read = self.send(replica, "client get", ClientRequest::get(path, user)).await;
             let status = read.as_ref().map(|answer| answer.status);
             let is_lost = status == Some(StatusCode::NOT_FOUND);
             self.world.holds(!is_lost || self.world.is_undone(job_id), NOT_LOST, || job_id.to_owned());
@@ -75,7 +75,10 @@ impl Client {
     async fn post(&self, replica: usize, user: &str, plan: &Plan, key: &str) -> Option<Answer> {
         let headers = [("idempotency-key", key), ("x-request-id", key)];
         let body = json!({ "query": plan.input() });
-        let asked = Asked { headers: &headers, ..Asked::post("/api/agent/async".to_owned(), user, body) };
+        let asked = ClientRequest {
+            headers: &headers,
+            ..ClientRequest::post("/api/agent/async".to_owned(), user, body)
+        };
         let answer = self.send(replica, "client post", asked).await;
         let status = answer.as_ref().map_or("no answer", |answer| match answer.status {
             StatusCode::ACCEPTED => "accepted",

@@ -1,9 +1,10 @@
 //! What a tool call costs: through the whole tool host, on bare wasmtime, and as native code.
 //!
-//! All three do the same work, `calculate` of the calculator component, and take turns within one run, so
+//! All do the same work, `calculate` of the calculator component, and take turns within one run, so
 //! that whatever else the machine does meets all of them. The native one is a process of its own, the example
 //! `native` of the calculator, because guests are a workspace of their own. Prints medians and ratios; the
-//! ratio to bare wasmtime is the price of validation, limits, metrics and receipts.
+//! ratio to bare wasmtime is the price of validation, limits, metrics and receipts. Guests that can be
+//! interrupted are a part of that price, so that bare wasmtime is there with such guests as well.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -128,6 +128,22 @@ async fn a_run_that_is_cancelled_drops_its_tools_and_says_so_in_its_journal() {
     assert_eq!(model.asked().len(), 1);
 }
 
+/// Whoever cancels a run that waits writes under the epoch that nobody is above: another event before that one
+/// would fence every worker off when the process dies between the two.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_that_is_taken_up_is_cancelled_by_its_first_event() {
+    let model = ScriptedModel::new([Ok(asks_for(&[("1", "wait", json!({}))]))]);
+    let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
+    let first = driver(&model, &tools, &journal);
+    assert!(tokio::time::timeout(Duration::from_secs(1), first.start(task())).await.is_err());
+    cancel.cancel();
+    let control = control(&cancel);
+    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
+    let result = driver.resume(journal.events()).await.unwrap();
+    assert_eq!(result.stop_reason, StopReason::Cancelled);
+    assert_eq!(names(&journal.events()), ["started", "model_replied", "cancelled"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_cancelled_drops_its_model_call() {
     struct Silent;
