@@ -128,8 +128,8 @@ async fn a_run_that_is_cancelled_drops_its_tools_and_says_so_in_its_journal() {
     assert_eq!(model.asked().len(), 1);
 }
 
-/// Whoever cancels a run that waits writes under the epoch that nobody is above: another event before that one
-/// would fence every worker off when the process dies between the two.
+/// Whoever cancels a run that waits writes under the epoch that nobody is above. Another event before that
+/// one would fence every worker off when the process dies between the two.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_run_that_is_taken_up_is_cancelled_by_its_first_event() {
     let model = ScriptedModel::new([Ok(asks_for(&[("1", "wait", json!({}))]))]);
