@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sha2::{Digest, Sha256};
 
 use crate::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
@@ -71,7 +71,7 @@ struct Restricted {
     catalog: Arc<Catalog>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Restricted {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -75,16 +75,15 @@ fn rewrite(signature: &mut Signature, body: Option<&mut Block>) {
     if let Some(body) = body {
         let taken = take_arguments(signature);
         let statements = &body.stmts;
-        // The first `return` says what the block answers, so that all others, and the last expression, become
-        // that: a block of code has no type that could be written at it.
+        // An async block cannot be told its output. It is that of the first `return` in it, which all others
+        // and the last expression are converted to.
         *body = parse_quote! {{
             ::std::boxed::Box::pin(async move {
                 if false {
                     return (|| -> #output { ::std::unreachable!() })();
                 }
                 #taken
-                let answer: #output = { #(#statements)* };
-                answer
+                #(#statements)*
             })
         }};
     }

@@ -4,9 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use hmac::{Hmac, Mac as _};
 use sha2::{Sha256, Sha384, Sha512};
@@ -27,7 +27,7 @@ pub const NO_LIMITS: RateLimits = {
 #[derive(Debug)]
 pub struct Well;
 
-#[async_trait]
+#[boxed_async]
 impl Probe for Well {
     fn name(&self) -> &'static str {
         "well"

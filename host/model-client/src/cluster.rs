@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use agent_core::trace::InTrace as _;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use outbound::{Client, Request};
 use serde::Serialize;
@@ -64,7 +64,7 @@ struct Body<'a> {
     query: &'a str,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Cluster for HttpCluster {
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let span = client_span::begin(&self.endpoint);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
 use agent_core::secret::Secret;
 use agent_core::words::{Finish, ModelReply};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::StatusCode;
 use tokio::time::Instant;
 use tracing::warn;
@@ -60,7 +60,7 @@ pub fn connect(settings: ProviderSettings) -> Result<HttpModel, ConnectError> {
     })
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for HttpModel {
     fn name(&self) -> &str {
         &self.faults.model

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::words::{Catalog, Finish, ModelReply, NO_RULES};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 
 static NO_TOOLS: LazyLock<Catalog> = LazyLock::new(Catalog::default);
@@ -33,7 +33,7 @@ impl Scripted {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for Scripted {
     fn name(&self) -> &str {
         self.name

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{Renewal, Spawn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
@@ -26,7 +26,7 @@ pub fn new_owner() -> String {
 }
 
 /// What a process has claimed.
-#[async_trait]
+#[boxed_async]
 pub trait LeaseClaim: Send + Sync {
     /// What it is, for the log.
     const WHAT: &'static str;
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    #[async_trait]
+    #[boxed_async]
     impl LeaseClaim for Claim {
         const WHAT: &'static str = "test";
         type Error = String;

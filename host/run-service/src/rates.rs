@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{Hits, Observer, RateError, RateWindows, Window};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
@@ -83,7 +83,7 @@ impl FallbackRates {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RateWindows for FallbackRates {
     /// Never an error.
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {

@@ -12,7 +12,7 @@ use agent_core::words::{
     Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
     ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait, WaitKind,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use chrono::{DateTime, Utc};
 use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, pinned};
 use serde_json::json;
@@ -101,7 +101,7 @@ impl Provider {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for Provider {
     fn name(&self) -> &'static str {
         NAME
@@ -235,7 +235,7 @@ impl Tools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Toolbox for Tools {
     fn current_for(&self, _caller: &Principal) -> Arc<dyn ToolSet> {
         let ToolVersion { component, .. } = *self.0.world.tools.lock();
@@ -259,7 +259,7 @@ impl Toolbox for Tools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for ToolsOfRun {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

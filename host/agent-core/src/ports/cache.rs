@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 
 /// Keeps results, each as the bytes of its JSON, under keys.
-#[async_trait]
+#[boxed_async]
 pub trait ResultCache: Send + Sync {
     /// The bytes that are kept under that key. Others may have written them: nothing is known of what they
     /// are.

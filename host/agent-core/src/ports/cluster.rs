@@ -1,9 +1,9 @@
 //! The dedicated agent cluster that takes requests of high priority.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Answers a query elsewhere (host/docs/interface/endpoints.md#gateway-request).
-#[async_trait]
+#[boxed_async]
 pub trait Cluster: Send + Sync {
     /// Forwards a query and brings back the answer, whatever it says.
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError>;

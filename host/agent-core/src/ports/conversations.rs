@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::lease::Renewal;
 use crate::words::{Conversation, ConversationKey, ConversationSummary, MOST_CONVERSATIONS, Turn};
@@ -16,7 +16,7 @@ pub const LEASE: Duration = Duration::from_secs(20);
 ///
 /// Every operation fails within a time limit of the store when that does not answer. None is
 /// cancellation-safe: dropped, it may have been carried out or not.
-#[async_trait]
+#[boxed_async]
 pub trait ConversationStore: Send + Sync {
     /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
     /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner

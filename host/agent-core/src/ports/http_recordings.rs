@@ -5,7 +5,7 @@
 //! keeps as much as the bounds below say and no more, whoever appends at once: what is beyond is left away,
 //! the first come first.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Most exchanges that are kept of one call of a tool.
 pub const MOST_EXCHANGES_OF_A_CALL: usize = 64;
@@ -26,7 +26,7 @@ pub struct HttpRecording {
 }
 
 /// Keeps the exchanges of runs.
-#[async_trait]
+#[boxed_async]
 pub trait HttpRecordings: Send + Sync {
     /// Appends exchanges to a run, in their order, and says how many of them were kept: fewer when the bounds
     /// are reached.

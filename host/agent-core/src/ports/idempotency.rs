@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::lease::Renewal;
 
@@ -20,7 +20,7 @@ pub const LEASE: Duration = Duration::from_secs(15);
 pub const MOST_BYTES_OF_AN_ANSWER: usize = 1 << 20;
 
 /// Keeps idempotency keys, for all replicas that share the store.
-#[async_trait]
+#[boxed_async]
 pub trait IdempotencyStore: Send + Sync {
     /// Claims a key for a request, in one atomic step. `owner` is new for every call: it proves the claim.
     async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim>;

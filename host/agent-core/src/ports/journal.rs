@@ -4,7 +4,7 @@
 //! is too old to understand is [`JournalError::Newer`]. Fenced: whoever writes says its [`Epoch`], and a
 //! writer that somebody else has replaced is refused, however late its append arrives.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use crate::words::Event;
 
@@ -32,7 +32,7 @@ pub enum Appended {
 }
 
 /// Stores the events of runs. A run is whatever its events say when they are folded.
-#[async_trait]
+#[boxed_async]
 pub trait Journal: Send + Sync {
     /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all
     /// of them or none. When this returns, they are as safe as the store makes them.

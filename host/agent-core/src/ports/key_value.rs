@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Longest key, in bytes.
 pub const MOST_KEY_BYTES: usize = 256;
@@ -34,7 +34,7 @@ pub const LONGEST_TIME_TO_LIVE: Duration = Duration::from_millis(1 << 52);
 ///
 /// Writes are not cancellation-safe: dropped, or failed with [`KeyValueError::Unavailable`], one may have
 /// been carried out or not, but never in part and never twice.
-#[async_trait]
+#[boxed_async]
 pub trait KeyValueStore: Send + Sync {
     /// The value under a key.
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError>;

@@ -17,7 +17,7 @@
 
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::journal::Epoch;
 
@@ -122,7 +122,7 @@ pub enum ClaimTime {
 ///
 /// Every operation fails within a time limit of the store when that does not answer. None is
 /// cancellation-safe: dropped, it may have been carried out or not.
-#[async_trait]
+#[boxed_async]
 pub trait Leases: Send + Sync {
     /// Claims `name` for `lease` from now. False when somebody else holds it, or when it is not yet time.
     async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool>;

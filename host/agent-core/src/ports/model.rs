@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use crate::words::{Catalog, Message, ModelReply, ReplyRules};
 
 /// A language model that can choose tools.
-#[async_trait]
+#[boxed_async]
 pub trait Model: Send + Sync {
     /// `provider/model`, as in `LLM_MODEL`.
     fn name(&self) -> &str;
@@ -16,7 +16,7 @@ pub trait Model: Send + Sync {
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
 }
 
-#[async_trait]
+#[boxed_async]
 impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
     fn name(&self) -> &str {
         (**self).name()

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Checks one dependency.
-#[async_trait]
+#[boxed_async]
 pub trait Probe: Send + Sync {
     /// The check's key in health reports.
     fn name(&self) -> &'static str;
@@ -16,7 +16,7 @@ pub trait Probe: Send + Sync {
     async fn check(&self) -> Result<Option<Duration>, ProbeError>;
 }
 
-#[async_trait]
+#[boxed_async]
 impl<P: Probe + ?Sized> Probe for Arc<P> {
     fn name(&self) -> &'static str {
         (**self).name()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::value::RawValue;
 
 use super::journal::Epoch;
@@ -48,7 +48,7 @@ pub fn address_of(worker: &str) -> &str {
 }
 
 /// A queue of jobs, from both sides.
-#[async_trait]
+#[boxed_async]
 pub trait JobQueue: Send + Sync {
     /// Adds a job. When this returns, the job is as safe as the store makes it. The [current
     /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job:

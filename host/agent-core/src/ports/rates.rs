@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Counts requests in fixed windows. A window begins with its key's first hit and ends after its period,
 /// whatever comes in between (host/docs/interface/node-clients.md#rate-windows).
-#[async_trait]
+#[boxed_async]
 pub trait RateWindows: Send + Sync {
     /// Counts one hit in each of the windows, in their order, up to and including the first one that is
     /// thereby exceeded: a request that the first window turns away is not counted in the second. The answer

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// What a store keeps for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +97,7 @@ pub struct DropStep {
 /// Every operation fails within a time limit of the store when that does not answer. None is
 /// cancellation-safe: dropped, it may have been carried out or not. Removing again what was removed is no
 /// error.
-#[async_trait]
+#[boxed_async]
 pub trait Retention: Send + Sync {
     /// What it keeps.
     fn kind(&self) -> RetainedKind;

@@ -1,12 +1,12 @@
 //! The records of runs: one line about each, beside its journal.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::journal::{Epoch, Journal, JournalResult};
 use crate::words::{Event, RunQuery, RunRecord};
 
 /// Keeps runs: their journals, and a record of each.
-#[async_trait]
+#[boxed_async]
 pub trait RunStore: Journal {
     /// Writes a record, or writes it anew when the run has one already.
     ///

@@ -1,11 +1,11 @@
 //! Whether a store's server is set up so that it keeps what the service promises.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Reads the settings of a store's server.
-#[async_trait]
+#[boxed_async]
 pub trait StoreCheck: Send + Sync {
     /// The store's name in readiness reports.
     fn store(&self) -> &'static str;

@@ -1,6 +1,6 @@
 //! Looking after the tools while they serve: what an operator may ask and do.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::words::{
 
 /// Shows and changes which versions of components serve. A change is made as a whole or not at all, also when
 /// its future is dropped.
-#[async_trait]
+#[boxed_async]
 pub trait ToolAdmin: Send + Sync {
     /// Every component, by name; deleted ones are left out.
     async fn list(&self) -> AdminResult<Vec<ComponentView>>;

@@ -9,7 +9,7 @@ pub mod stored;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 
 use crate::words::{AuditLine, ComponentRecord, TrialCounts};
@@ -43,7 +43,7 @@ pub const MOST_AUDIT_LINES: u32 = 1000;
 ///
 /// Writes are not cancellation-safe: dropped, or failed with [`VersionsError::Unavailable`], one may have
 /// been carried out or not, but never in part and never twice.
-#[async_trait]
+#[boxed_async]
 pub trait ToolVersions: Send + Sync {
     /// A number that rises with every write of a record: whoever knows the records of this number has nothing
     /// to read.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::words::{
 };
 
 /// Where a run gets its tools from.
-#[async_trait]
+#[boxed_async]
 pub trait Toolbox: Send + Sync {
     /// The tools that this caller may use, as they are at this moment. A run keeps the set it started with,
     /// whatever is swapped meanwhile. Callers who may use the same tools under the same grants get sets of
@@ -67,7 +67,7 @@ pub trait Toolbox: Send + Sync {
 pub type Versions = BTreeMap<String, String>;
 
 /// One immutable set of tools.
-#[async_trait]
+#[boxed_async]
 pub trait ToolSet: Send + Sync {
     /// What the model is told.
     fn catalog(&self) -> &Arc<Catalog>;
@@ -228,7 +228,7 @@ impl fmt::Debug for dyn ProgressSink + '_ {
 /// The calls are the run's: each is bounded in number, journaled when it was answered and given back only
 /// then. They are part of the call that makes them, which is to be polled while they are under way; dropping
 /// it drops them.
-#[async_trait]
+#[boxed_async]
 pub trait NestedTools: Send + Sync {
     /// Names that can be called, sorted.
     fn names(&self) -> Vec<String>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use crate::words::{Webhook, WebhookState};
 
@@ -13,7 +13,7 @@ pub const MOST_LOGGED: usize = 50;
 pub const KEPT: Duration = Duration::from_hours(7 * 24);
 
 /// Keeps webhooks until they are delivered or given up, and for a while after that, for all replicas.
-#[async_trait]
+#[boxed_async]
 pub trait WebhookOutbox: Send + Sync {
     /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it
     /// is. The [current trace](crate::trace::current) goes with it.
@@ -56,7 +56,7 @@ pub struct NewWebhook<'a> {
     pub url: &'a str,
 }
 
-#[async_trait]
+#[boxed_async]
 pub trait WebhookSender: Send + Sync {
     /// Whether a webhook may be sent to that address at all, as far as its text says; else why not, for the
     /// submitter.

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 
 use super::{Switch, clock};
@@ -63,7 +63,7 @@ impl TestConversations {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ConversationStore for TestConversations {
     async fn claim(
         &self,

@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 
 use super::Switch;
@@ -82,7 +82,7 @@ fn size(values: &Values) -> u64 {
     values.iter().map(|(key, kept)| (key.len() + kept.value.len()) as u64).sum()
 }
 
-#[async_trait]
+#[boxed_async]
 impl KeyValueStore for TestKeyValues {
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
         check_key(key)?;

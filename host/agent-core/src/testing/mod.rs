@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::{Value, json};
 
 use crate::chosen_tools::restricted;
@@ -123,7 +123,7 @@ impl ScriptedModel {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for ScriptedModel {
     fn name(&self) -> &'static str {
         "test/scripted"
@@ -287,7 +287,7 @@ impl EchoTools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Toolbox for EchoTools {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         let may_use =
@@ -310,7 +310,7 @@ impl Toolbox for EchoTools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for EchoTools {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
@@ -384,7 +384,7 @@ impl TestJournal {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for TestJournal {
     async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, appended: &[Event]) -> JournalResult {
         if self.fail_at.is_some_and(|number| (first..first + appended.len() as u64).contains(&number)) {

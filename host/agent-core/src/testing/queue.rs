@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -102,7 +102,7 @@ fn number_in(cursor: Option<&str>, kind: char) -> Result<Option<u64>, QueueError
     number.map(Some).ok_or(QueueError::BadCursor)
 }
 
-#[async_trait]
+#[boxed_async]
 impl JobQueue for TestQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         self.check().await?;

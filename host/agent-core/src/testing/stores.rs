@@ -11,7 +11,7 @@ use crate::ports::{
     RunStore, Window,
 };
 use crate::words::{Event, RunQuery, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 
 /// Whether a store works, fails or does not answer. Clones are the same switch.
@@ -109,7 +109,7 @@ impl TestRuns {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for TestRuns {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.check().await?;
@@ -138,7 +138,7 @@ fn index(sequence: u64) -> usize {
     usize::try_from(sequence).unwrap_or(usize::MAX)
 }
 
-#[async_trait]
+#[boxed_async]
 impl RunStore for TestRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         self.check().await?;
@@ -198,7 +198,7 @@ impl TestCache {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ResultCache for TestCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         self.switch.check().await.map_err(CacheError)?;
@@ -248,7 +248,7 @@ impl TestRates {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RateWindows for TestRates {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         self.trips.lock().push(windows.iter().map(|window| window.key.to_owned()).collect());

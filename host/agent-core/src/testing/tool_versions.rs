@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -100,7 +100,7 @@ impl KeptVersions {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolVersions for TestToolVersions {
     fn is_announced(&self) -> bool {
         self.announces.load(Ordering::SeqCst)

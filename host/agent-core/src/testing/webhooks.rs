@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -55,7 +55,7 @@ impl TestOutbox {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl WebhookOutbox for TestOutbox {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         self.check()?;

@@ -96,7 +96,7 @@ mod tests {
     use agent_core::ports::{Epoch, Journal, JournalResult, RunStore, Unobserved};
     use agent_core::testing::TestRuns;
     use agent_core::words::{Event, RunQuery, RunRecord};
-    use async_trait::async_trait;
+    use boxed_async::boxed_async;
     use run_service::journal::{Backlog, WriteBehind};
     use tokio::time::Instant;
 
@@ -108,7 +108,7 @@ mod tests {
 
     const LATENESS: Duration = Duration::from_millis(600);
 
-    #[async_trait]
+    #[boxed_async]
     impl Journal for Late {
         async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
             sleep(LATENESS).await;
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    #[async_trait]
+    #[boxed_async]
     impl RunStore for Late {
         async fn save(&self, record: &RunRecord) -> JournalResult {
             sleep(LATENESS).await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
 use backends::sql::{SetupError, SqlPool};
+use boxed_async::boxed_async;
 use tokio::time::sleep;
 
 /// How long to wait before another attempt, at first and at most.
@@ -28,12 +28,12 @@ pub(crate) struct Schema {
 }
 
 /// Brings a database up to date.
-#[async_trait]
+#[boxed_async]
 pub(crate) trait Migrate: Send + Sync {
     async fn migrate(&self) -> Result<(), SetupError>;
 }
 
-#[async_trait]
+#[boxed_async]
 impl Migrate for SqlPool {
     async fn migrate(&self) -> Result<(), SetupError> {
         Self::migrate(self).await
@@ -127,7 +127,7 @@ struct Usable {
     schema: Schema,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for Usable {
     fn name(&self) -> &'static str {
         self.database.name()
@@ -151,7 +151,7 @@ mod tests {
     /// Gives these answers in their order, then works.
     struct Scripted(Mutex<VecDeque<SetupError>>);
 
-    #[async_trait]
+    #[boxed_async]
     impl Migrate for Scripted {
         async fn migrate(&self) -> Result<(), SetupError> {
             self.0.lock().pop_front().map_or(Ok(()), Err)

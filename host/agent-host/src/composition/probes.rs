@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest, Probe, ProbeError, ToolChoice};
 use agent_core::words::{Catalog, Message, ModelReply, NO_RULES};
-use async_trait::async_trait;
 use backends::mongo::MongoStore;
 use backends::sql::{SqlPool, SqlProbe};
+use boxed_async::boxed_async;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use run_service::health::{CachedProbe, Checks};
@@ -70,7 +70,7 @@ pub(crate) struct Heard {
     pub(crate) probe: CachedProbe,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for Heard {
     fn name(&self) -> &str {
         self.model.name()
@@ -100,7 +100,7 @@ struct BothStores {
     mongo: Arc<dyn Probe>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for BothStores {
     fn name(&self) -> &'static str {
         self.sql.name()
@@ -116,7 +116,7 @@ impl Probe for BothStores {
 /// A store that lives in this process, as long as which it answers.
 pub(crate) struct InProcess;
 
-#[async_trait]
+#[boxed_async]
 impl Probe for InProcess {
     fn name(&self) -> &'static str {
         "redis"
@@ -141,7 +141,7 @@ impl ModelProbe {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for ModelProbe {
     fn name(&self) -> &'static str {
         "llm"
@@ -196,7 +196,7 @@ mod tests {
     #[derive(Default)]
     struct Counted(AtomicUsize);
 
-    #[async_trait]
+    #[boxed_async]
     impl Probe for Counted {
         fn name(&self) -> &'static str {
             "database"

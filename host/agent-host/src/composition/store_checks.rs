@@ -110,7 +110,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use agent_core::ports::StoreWarning;
-    use async_trait::async_trait;
+    use boxed_async::boxed_async;
     use tokio::time::Instant;
 
     use super::*;
@@ -120,7 +120,7 @@ mod tests {
     /// Gives these answers in their order, then passes.
     struct Scripted(Mutex<VecDeque<Answer>>);
 
-    #[async_trait]
+    #[boxed_async]
     impl StoreCheck for Scripted {
         fn store(&self) -> &'static str {
             "redis"

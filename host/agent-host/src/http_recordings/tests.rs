@@ -3,7 +3,7 @@
 use parking_lot::Mutex as StdMutex;
 
 use agent_core::ports::HttpRecordingsError;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -26,7 +26,7 @@ impl Store {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl HttpRecordings for Store {
     async fn append(&self, run_id: &str, recordings: &[HttpRecording]) -> Result<usize, HttpRecordingsError> {
         self.permits.acquire().await.unwrap().forget();

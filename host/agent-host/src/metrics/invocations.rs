@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Opts};
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
@@ -81,7 +81,7 @@ impl<I> Metered<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Metered<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let _active = self.series.begin();

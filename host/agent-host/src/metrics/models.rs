@@ -6,7 +6,7 @@ use std::time::Instant;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::ModelReply;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
@@ -98,7 +98,7 @@ fn outcome(result: &Result<ModelReply, ModelError>) -> &'static str {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for MeteredModel {
     fn name(&self) -> &str {
         self.inner.name()

@@ -2,7 +2,7 @@
 
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use prometheus::{IntCounter, IntCounterVec, Opts};
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use run_service::loop_driver::RunError;
@@ -80,7 +80,7 @@ impl<I> CountedOutcomes<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for CountedOutcomes<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let mut run = Run { outcomes: &self.outcomes, outcome: DROPPED };

@@ -9,7 +9,7 @@ use agent_core::ports::{
     AttemptOutcome, CacheUse, Hits, Observer, RateError, RateWindows, WaitDecided, Window, WindowKind,
 };
 use agent_core::words::WaitKind;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
 use run_service::layers::Admission;
@@ -207,7 +207,7 @@ impl MeteredWindows {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RateWindows for MeteredWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         let hits = self.inner.hit(windows).await?;

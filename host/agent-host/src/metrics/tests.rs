@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{ModelError, ModelRequest, ToolChoice, ToolFault};
 use agent_core::testing::{ScriptedModel, says};
 use agent_core::words::{Catalog, ModelReply, NO_RULES, ToolOutcome, Usage};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use tool_host::{CallReport, Cost};
@@ -31,7 +31,7 @@ fn lines(metrics: &Metrics, start: &str) -> String {
 /// Answers, fails, panics or never ends, as the input says.
 struct Obedient;
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Obedient {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.input.as_str() {
@@ -106,7 +106,7 @@ async fn an_invocation_is_active_until_it_ends_however_it_does() {
 #[tokio::test]
 async fn model_calls_are_counted_with_their_tokens_and_their_end() {
     struct Endless;
-    #[async_trait]
+    #[boxed_async]
     impl Model for Endless {
         fn name(&self) -> &'static str {
             "test/endless"

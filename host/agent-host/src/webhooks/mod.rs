@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::WebhookSender;
 use agent_core::ports::webhooks::{WebhookMessage, WebhookReply};
 use agent_core::trace;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use outbound::{Client, ConnectError, Origin, PoolBounds, Reach, Request, Tls, TlsError};
 use tokio::time::timeout;
@@ -126,7 +126,7 @@ impl HttpWebhooks {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl WebhookSender for HttpWebhooks {
     fn check(&self, url: &str) -> Result<(), &'static str> {
         self.read(url).map(drop)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{CallEnds, NestedTools, Question, REJECTED, WaitTerms};
 use agent_core::words::{ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use parking_lot::Mutex;
 use serde_json::json;
 use tool_kit::people::{AnswerLine, People};
@@ -31,7 +31,7 @@ impl Answering {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl NestedTools for Answering {
     fn names(&self) -> Vec<String> {
         Vec::new()

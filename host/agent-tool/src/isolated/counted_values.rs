@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_core::ports::{KeyValueError, KeyValueStore, Space, key_value};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Values by their keys. There is one space: one component is tested, on behalf of nobody.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ fn put(
     Ok(())
 }
 
-#[async_trait]
+#[boxed_async]
 impl KeyValueStore for CountedValues {
     async fn get(&self, _space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
         key_value::check_key(key)?;

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tool_host::{CallKey, HttpAnswers, HttpOutcome, HttpRequestRecord};
 use tool_kit::upstream::{HttpLine, Mock, Trouble, Upstream};
 
@@ -74,7 +74,7 @@ impl MockedHttp {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl HttpAnswers for MockedHttp {
     async fn answer(&self, _call: CallKey<'_>, request: &HttpRequestRecord) -> Result<HttpOutcome, String> {
         let Some((answer, delay)) = self.next(&request.method, &request.url)? else {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::HttpRecording;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use host_setup::http_exchange::decode;
 use tool_host::{CallKey, HttpAnswers, HttpOutcome, HttpRequestRecord};
 
@@ -89,7 +89,7 @@ impl RecordedAnswers {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl HttpAnswers for RecordedAnswers {
     async fn answer(&self, call: CallKey<'_>, request: &HttpRequestRecord) -> Result<HttpOutcome, String> {
         self.take(call.call_id, request)

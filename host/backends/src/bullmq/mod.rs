@@ -106,7 +106,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome, WaitDepth};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::try_join_all;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -207,7 +207,7 @@ impl BullQueue {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl JobQueue for BullQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let data = serde_json::to_string(job).map_err(broken)?;

@@ -14,7 +14,7 @@ use agent_core::ports::{
     Retention, RetentionError, RetentionResult,
 };
 use agent_core::words::JobStatus;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::try_join_all;
 use redis::Script;
 
@@ -144,7 +144,7 @@ impl std::fmt::Display for Place {
 /// that the next sweep is not due yet. Nothing else is claimed by name here, so the keys have no name in
 /// them. The lease of an idempotency key is a field of a hash instead, which outlives it: so the two have a
 /// script each.
-#[async_trait]
+#[boxed_async]
 impl Leases for BullRetention {
     async fn claim(&self, _name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let what = match time {
@@ -163,7 +163,7 @@ impl Leases for BullRetention {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Retention for BullRetention {
     fn kind(&self) -> RetainedKind {
         RetainedKind::Jobs

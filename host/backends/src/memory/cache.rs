@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use moka::Expiry;
 use moka::future::Cache;
@@ -34,7 +34,7 @@ impl MemoryCache {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ResultCache for MemoryCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         Ok(self.kept.get(key).await.map(|kept| kept.json))

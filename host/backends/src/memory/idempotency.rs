@@ -9,7 +9,7 @@ use agent_core::ports::lease::Lease;
 use agent_core::ports::{
     IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 
 /// Keeps keys in memory.
@@ -128,7 +128,7 @@ impl Keys {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl IdempotencyStore for MemoryIdempotency {
     async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         let (name, now) = (name(key), Instant::now());

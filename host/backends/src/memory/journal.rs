@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use agent_core::journal_format::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult};
 use agent_core::words::Event;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Keeps the histories of the last runs and forgets the oldest.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl MemoryJournal {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for MemoryJournal {
     /// Runs in memory are those of requests, which nobody claims: the epoch is not looked at.
     async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {

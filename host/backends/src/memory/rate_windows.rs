@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 
 use agent_core::ports::{Hits, RateError, RateWindows, Window};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -70,7 +70,7 @@ impl Default for MemoryWindows {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RateWindows for MemoryWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         Ok(self.hit_at(windows, Instant::now()))

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionResult};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
@@ -55,7 +55,7 @@ fn time_of(document: &Document) -> Option<DateTime> {
     document.get_datetime("updated_at").ok().copied()
 }
 
-#[async_trait]
+#[boxed_async]
 impl Retention for MongoConversationRetention {
     fn kind(&self) -> RetainedKind {
         RetainedKind::Conversations

@@ -12,7 +12,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::{Collection, Database, IndexModel};
@@ -165,7 +165,7 @@ impl MongoConversations {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ConversationStore for MongoConversations {
     async fn claim(
         &self,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::{Collection, Database};
@@ -76,7 +76,7 @@ impl MongoLeases {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Leases for MongoLeases {
     async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let now = self.0.now().await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use mongodb::Database;
 use mongodb::bson::doc;
 
@@ -21,7 +21,7 @@ impl MongoProbe {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for MongoProbe {
     fn name(&self) -> &'static str {
         "mongodb"

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use agent_core::ports::{
     EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError, RetentionResult,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Collection, Database, IndexModel};
@@ -84,7 +84,7 @@ fn end_of(record: &Document) -> Option<DateTime> {
     record.get_datetime("finished_at").ok().copied()
 }
 
-#[async_trait]
+#[boxed_async]
 impl Retention for MongoRetention {
     fn kind(&self) -> RetainedKind {
         RetainedKind::Runs

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
@@ -40,7 +40,7 @@ pub(super) fn open(database: &Database) -> (Arc<dyn RunStore>, Writer) {
     (Arc::new(runs), Writer::new(writing))
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for MongoRuns {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let documents = (0..).zip(events).map(|(index, event)| {
@@ -74,7 +74,7 @@ impl Journal for MongoRuns {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RunStore for MongoRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         let mut replaced = doc! { "_id": &record.id };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::ports::{CacheError, ResultCache};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 
 use super::{QueryError, Redis};
@@ -59,7 +59,7 @@ impl RedisCache {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ResultCache for RedisCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };

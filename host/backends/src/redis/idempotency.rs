@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use redis::Script;
 
 use super::{QueryError, Redis};
@@ -64,7 +64,7 @@ impl RedisIdempotency {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl IdempotencyStore for RedisIdempotency {
     async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         let (lease, kept) = (ms(terms.lease), ms(terms.kept));

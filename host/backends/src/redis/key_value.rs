@@ -13,7 +13,7 @@ use agent_core::ports::key_value::{
     KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, check_key, check_value,
     range_of_keys,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use redis::Script;
 use tokio::time::timeout;
 
@@ -98,7 +98,7 @@ impl RedisKeyValues {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl KeyValueStore for RedisKeyValues {
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
         check_key(key)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::Redis;
 
@@ -11,7 +11,7 @@ use super::Redis;
 /// (host/docs/interface/endpoints.md#variant-b).
 pub struct RedisProbe(pub Redis);
 
-#[async_trait]
+#[boxed_async]
 impl Probe for RedisProbe {
     fn name(&self) -> &'static str {
         "redis"

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Hits, RateError, RateWindows, Window};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use redis::Script;
 
 use super::Redis;
@@ -27,7 +27,7 @@ impl RedisWindows {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RateWindows for RedisWindows {
     async fn hit(&self, windows: &[Window<'_>]) -> Result<Vec<Hits>, RateError> {
         if !self.redis.is_cluster() {

@@ -8,7 +8,7 @@
 //! failover.
 
 use agent_core::ports::{StoreCheck, StoreCheckError, StoreWarning};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult};
 
@@ -128,7 +128,7 @@ async fn send<T: FromRedisValue>(mut redis: MultiplexedConnection, words: &[&str
     command.query_async(&mut redis).await
 }
 
-#[async_trait]
+#[boxed_async]
 impl StoreCheck for RedisCheck {
     fn store(&self) -> &'static str {
         "redis"

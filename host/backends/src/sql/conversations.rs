@@ -12,7 +12,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
@@ -138,7 +138,7 @@ impl SqlConversations {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ConversationStore for SqlConversations {
     async fn claim(
         &self,

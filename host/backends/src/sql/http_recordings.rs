@@ -8,7 +8,7 @@ use agent_core::ports::http_recordings::{
     HttpRecording, HttpRecordings, HttpRecordingsError, MOST_BYTES_OF_A_CALL, MOST_BYTES_OF_A_RUN,
     MOST_EXCHANGES_OF_A_CALL,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
@@ -65,7 +65,7 @@ impl SqlHttpRecordings {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl HttpRecordings for SqlHttpRecordings {
     async fn append(&self, run_id: &str, recordings: &[HttpRecording]) -> Result<usize, HttpRecordingsError> {
         let kept = answer(self.insert(run_id, recordings)).await.map_err(failed)?;

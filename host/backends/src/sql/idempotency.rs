@@ -10,7 +10,7 @@ use std::time::Duration;
 use agent_core::ports::{
     IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
@@ -133,7 +133,7 @@ impl SqlIdempotency {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl IdempotencyStore for SqlIdempotency {
     async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, terms: KeyTerms) -> KeyResult<KeyClaim> {
         for _ in 0..TRIES {

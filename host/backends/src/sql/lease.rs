@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use agent_core::ports::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
@@ -142,7 +142,7 @@ impl SqlLeases {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Leases for SqlLeases {
     async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         let claim = match time {

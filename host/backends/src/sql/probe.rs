@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::SqlPool;
 use super::error::describe;
@@ -12,7 +12,7 @@ use super::error::describe;
 /// (host/docs/interface/endpoints.md#variant-b).
 pub struct SqlProbe(pub SqlPool);
 
-#[async_trait]
+#[boxed_async]
 impl Probe for SqlProbe {
     fn name(&self) -> &'static str {
         "database"

@@ -3,7 +3,7 @@
 use agent_core::journal_format::{decode, encode};
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore};
 use agent_core::words::{Event, RunQuery, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::commit::{AppendRow, CommitError, Commits, Entry, RecordRow, StoredUnderKey};
 use super::error::describe;
@@ -77,7 +77,7 @@ fn record_row(record: &RunRecord) -> JournalResult<RecordRow> {
     })
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for SqlRuns {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if events.is_empty() {
@@ -96,7 +96,7 @@ impl Journal for SqlRuns {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RunStore for SqlRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         self.commits.write(Entry::Record(record_row(record)?)).await.map(drop).map_err(not_committed)

@@ -2,7 +2,7 @@
 //! and whether a pooler stands before it that works with us. `server_settings.rs` has the rules.
 
 use agent_core::ports::{StoreCheck, StoreCheckError, StoreWarning};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 
@@ -38,7 +38,7 @@ impl SqlPool {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl StoreCheck for PostgresCheck {
     fn store(&self) -> &'static str {
         "database"

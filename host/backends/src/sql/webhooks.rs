@@ -8,7 +8,7 @@ use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookResult};
 use agent_core::trace;
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 
 use super::error::describe;
@@ -105,7 +105,7 @@ impl SqlWebhooks {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl WebhookOutbox for SqlWebhooks {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         let traceparent = trace::current().map(|context| context.to_string());

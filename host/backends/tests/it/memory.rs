@@ -9,8 +9,8 @@ use agent_core::ports::{
 use agent_core::testing::{
     TestConversations, TestKeyValues, TestOutbox, TestQueue, TestRuns, TestToolVersions,
 };
-use async_trait::async_trait;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
+use boxed_async::boxed_async;
 
 use crate::contract::cache::result;
 use crate::contract::idempotency;
@@ -61,7 +61,7 @@ mod tool_versions {
 
 struct StoreBackdoor(Arc<TestToolVersions>);
 
-#[async_trait]
+#[boxed_async]
 impl BehindTheStore for StoreBackdoor {
     async fn damage(&self) {
         self.0.damage(DAMAGED);

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptEnd, ClaimTime, JobQueue as _, Leases, Renewal, Retention as _};
 use agent_core::words::{CancelOutcome, JobData, JobQuery};
-use async_trait::async_trait;
 use backends::bullmq::{BullQueue, BullRetention};
 use backends::redis::Redis as Store;
+use boxed_async::boxed_async;
 use redis::aio::MultiplexedConnection;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ impl JobThings {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Things for JobThings {
     async fn add_ended(&self, user: &str, ago: Duration) -> String {
         let id = self.queue.add(&JobData::new("q", user)).await.unwrap();

@@ -9,8 +9,8 @@ use agent_core::ports::{
     ToolVersions as _,
 };
 use agent_core::words::{AuditLine, ComponentRecord, ConversationKey, RunOutcome, RunRecord};
-use async_trait::async_trait;
 use backends::sql::{SqlHttpRecordings, SqlLeases, SqlPool, SqlQueue, SqlRetention, SqlToolVersions};
+use boxed_async::boxed_async;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
@@ -65,7 +65,7 @@ impl ConversationThings {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Things for ConversationThings {
     async fn add_ended(&self, user: &str, ago: Duration) -> String {
         self.insert(user, ago, 0).await
@@ -121,7 +121,7 @@ impl JobThings {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Things for JobThings {
     async fn add_ended(&self, user: &str, ago: Duration) -> String {
         let statuses = ["completed", "failed", "cancelled"];

@@ -9,8 +9,8 @@ use std::time::Duration;
 use agent_core::ports::tool_versions::VersionsError;
 use agent_core::ports::{KeyValueStore as _, ToolVersions as _};
 use agent_core::words::{ComponentRecord, TrialCounts};
-use async_trait::async_trait;
 use backends::sql::{SqlKeyValues, SqlPool, SqlToolVersions};
+use boxed_async::boxed_async;
 use futures::future::join_all;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _, SqliteConnection};
@@ -37,7 +37,7 @@ async fn open_versions_of(database: &Database) -> Arc<SqlToolVersions> {
     Arc::new(SqlToolVersions::new(pool))
 }
 
-#[async_trait]
+#[boxed_async]
 impl BehindTheStore for Database {
     async fn damage(&self) {
         self.execute("UPDATE tool_records SET record = '{' WHERE name = 'damaged'").await;

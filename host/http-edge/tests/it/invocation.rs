@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::ports::ModelError;
 use agent_core::testing::{asks_for, says};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
@@ -140,7 +140,7 @@ async fn an_agent_that_fails_is_a_500_that_tells_nothing() {
 #[tokio::test]
 async fn an_agent_that_takes_too_long_is_a_500_as_well() {
     struct TimesOut;
-    #[async_trait]
+    #[boxed_async]
     impl Invoke for TimesOut {
         async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
             Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None })

@@ -108,7 +108,7 @@ async fn a_path_cannot_break_the_line_or_flood_the_log() {
 #[tokio::test]
 async fn what_is_logged_on_behalf_of_a_request_carries_its_id() {
     struct Logs;
-    #[async_trait::async_trait]
+    #[boxed_async::boxed_async]
     impl agent_core::ports::Probe for Logs {
         fn name(&self) -> &'static str {
             "logs"

@@ -6,7 +6,7 @@ mod rules;
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, ToolSpec, Usage};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use json_schema::syntax::Keywords;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ const KNOWN: [(&str, &str); 3] = [
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemoModel;
 
-#[async_trait]
+#[boxed_async]
 impl Model for DemoModel {
     fn name(&self) -> &str {
         "demo/rules"

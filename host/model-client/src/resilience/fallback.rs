@@ -3,7 +3,7 @@
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit, Transition, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::words::ModelReply;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -84,7 +84,7 @@ fn verdict(reply: &Result<ModelReply, ModelError>) -> Verdict {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<P: Model, S: Model> Model for Fallback<P, S> {
     /// The primary's name. A reply names the one that made it.
     fn name(&self) -> &str {
@@ -129,7 +129,7 @@ mod tests {
     #[derive(Debug)]
     struct Hanging;
 
-    #[async_trait]
+    #[boxed_async]
     impl Model for Hanging {
         fn name(&self) -> &str {
             "hanging"

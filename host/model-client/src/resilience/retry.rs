@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{Model, ModelError, ModelRequest, Observer, Unobserved};
 use agent_core::words::ModelReply;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
@@ -41,7 +41,7 @@ impl<M: Model> Retry<M> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<M: Model> Model for Retry<M> {
     fn name(&self) -> &str {
         self.model.name()

@@ -9,7 +9,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn,
 };
 use agent_core::words::{ConversationKey, Turn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -62,7 +62,7 @@ impl Claim {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl LeaseClaim for Claim {
     const WHAT: &'static str = "conversation";
     type Error = ConversationError;

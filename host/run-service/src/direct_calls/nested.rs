@@ -7,7 +7,7 @@ use agent_core::agent_loop::refusal;
 use agent_core::ports::{CallEnds, NestedTools, Question, ToolRequest, ToolSet};
 use agent_core::trace::{self, InTrace as _, Parent};
 use agent_core::words::{ToolCall, ToolReceipt, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::sync::Semaphore;
 
 use crate::loop_driver::nested_bounds::{self, MOST_OF_A_CALL};
@@ -67,7 +67,7 @@ impl<'a> NestedCalls<'a> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl NestedTools for NestedCalls<'_> {
     fn names(&self) -> Vec<String> {
         self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use agent_core::ports::{Question, WaitTerms};
 use agent_core::testing::EchoTools;
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolSpec};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use serde_json::json;
 
@@ -122,7 +122,7 @@ impl Scripts {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Scripts {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.0

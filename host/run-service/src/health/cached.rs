@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{Probe, ProbeError};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -139,7 +139,7 @@ impl SharedProbe {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for CachedProbe {
     fn name(&self) -> &'static str {
         self.0.name
@@ -213,7 +213,7 @@ mod tests {
         answer: fn(u32) -> ProbeResult,
     }
 
-    #[async_trait]
+    #[boxed_async]
     impl Probe for Slow {
         fn name(&self) -> &'static str {
             "slow"

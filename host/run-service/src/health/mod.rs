@@ -46,14 +46,14 @@ async fn check_within(probe: &dyn Probe, limit: Duration) -> Result<Duration, Pr
 
 #[cfg(test)]
 mod tests {
-    use async_trait::async_trait;
+    use boxed_async::boxed_async;
 
     use super::*;
 
     /// Answers, hangs or panics.
     struct Scripted(&'static str);
 
-    #[async_trait]
+    #[boxed_async]
     impl Probe for Scripted {
         fn name(&self) -> &'static str {
             self.0

@@ -12,7 +12,7 @@ use agent_core::ports::{
     ToolSet, Toolbox, Unobserved, WaitTerms,
 };
 use agent_core::words::{Catalog, Job, ModelReply, Principal, ToolCall, ToolReturn, Wait};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -105,7 +105,7 @@ pub(super) async fn end_run(
 #[derive(Debug, Clone, Default)]
 struct Nobody(Arc<Catalog>);
 
-#[async_trait]
+#[boxed_async]
 impl Model for Nobody {
     fn name(&self) -> &'static str {
         "nobody"
@@ -133,7 +133,7 @@ impl Toolbox for Nobody {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Nobody {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.0

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{Claim, QueueError, Renewal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::Instant;
 
 use super::retry_or_fail::End;
@@ -49,7 +49,7 @@ struct HeldJob<'a> {
     claim: &'a Claim,
 }
 
-#[async_trait]
+#[boxed_async]
 impl LeaseClaim for HeldJob<'_> {
     const WHAT: &'static str = "job";
     type Error = QueueError;

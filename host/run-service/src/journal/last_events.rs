@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Appended, Epoch, Journal, JournalResult};
 use agent_core::words::Event;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::WriteBehind;
 use super::pending::followed_by;
@@ -26,7 +26,7 @@ impl LastEventsBehind {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for LastEventsBehind {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.journal.append(run_id, epoch, first, events).await

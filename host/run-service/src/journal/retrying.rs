@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult};
 use agent_core::words::Event;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 
@@ -63,7 +63,7 @@ where
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for RetryingJournal {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         persist(&self.outage, || self.journal.append(run_id, epoch, first, events)).await
@@ -89,7 +89,7 @@ mod tests {
         lied: AtomicBool,
     }
 
-    #[async_trait]
+    #[boxed_async]
     impl Journal for Ambiguous {
         async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
             self.runs.append(run_id, epoch, first, events).await?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, Observer, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -242,7 +242,7 @@ impl WriteBehind {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for WriteBehind {
     async fn append(&self, run_id: &str, _epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let bytes = events.iter().map(size::of).sum::<usize>();

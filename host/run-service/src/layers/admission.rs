@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -104,7 +104,7 @@ impl<I> Admitted<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Admitted<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let start = Instant::now();

@@ -7,7 +7,7 @@ use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{Catalog, Event, Options, RunLimits, Task};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tracing::info;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer, client_functions, wait_tools};
@@ -42,7 +42,7 @@ impl Agent {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Agent {
     /// A worker whose lease has ended drops this. Until then it is the job's only one, and an event that is
     /// in its way came from a worker before it: it goes on behind that. Once it has written an event of its

@@ -20,7 +20,7 @@ use agent_core::chosen_tools;
 use agent_core::ports::{CacheError, CacheUse, Observer, ResultCache as _, Toolbox};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{AgentResult, CanonicalResult, Principal, StopReason};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use futures::FutureExt;
 use tokio::time::timeout;
@@ -100,7 +100,7 @@ impl<I: Invoke + 'static> Cached<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke + 'static> Invoke for Cached<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.invoke_for_json(ask).await.and_then(parsed)
@@ -131,7 +131,7 @@ impl<I> Cached<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke + 'static> Invoke for Unshared<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.alone(ask).await.and_then(parsed)

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use agent_core::circuit_breaker::{SharedCircuit, Transition, Verdict};
 use agent_core::ports::ModelError;
 use agent_core::words::StopReason;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt;
 use tracing::{info, warn};
 
@@ -28,7 +28,7 @@ impl<I> Breaker<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Breaker<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{Catalog, ClientFunction, Principal, ToolCall, ToolHints, ToolReturn, ToolSpec};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sha2::{Digest, Sha256};
 
 /// The tools, and the functions as tools that are never called here. A function with the name of a tool is
@@ -47,7 +47,7 @@ struct Offered {
     catalog: Arc<Catalog>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Offered {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent_core::ports::ConversationError;
 use agent_core::ports::lease::owner_of_attempt;
 use agent_core::words::Turn;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
@@ -90,7 +90,7 @@ impl<I: Invoke> ConversationTurns<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for ConversationTurns<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.conversation.take() {

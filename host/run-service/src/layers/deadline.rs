@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
@@ -25,7 +25,7 @@ impl<I> Deadline<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Deadline<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         let until = Instant::now() + self.limit;
@@ -53,7 +53,7 @@ mod tests {
 
     struct Endless;
 
-    #[async_trait]
+    #[boxed_async]
     impl Invoke for Endless {
         async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
             assert!(ask.control.deadline.is_some());
@@ -64,7 +64,7 @@ mod tests {
     /// Fails after a while as a model does.
     struct Silent(Duration);
 
-    #[async_trait]
+    #[boxed_async]
     impl Invoke for Silent {
         async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
             tokio::time::sleep(self.0).await;

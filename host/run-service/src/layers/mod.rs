@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use agent_core::chosen_tools::UnknownTools;
 use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
 pub use agent::Agent;
@@ -45,7 +45,7 @@ use crate::conversations::{ConversationRefusal, InConversation};
 use crate::loop_driver::{RunClaim, RunControl, RunError};
 
 /// Answers a caller's text with an agent run, or with something around one.
-#[async_trait]
+#[boxed_async]
 pub trait Invoke: Send + Sync {
     /// Runs the agent. Dropping the future stops the run.
     async fn invoke(&self, ask: Ask) -> InvokeResult;
@@ -57,7 +57,7 @@ pub trait Invoke: Send + Sync {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
     async fn invoke(&self, ask: Ask) -> InvokeResult {
         (**self).invoke(ask).await

@@ -8,7 +8,7 @@ use agent_core::ports::{
 };
 use agent_core::trace::InTrace as _;
 use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -140,7 +140,7 @@ impl Desk {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Parkable<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         if ask.claim.is_some() || ask.principal.user_id.is_none() {

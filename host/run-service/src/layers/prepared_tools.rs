@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_core::ports::Toolbox;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, timeout};
 
 use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
@@ -54,7 +54,7 @@ impl<I> WithPreparedTools<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for WithPreparedTools<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.tools.wait().await?;
@@ -85,7 +85,7 @@ mod tests {
     /// Has its tools when it is told so.
     struct Loading(EchoTools, watch::Receiver<bool>);
 
-    #[async_trait]
+    #[boxed_async]
     impl Toolbox for Loading {
         fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
             self.0.current_for(caller)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::shared_future::SharedFuture;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// A check of the rate limits that is under way. Clones are the same check: it is made once, whoever waits
 /// for it.
@@ -41,7 +41,7 @@ impl<I: Invoke> RateChecked<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for RateChecked<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         if let Some(check) = ask.rate_check.take()

@@ -3,7 +3,7 @@
 use agent_core::error_chain::ErrorChain;
 use agent_core::ports::{JournalError, ModelError};
 use agent_core::words::{FailureKind, RunOutcome, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
@@ -26,7 +26,7 @@ impl<I> Recorded<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Recorded<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let entry = Entry::begin(&ask, self.behind.clone());

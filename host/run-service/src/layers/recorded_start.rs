@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord, Task};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use crate::clock;
 use crate::journal::persist;
@@ -29,7 +29,7 @@ impl RecordedStart {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for RecordedStart {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if let Some(Event::Started { task, .. }) = events.first() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::shutdown::Shutdown;
@@ -23,7 +23,7 @@ impl<I: Invoke> ShutdownChecked<I> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for ShutdownChecked<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         if !self.shutdown.leaves_time_for(self.limit) {

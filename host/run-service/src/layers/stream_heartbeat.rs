@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{JournalError, JournalResult, RunStore};
 use agent_core::words::{Event, RunOutcome, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -75,7 +75,7 @@ pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Journal
     Ok(true)
 }
 
-#[async_trait]
+#[boxed_async]
 impl<I: Invoke> Invoke for Heartbeat<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         let now = clock::now();
@@ -179,7 +179,7 @@ mod tests {
     async fn what_is_refused_at_once_leaves_no_record() {
         let store = Arc::new(TestRuns::default());
         struct Refuses;
-        #[async_trait]
+        #[boxed_async]
         impl Invoke for Refuses {
             async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
                 Err(InvokeError::UnknownTools { indexes: vec![0] })

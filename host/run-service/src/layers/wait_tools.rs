@@ -10,7 +10,7 @@ use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{
     Catalog, Deciders, OnExpiry, Principal, ShownCall, ToolCall, ToolHints, ToolReturn, ToolSpec, WaitKind,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone as _};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ struct WithWaits {
     names: Vec<String>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for WithWaits {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Appended, Epoch, Journal, JournalResult};
 use agent_core::words::Event;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::{LiveRuns, Stored};
 
@@ -22,7 +22,7 @@ impl LiveJournal {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for LiveJournal {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         self.appended_to.append(run_id, epoch, first, events).await?;

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::Value;
 
 use super::call_context::{CallContext, MadeCall};
@@ -212,7 +212,7 @@ impl<'a> NestedCalls<'a> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl NestedTools for NestedCalls<'_> {
     fn names(&self) -> Vec<String> {
         self.calls.catalog.nestable().map(|tool| tool.name.clone()).collect()

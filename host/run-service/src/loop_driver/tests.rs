@@ -14,7 +14,7 @@ use std::time::Duration;
 use agent_core::ports::{ModelError, ToolRequest, WaitTerms};
 use agent_core::testing::{self, EchoTools, ScriptedModel, TestJournal, asks_for, says};
 use agent_core::words::{Catalog, Principal, RunLimits, ToolCall, ToolOutcome, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::json;
 
 use super::*;
@@ -36,7 +36,7 @@ impl SlowTools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for SlowTools {
     fn catalog(&self) -> &Arc<Catalog> {
         self.echo.catalog()

@@ -18,7 +18,7 @@ use agent_core::ports::{
     ClaimTime, EndedItem, EndedPage, JobQueue, LeaseError, LeaseResult, Leases, Observer, QueueError,
     Renewal, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::try_join_all;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -77,7 +77,7 @@ struct Sweep<'a> {
     owner: &'a str,
 }
 
-#[async_trait]
+#[boxed_async]
 impl LeaseClaim for Sweep<'_> {
     const WHAT: &'static str = "sweep";
     type Error = LeaseError;

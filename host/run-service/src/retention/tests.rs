@@ -7,7 +7,7 @@ use agent_core::ports::lease::Lease;
 use agent_core::ports::{AttemptEnd, DropStep, LeaseResult, QueueError, RetentionResult};
 use agent_core::testing::{Switch, TestQueue};
 use agent_core::words::JobData;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::{Instant, timeout};
 
 use super::*;
@@ -71,7 +71,7 @@ impl MemoryRetention {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Leases for MemoryRetention {
     async fn claim(&self, name: &str, owner: &str, lease: Duration, time: ClaimTime) -> LeaseResult<bool> {
         self.switch.check().await.map_err(LeaseError)?;
@@ -95,7 +95,7 @@ impl Leases for MemoryRetention {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Retention for MemoryRetention {
     fn kind(&self) -> RetainedKind {
         RetainedKind::Runs

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use agent_core::ports::Spawn;
 use agent_core::trace::InTrace as _;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 use tracing::Instrument as _;
@@ -120,7 +120,7 @@ impl Drop for Listed {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Runs {
     /// Carries a run to its end in the caller's task. A caller who leaves, which drops the future, ends the
     /// run.

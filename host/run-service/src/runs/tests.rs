@@ -74,7 +74,7 @@ async fn a_cancelled_run_ends_with_a_result_that_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_panics_fails_for_all_of_its_readers() {
     struct Panicking;
-    #[async_trait]
+    #[boxed_async]
     impl Invoke for Panicking {
         async fn invoke(&self, _ask: Ask) -> InvokeResult {
             tokio::task::yield_now().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::ports::{JournalResult, Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{ModelReply, RunRecord, StopReason};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -163,7 +163,7 @@ struct FirstReadLate {
     has_read: std::sync::atomic::AtomicBool,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for FirstReadLate {
     async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> JournalResult {
         unreachable!("it is only read")
@@ -375,7 +375,7 @@ impl Slow {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for Slow {
     fn name(&self) -> &str {
         self.replies.name()

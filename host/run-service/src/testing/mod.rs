@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agent_core::testing::of_one_user;
 use agent_core::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
@@ -122,7 +122,7 @@ impl ScriptedInvoke {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for ScriptedInvoke {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let cancel = ask.control.cancel.clone().unwrap_or_default();

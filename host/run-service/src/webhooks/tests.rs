@@ -16,7 +16,7 @@ use agent_core::words::{
     ChildRun, Event, JobData, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall, Usage, Wait, WaitKind,
     Webhook, WebhookState,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ struct Receiver {
     got: Mutex<Vec<(Instant, WebhookMessage)>>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl WebhookSender for Receiver {
     fn check(&self, _: &str) -> Result<(), &'static str> {
         Ok(())

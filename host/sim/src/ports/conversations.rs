@@ -7,7 +7,7 @@ use agent_core::ports::{
 };
 use agent_core::testing::TestConversations;
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::sleep;
 
 use super::Ported;
@@ -44,7 +44,7 @@ impl Ported<TestConversations> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ConversationStore for Ported<TestConversations> {
     async fn claim(
         &self,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyTerms, Renewal};
-use async_trait::async_trait;
 use backends::memory::MemoryIdempotency;
+use boxed_async::boxed_async;
 
 use super::Ported;
 use crate::gate::Call;
@@ -42,7 +42,7 @@ impl OwnedKey {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl IdempotencyStore for Ported<ReferenceKeys> {
     async fn claim(
         &self,

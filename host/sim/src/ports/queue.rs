@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::testing::TestQueue;
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::Ported;
 use crate::gate::Call;
@@ -65,7 +65,7 @@ impl Ported<TestQueue> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl JobQueue for Ported<TestQueue> {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let (this, added) = (self.clone(), job.clone());

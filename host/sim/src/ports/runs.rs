@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agent_core::ports::{Epoch, Journal, JournalError, RunStore};
 use agent_core::testing::TestRuns;
 use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::Ported;
 use crate::gate::Call;
@@ -68,7 +68,7 @@ impl Ported<TestRuns> {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Journal for Ported<TestRuns> {
     async fn append(
         &self,
@@ -137,7 +137,7 @@ fn append_of(events: &[Event]) -> &'static str {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl RunStore for Ported<TestRuns> {
     async fn save(&self, record: &RunRecord) -> Result<(), JournalError> {
         let (this, saved) = (self.clone(), record.clone());

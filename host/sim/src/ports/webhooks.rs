@@ -6,14 +6,14 @@ use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, Webho
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
 use agent_core::testing::TestOutbox;
 use agent_core::words::{Webhook, WebhookState};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::Ported;
 use crate::faults::CallKind;
 use crate::gate::{Call, Gate};
 use crate::mutation::Mutation;
 
-#[async_trait]
+#[boxed_async]
 impl WebhookOutbox for Ported<TestOutbox> {
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
         let NewWebhook { job_id, user_id, url } = *webhook;
@@ -76,7 +76,7 @@ impl WebhookOutbox for Ported<TestOutbox> {
 #[derive(Debug)]
 pub struct Receiver(pub Gate);
 
-#[async_trait]
+#[boxed_async]
 impl WebhookSender for Receiver {
     fn check(&self, _url: &str) -> Result<(), &'static str> {
         Ok(())

@@ -14,7 +14,7 @@ pub(crate) mod recording;
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// Most bytes of one body that are in a record. What is beyond is left away, and the record says so.
 pub const MOST_BODY_BYTES: usize = 64 * 1024;
@@ -64,7 +64,7 @@ pub struct CallKey<'a> {
 }
 
 /// Answers the requests of guests instead of the network.
-#[async_trait]
+#[boxed_async]
 pub trait HttpAnswers: Send + Sync {
     /// What comes of the request. `Err`: there is no answer for it; the guest's request is refused, and it
     /// and the receipt are told this text.

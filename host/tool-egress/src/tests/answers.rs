@@ -1,6 +1,6 @@
 //! Requests that something else than the network answers, and what is recorded of those that go out.
 
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::server::ok;
 use super::*;
@@ -12,7 +12,7 @@ struct Canned {
     asked: Mutex<Vec<(String, HttpRequestRecord)>>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl HttpAnswers for Canned {
     async fn answer(&self, call: CallKey<'_>, request: &HttpRequestRecord) -> Result<HttpOutcome, String> {
         let key = format!("{}/{}", call.run_id, call.call_id);

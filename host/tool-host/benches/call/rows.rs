@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{CallEnds, NestedTools, Question, ToolRequest, ToolSet, Toolbox};
 use agent_core::words::{ToolCall, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use futures::future::join_all;
 use http_body_util::{BodyExt as _, Empty};
@@ -139,7 +139,7 @@ async fn plain_requests(server: SocketAddr) -> Duration {
 /// The run's tools without a run: no journal and no limits.
 struct Tools(Arc<dyn ToolSet>);
 
-#[async_trait]
+#[boxed_async]
 impl NestedTools for Tools {
     fn names(&self) -> Vec<String> {
         self.0.catalog().nestable().map(|tool| tool.name.clone()).collect()

@@ -3,9 +3,9 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
+use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 

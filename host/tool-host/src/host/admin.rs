@@ -11,7 +11,7 @@ use agent_core::words::{
     AuditLine, ComponentRecord, ComponentVersion, FoundDescription, TrialCounts, VersionDiff, VersionSource,
     is_component_name,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tool_policy::sha256;
 use tool_policy::signature::SignerKey;
 use tool_versions::diff::{Compared, Granted, diff};
@@ -30,7 +30,7 @@ use crate::rollout::{Proposal, Rollout, check_expected, refused};
 /// Most lines of an audit trail that are shown.
 const MOST_AUDIT_LINES: u32 = 200;
 
-#[async_trait]
+#[boxed_async]
 impl ToolAdmin for ToolHost {
     async fn list(&self) -> AdminResult<Vec<ComponentView>> {
         let records = self.rollout()?.store().records().await.map_err(refused)?;

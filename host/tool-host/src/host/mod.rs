@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox, Versions};
 use agent_core::words::{FoundDescription, Principal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::sync::{Mutex, watch as watch_channel};
 
 use crate::call::shadow_calls;
@@ -310,7 +310,7 @@ async fn is_missing(folder: &Path) -> bool {
     matches!(found, Ok(Err(error)) if error.kind() == NotFound)
 }
 
-#[async_trait]
+#[boxed_async]
 impl Toolbox for ToolHost {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         self.published.load().serving.of(caller)

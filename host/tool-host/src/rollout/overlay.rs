@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::ports::key_value::{MOST_KEYS_LISTED, check_key, check_value, parse_number};
 use agent_core::ports::{KeyValueError, KeyValueStore, Space};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 /// A store whose writes stay in it. Made for one call, which has one space.
 pub(crate) struct Overlay {
@@ -38,7 +38,7 @@ impl Overlay {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl KeyValueStore for Overlay {
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
         let own = self.written.lock().get(key).cloned();

@@ -11,7 +11,7 @@ use tool_policy::{Lookup, Policy, Want};
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sha2::{Digest, Sha256};
 
 use crate::call;
@@ -211,7 +211,7 @@ impl Snapshot {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Snapshot {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -7,7 +7,7 @@ use agent_core::ports::{
     CallEnds, LIMIT_EXCEEDED, NestedTools, Question, ToolRequest, ToolSet, Toolbox as _,
 };
 use agent_core::words::{Principal, ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::{Value, json};
 
 use crate::granted_means::{WithPolicy, entry};
@@ -19,7 +19,7 @@ struct Nested {
     left: std::sync::atomic::AtomicI32,
 }
 
-#[async_trait]
+#[boxed_async]
 impl NestedTools for Nested {
     fn names(&self) -> Vec<String> {
         self.tools.catalog().nestable().map(|tool| tool.name.clone()).collect()

@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use agent_core::ports::queue::{AttemptEnd, Claim};
 use agent_core::ports::{QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
-use async_trait::async_trait;
 use backends::sql::SetupError;
+use boxed_async::boxed_async;
 
 use super::super::migration::{Migrate, Schema};
 use super::*;
@@ -37,7 +37,7 @@ impl Supervised {
 #[derive(Default)]
 struct Clumsy(Mutex<u32>);
 
-#[async_trait]
+#[boxed_async]
 impl Migrate for Clumsy {
     async fn migrate(&self) -> Result<(), SetupError> {
         let attempt = {
@@ -69,7 +69,7 @@ struct LeftQueue {
     given: AtomicBool,
 }
 
-#[async_trait]
+#[boxed_async]
 impl JobQueue for LeftQueue {
     async fn now(&self) -> Result<SystemTime, QueueError> {
         Ok(UNIX_EPOCH)

@@ -19,7 +19,7 @@ use agent_core::ports::key_value::{
     KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, check_key, check_value,
     parse_number, range_of_keys,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
@@ -147,7 +147,7 @@ impl SqlKeyValues {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl KeyValueStore for SqlKeyValues {
     async fn get(&self, space: Space<'_>, key: &str) -> Result<Option<Vec<u8>>, KeyValueError> {
         check_key(key)?;

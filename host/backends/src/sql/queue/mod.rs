@@ -21,7 +21,7 @@ use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Ren
 use agent_core::words::{
     CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, Wait,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::TryFutureExt as _;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -198,7 +198,7 @@ impl SqlQueue {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl JobQueue for SqlQueue {
     async fn add(&self, job: &JobData) -> Result<String, QueueError> {
         let job = NewJob::new(job, self.announcements.text());

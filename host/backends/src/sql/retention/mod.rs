@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use agent_core::ports::{
     DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use self::partitions::{LargeTables, make_months_ahead};
 use super::error::describe;
@@ -54,7 +54,7 @@ impl SqlRetention {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Retention for SqlRetention {
     fn kind(&self) -> RetainedKind {
         self.kind

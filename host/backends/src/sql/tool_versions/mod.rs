@@ -23,7 +23,7 @@ use std::time::Duration;
 use agent_core::ports::tool_versions::stored::{check_component, check_trial};
 use agent_core::ports::tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
 use agent_core::words::{AuditLine, ComponentRecord, TrialCounts};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::pending;
 
 use super::SqlPool;
@@ -47,7 +47,7 @@ impl SqlToolVersions {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolVersions for SqlToolVersions {
     async fn revision(&self) -> Result<u64, VersionsError> {
         records::revision(&self.pool).await

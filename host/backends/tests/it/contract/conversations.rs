@@ -10,7 +10,7 @@ use agent_core::ports::{
     ClaimTerms, ConversationClaim, ConversationStore, Deletion, Epoch, Renewal, Retention,
 };
 use agent_core::words::{Conversation, ConversationKey, Message, Turn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 pub(crate) use super::lease::*;
 use super::text::{NASTY, long};
@@ -90,7 +90,7 @@ impl Bench {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Leased for Bench {
     type Claim = String;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use agent_core::ports::{IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyTerms, Renewal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use test_servers::eventually;
 
 pub(crate) use super::lease::*;
@@ -52,7 +52,7 @@ impl Bench {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Leased for Bench {
     type Claim = String;
 

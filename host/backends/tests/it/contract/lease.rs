@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::Renewal;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::join_all;
 use test_servers::eventually;
 use tokio::time::{Instant, interval};
@@ -21,7 +21,7 @@ pub(crate) fn is_peer(owner: &str) -> bool {
 }
 
 /// One thing that is claimed under a lease.
-#[async_trait]
+#[boxed_async]
 pub(crate) trait Leased: Send + Sync {
     type Claim: Send + Sync;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use agent_core::ports::{ClaimTime, EndedPage, Leases, Renewal, Retention, RunStore};
 use agent_core::testing::says;
 use agent_core::words::{Event, RunRecord};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use test_servers::eventually;
 
 pub(crate) use super::lease::*;
@@ -31,7 +31,7 @@ pub(crate) struct Bench {
 }
 
 /// Things of the kind that the store keeps.
-#[async_trait]
+#[boxed_async]
 pub(crate) trait Things: Send + Sync {
     /// One of that user that ended so long ago. Says its id.
     async fn add_ended(&self, user: &str, ago: Duration) -> String;
@@ -76,7 +76,7 @@ impl Bench {
 }
 
 /// The sweeps of the store are claimed under the name of what is kept there.
-#[async_trait]
+#[boxed_async]
 impl Leased for Bench {
     type Claim = String;
 
@@ -246,7 +246,7 @@ pub(crate) struct RunThings(pub(crate) Arc<dyn RunStore>);
 
 static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-#[async_trait]
+#[boxed_async]
 impl Things for RunThings {
     async fn add_ended(&self, user: &str, ago: Duration) -> String {
         let id = self.add_unended(user, ago).await;

@@ -15,7 +15,7 @@ use agent_core::words::{
     AuditLine, ComponentFacts, ComponentRecord, ComponentVersion, Thresholds, Trial, TrialCounts, TrialKind,
     TrialState, VersionSource, VersionStatus,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 
 pub(crate) use audit::*;
@@ -36,7 +36,7 @@ pub(crate) struct Bench {
 }
 
 /// What happens to a store behind its back.
-#[async_trait]
+#[boxed_async]
 pub(crate) trait BehindTheStore: Send + Sync {
     /// The record of [`DAMAGED`] cannot be read any more.
     async fn damage(&self);

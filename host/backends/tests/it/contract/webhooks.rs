@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::ports::webhooks::{ClaimBounds, NewWebhook};
 use agent_core::ports::{Renewal, WebhookOutbox};
 use agent_core::words::{Webhook, WebhookAttempt, WebhookState};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use test_servers::eventually;
 
 pub(crate) use super::lease::*;
@@ -59,7 +59,7 @@ impl Bench {
 }
 
 /// A webhook and who has claimed it.
-#[async_trait]
+#[boxed_async]
 impl Leased for Bench {
     type Claim = (String, Webhook);
 

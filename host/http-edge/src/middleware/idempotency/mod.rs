@@ -31,10 +31,10 @@ use agent_core::backoff::Backoff;
 use agent_core::ports::idempotency::{LEASE, MOST_BYTES_OF_AN_ANSWER};
 use agent_core::ports::{IdempotencyError, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal, Spawn};
 use agent_core::trace::InTrace as _;
-use async_trait::async_trait;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::response::Response;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either};
@@ -223,7 +223,7 @@ struct Claim {
     owner: String,
 }
 
-#[async_trait]
+#[boxed_async]
 impl LeaseClaim for Claim {
     const WHAT: &'static str = "idempotency key";
     type Error = IdempotencyError;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use agent_core::ports::{Probe, ProbeError};
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use tokio::sync::Notify;
 
 /// Answers every request with its own input and its own id.
 pub(crate) struct Answers;
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Answers {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let result = AgentResult {
@@ -38,7 +38,7 @@ pub(crate) struct Hangs {
     pub(crate) stopped: Arc<Notify>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Hangs {
     async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
         struct SaysStopped(Arc<Notify>);
@@ -56,7 +56,7 @@ impl Invoke for Hangs {
 /// Panics with the caller's text.
 pub(crate) struct Panics;
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Panics {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         tokio::task::yield_now().await;
@@ -84,7 +84,7 @@ impl FixedProbe {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Probe for FixedProbe {
     fn name(&self) -> &'static str {
         self.name

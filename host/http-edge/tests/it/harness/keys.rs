@@ -10,7 +10,7 @@ use agent_core::ports::{
     IdempotencyError, IdempotencyKey, IdempotencyStore, KeyClaim, KeyResult, KeyTerms, Renewal,
 };
 use agent_core::testing::TokioSpawn;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http_edge::Idempotency;
 use tokio::sync::{Notify, RwLock, RwLockWriteGuard, watch};
 
@@ -111,7 +111,7 @@ impl Keys {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl IdempotencyStore for Keys {
     async fn claim(&self, key: IdempotencyKey<'_>, owner: &str, _terms: KeyTerms) -> KeyResult<KeyClaim> {
         self.calls.fetch_add(1, Ordering::Relaxed);

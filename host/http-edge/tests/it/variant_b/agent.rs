@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{JobData, Options, Principal};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::StatusCode;
 use insta::assert_snapshot;
 use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
@@ -37,7 +37,7 @@ async fn the_body_is_the_result_itself() {
 /// Answers as from a cache, or as if there were one.
 struct Cached(bool);
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Cached {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         Ok(RunAnswer { cached: Some(self.0), ..Answers.invoke(ask).await? })
@@ -47,7 +47,7 @@ impl Invoke for Cached {
 /// Answers as when the store of conversations cannot be written.
 struct Forgetful;
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Forgetful {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         Ok(RunAnswer { is_turn_lost: true, ..Answers.invoke(ask).await? })
@@ -92,7 +92,7 @@ async fn with_a_cache_the_result_says_where_it_came_from() {
 #[derive(Clone, Default)]
 struct Keeps(Arc<Mutex<Vec<Ask>>>);
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Keeps {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.lock().push(ask.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::ports::{CacheError, Observer, ResultCache};
 use agent_core::testing::{EchoTools, TokioSpawn};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use http::StatusCode;
 use run_service::layers::{
@@ -19,7 +19,7 @@ use crate::harness::{Answers, Fakes};
 /// Has the same under every key, whoever wrote it.
 struct Holds(Bytes);
 
-#[async_trait]
+#[boxed_async]
 impl ResultCache for Holds {
     async fn get(&self, _key: &str) -> Result<Option<Bytes>, CacheError> {
         Ok(Some(self.0.clone()))
@@ -48,7 +48,7 @@ fn cached(kept: &str) -> Cached<Answers> {
 /// Has every result parsed: nothing is passed on as bytes.
 struct Parsing(Cached<Answers>);
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Parsing {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         self.0.invoke(ask).await

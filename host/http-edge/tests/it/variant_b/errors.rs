@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::ModelError;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use http::StatusCode;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
 use run_service::loop_driver::RunError;
@@ -13,7 +13,7 @@ use crate::harness::{Fakes, b};
 /// Fails in always the same way.
 pub(super) struct Fails(pub(super) InvokeError);
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Fails {
     async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
         Err(self.0.clone())

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::body::Body;
+use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
 use tokio::sync::Notify;
@@ -138,7 +138,7 @@ struct Held {
     asked: Arc<Notify>,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Invoke for Held {
     async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
         self.asked.notify_one();

@@ -38,7 +38,7 @@ struct Killing {
     events: usize,
 }
 
-#[async_trait::async_trait]
+#[boxed_async::boxed_async]
 impl Journal for Killing {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         if self.runs.events(run_id).len() >= self.events {
@@ -88,7 +88,7 @@ async fn a_job_killed_at_every_boundary_of_its_journal_completes_and_pays_for_no
 #[derive(Default)]
 struct Silent(AtomicUsize);
 
-#[async_trait::async_trait]
+#[boxed_async::boxed_async]
 impl Model for Silent {
     fn name(&self) -> &'static str {
         "test/silent"
@@ -228,7 +228,7 @@ struct Late {
     event: Mutex<Option<Event>>,
 }
 
-#[async_trait::async_trait]
+#[boxed_async::boxed_async]
 impl Journal for Late {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
         let late = self.event.lock().take();
@@ -278,7 +278,7 @@ async fn a_successor_goes_on_behind_the_last_event_of_whom_it_replaced() {
 /// An agent whose runs take as long as a test wants, and stop when they are told to.
 struct Polite(Agent, Duration);
 
-#[async_trait::async_trait]
+#[boxed_async::boxed_async]
 impl Invoke for Polite {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let started = self.0.journal.read(&ask.run_id, 0).await.unwrap().is_empty();

@@ -6,7 +6,7 @@ use agent_core::circuit_breaker::{RESET_TIMEOUT, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use agent_core::testing::{EchoTools, says};
 use agent_core::words::ModelReply;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use futures::future::join_all;
 
 use super::*;
@@ -34,7 +34,7 @@ enum Way {
     RunLimits,
 }
 
-#[async_trait]
+#[boxed_async]
 impl Model for Away {
     fn name(&self) -> &str {
         "test/away"

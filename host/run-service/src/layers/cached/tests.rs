@@ -205,7 +205,7 @@ async fn a_cache_that_fails_or_hangs_is_a_miss_that_delays_nobody_for_long() {
 /// A toolbox whose tools are swapped by whoever runs the agent.
 struct Swapping(Mutex<EchoTools>);
 
-#[async_trait]
+#[boxed_async]
 impl Toolbox for Swapping {
     fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
         self.0.lock().current_for(caller)

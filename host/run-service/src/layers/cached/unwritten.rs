@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::ports::{CacheError, ResultCache, Spawn};
 use agent_core::words::AgentResult;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -30,7 +30,7 @@ impl WriteBehindCache {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ResultCache for WriteBehindCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
         self.cache.get(key).await

@@ -20,7 +20,7 @@ impl Counting {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Counting {
     fn catalog(&self) -> &Arc<Catalog> {
         self.echo.catalog()
@@ -147,7 +147,7 @@ async fn a_cancelled_run_that_is_taken_up_is_cancelled_by_its_first_event() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_cancelled_drops_its_model_call() {
     struct Silent;
-    #[async_trait]
+    #[boxed_async]
     impl Model for Silent {
         fn name(&self) -> &'static str {
             "test/silent"

@@ -163,7 +163,7 @@ impl Scripts {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Scripts {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
@@ -292,7 +292,7 @@ async fn an_answer_is_one_users_when_that_of_a_nested_call_is() {
 #[tokio::test(start_paused = true)]
 async fn names_are_those_of_tools_that_call_none() {
     struct Names(Scripts);
-    #[async_trait]
+    #[boxed_async]
     impl ToolSet for Names {
         fn catalog(&self) -> &Arc<Catalog> {
             self.0.catalog()

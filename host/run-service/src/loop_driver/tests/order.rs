@@ -33,7 +33,7 @@ impl Logged {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolSet for Logged {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

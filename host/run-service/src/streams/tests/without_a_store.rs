@@ -5,7 +5,7 @@ use super::*;
 /// A journal that is only asked for one event at a time.
 struct OneEventAtATime(Arc<TestRuns>);
 
-#[async_trait]
+#[boxed_async]
 impl Journal for OneEventAtATime {
     async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> JournalResult {
         unreachable!("it is only read")

@@ -4,7 +4,7 @@ use agent_core::agent_loop::RUN_AGENT;
 use agent_core::ports::{ModelError, ModelRequest};
 use agent_core::testing::check_conversation;
 use agent_core::words::{Message, ModelReply, WaitKind};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 use super::*;
 
@@ -13,7 +13,7 @@ use super::*;
 #[derive(Debug)]
 pub(super) struct Family;
 
-#[async_trait]
+#[boxed_async]
 impl Model for Family {
     fn name(&self) -> &'static str {
         "test/family"

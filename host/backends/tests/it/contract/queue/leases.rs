@@ -6,12 +6,12 @@ use std::time::Duration;
 use agent_core::ports::queue::stalled_after;
 use agent_core::ports::{AttemptEnd, Claim, EarlierClaims, QueueError, Renewal};
 use agent_core::words::JobStatus;
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use tokio::time::sleep;
 
 use super::{Bench, Leased, add, assert_nothing_to_claim, claim_next, completed, failed, is_peer, status};
 
-#[async_trait]
+#[boxed_async]
 impl Leased for Bench {
     type Claim = Claim;
 

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 
 pub(crate) struct FakeCluster {
     answer: Result<ClusterAnswer, ClusterError>,
@@ -35,7 +35,7 @@ impl FakeCluster {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl Cluster for FakeCluster {
     async fn forward(&self, query: Forwarded<'_>) -> Result<ClusterAnswer, ClusterError> {
         let authorization = String::from_utf8(query.authorization.to_vec()).unwrap();

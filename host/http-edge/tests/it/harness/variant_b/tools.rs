@@ -8,7 +8,7 @@ use agent_core::words::{
     AuditLine, CallCounts, ComponentFacts, ComponentRecord, ComponentVersion, Finding, Impact, Thresholds,
     ToolFacts, Trial, TrialCounts, TrialKind, TrialState, VersionDiff, VersionSource, VersionStatus,
 };
-use async_trait::async_trait;
+use boxed_async::boxed_async;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -89,7 +89,7 @@ impl Tools {
     }
 }
 
-#[async_trait]
+#[boxed_async]
 impl ToolAdmin for Tools {
     async fn list(&self) -> AdminResult<Vec<ComponentView>> {
         self.note("list".into())?;
