@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
-use futures::{FutureExt as _, future, stream};
+use futures::{FutureExt as _, TryFutureExt as _, future, stream};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode, Version};
 use http_body_util::BodyExt as _;
@@ -85,7 +85,7 @@ pub(crate) fn at_once(answer: Response<CompressionBody<Body>>) -> Response<Body>
     if length.is_none_or(|length| length > MOST_AT_ONCE) {
         return Response::from_parts(parts, Body::new(body));
     }
-    let mut compressing = Box::pin(async move { body.collect().await.map(|body| body.to_bytes()) });
+    let mut compressing = Box::pin(body.collect().map_ok(|body| body.to_bytes()));
     let body = match compressing.as_mut().now_or_never() {
         // Another thread may have been first.
         Some(Ok(bytes)) => Body::from(match kept {

@@ -37,8 +37,8 @@ pub(super) fn check_calls(calls: usize, param: &str) -> Result<(), Problem> {
 /// What was said, put together message by message.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Calls that have no answer yet: of the reply that `reply` names, or without one of what was said before.
-    /// The client may answer the latter now.
+    /// Calls that have no answer yet: of the reply that `reply` names, or, without one, of what was said
+    /// before. The client may answer the latter now.
     open: OpenCalls,
     /// The index of the last reply, as long as the user has said nothing behind it.
     reply: Option<usize>,
