@@ -41,6 +41,7 @@ pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
             // panicked gets its line like any other, and inside the two above, which it quotes.
             .layer(layer_fn(move |inner| request_log::RequestLog::new(inner, observe.clone())))
             // Compresses large answers, whoever gives them.
+            .layer(MapResponseLayer::new(compression::at_once))
             .layer(compression::layer())
             // Tells browsers which pages may read the answer, a 429 of the rate limit included.
             .layer(layer_fn(move |inner| cors::Cors::new(inner, origins.clone()))),

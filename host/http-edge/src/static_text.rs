@@ -6,11 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest as _, Sha256};
+
+use crate::middleware::compression::{self, KeptCodings};
 
 pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
@@ -20,6 +22,7 @@ pub(crate) struct StaticText {
     body: Bytes,
     tag: String,
     headers: HeaderMap,
+    codings: KeptCodings,
 }
 
 impl StaticText {
@@ -36,7 +39,11 @@ impl StaticText {
         headers.extend(policy.map(|policy| (CONTENT_SECURITY_POLICY, policy)));
         // Letters and quotes are always fit for a header.
         headers.extend(HeaderValue::try_from(&tag).ok().map(|tag| (ETAG, tag)));
-        Self { body, tag, headers }
+        // The compressing layer would say so beside the text, but a 304 has to say so as well.
+        if compression::is_compressible(&headers, body.len()) {
+            headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        Self { body, tag, headers, codings: KeptCodings::default() }
     }
 
     /// The text, or 304 for whoever has it.
@@ -46,7 +53,9 @@ impl StaticText {
             kept.remove(CONTENT_TYPE);
             return (StatusCode::NOT_MODIFIED, kept).into_response();
         }
-        (self.headers.clone(), self.body.clone()).into_response()
+        let mut answer = (self.headers.clone(), self.body.clone()).into_response();
+        answer.extensions_mut().insert(self.codings.clone());
+        answer
     }
 
     /// `If-None-Match` (RFC 9110, section 13.1.2), by weak comparison.

@@ -5,6 +5,8 @@
 //! holds what was kept ([`kept_history`]). So a journal folds to the same conversation with whatever tools
 //! are loaded when it is read.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::budget;
 use crate::words::{Catalog, Message, RunLimits, Task};
 
@@ -15,7 +17,8 @@ use crate::words::{Catalog, Message, RunLimits, Task};
 pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
     let own = task.instructions.iter().map(|content| Message::System { content: content.clone() });
     let history = &task.options.history;
-    let (instructions, said): (Vec<_>, Vec<_>) = history.iter().cloned().partition(is_instruction);
+    let (instructions, mut said): (Vec<_>, Vec<_>) = history.iter().cloned().partition(is_instruction);
+    order_answers(&mut said);
     // Providers want something to be answered; a run of one call asks none.
     let is_silent = said.is_empty() && task.options.call.is_none();
     let mut messages: Vec<_> = own.chain(instructions).chain(said).collect();
@@ -24,6 +27,24 @@ pub(super) fn begin(task: &Task) -> (Vec<Message>, usize) {
         messages.push(Message::User { content: task.input.clone().into() });
     }
     (messages, before)
+}
+
+/// Puts the answers behind each reply into the order of its calls. Callers send them in any order, and behind
+/// those that the run before gave itself; templates of some models match them to the calls by their order.
+fn order_answers(said: &mut [Message]) {
+    for reply in said.chunk_by_mut(|_, next| matches!(next, Message::Tool { .. })) {
+        let Some((Message::Assistant { tool_calls, .. }, answers)) = reply.split_first_mut() else {
+            continue;
+        };
+        let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+        for (place, call) in tool_calls.iter().enumerate() {
+            places.entry(call.id.as_str()).or_default().push_back(place);
+        }
+        answers.sort_by_cached_key(|answer| {
+            let Message::Tool { tool_call_id, .. } = answer else { return usize::MAX };
+            places.get_mut(tool_call_id.as_str()).and_then(VecDeque::pop_front).unwrap_or(usize::MAX)
+        });
+    }
 }
 
 /// The history that a run is begun with. While its first model call would be its last affordable one, the
@@ -168,9 +189,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn instructions_stand_before_what_was_said_and_the_input_is_last() {
-        let task = |instructions: Option<&str>, history, input: &str| Task {
+    fn task(instructions: Option<&str>, history: Vec<Message>, input: &str) -> Task {
+        Task {
             id: "run_1".into(),
             input: input.into(),
             instructions: instructions.map(str::to_owned),
@@ -181,7 +201,47 @@ mod tests {
             grants: Grants::default(),
             versions: Default::default(),
             parent: None,
+        }
+    }
+
+    #[test]
+    fn answers_stand_in_the_order_of_their_calls() {
+        let call = |id: &&str| ToolCall { id: (*id).into(), name: "f".into(), arguments: json!({}) };
+        let calls = |ids: &[&str]| Message::Assistant {
+            content: String::new(),
+            tool_calls: ids.iter().map(call).collect(),
         };
+        let answer = |id: &str, content: &str| Message::Tool {
+            tool_call_id: id.into(),
+            name: "f".into(),
+            content: content.into(),
+        };
+        let told = Message::System { content: "be kind".into() };
+        let history = vec![
+            calls(&["a", "b", "a"]),
+            answer("b", "1"),
+            told.clone(),
+            answer("a", "2"),
+            answer("a", "3"),
+            calls(&["b", "c"]),
+            answer("c", "4"),
+            answer("b", "5"),
+        ];
+        let expected = [
+            told,
+            calls(&["a", "b", "a"]),
+            answer("a", "2"),
+            answer("b", "1"),
+            answer("a", "3"),
+            calls(&["b", "c"]),
+            answer("b", "5"),
+            answer("c", "4"),
+        ];
+        assert_eq!(begin(&task(None, history, "")).0, expected);
+    }
+
+    #[test]
+    fn instructions_stand_before_what_was_said_and_the_input_is_last() {
         for (own, before, input, messages, stood) in [
             (None, "", "q", "u", 0),
             (None, "", "", "u", 0),

@@ -3,7 +3,8 @@
 //! by its first bytes.
 //!
 //! The streams of a connection are carried by the connection's own task, so what bounds and ends a connection
-//! bounds and ends them. What HTTP/1 needs no bound for, because it has one request at a time:
+//! bounds and ends them. HTTP/1 has one request at a time, so [`MOST_BUFFERED`] is the only bound it needs
+//! beside. HTTP/2 needs these:
 //!
 //! | a client that | is bounded by |
 //! |---|---|
@@ -49,6 +50,12 @@ const MOST_PROVOKED_RESETS: usize = 256;
 /// Most bytes of a request's head, decoded, each header counted with 32 bytes more.
 const MOST_HEADER_BYTES: u32 = 64 << 10;
 
+/// Most bytes of a request's head over HTTP/1: a larger one is a 431. hyper's own bound is 408 KiB
+/// (`DEFAULT_MAX_BUFFER_SIZE`), which a client that never ends a head makes a connection hold; it takes none
+/// below 8 KiB. The bound is that of the connection's buffers: a body is read through the same one, part by
+/// part, and an answer of many parts is sent when as many bytes of it wait.
+const MOST_BUFFERED: usize = 64 << 10;
+
 /// How much of a body a client may send before it is read, of one stream and of all of a connection.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
@@ -63,7 +70,11 @@ type Carried = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) fn builder(streams: Streams, times: Timeouts) -> auto::Builder<Streams> {
     let mut builder = auto::Builder::new(streams);
     // The timeout runs from the last answer, so it is the one for idle connections as well.
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(times.next_request);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(times.next_request)
+        .max_buf_size(MOST_BUFFERED);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -49,7 +49,7 @@ const WHOLE_LIFE: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 64 << 10;
 
 /// The header of a request that says what becomes of its run when the reader leaves: `cancel` or `continue`.
-const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
+pub(crate) const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
 
 /// Where the last event stands that a client has read.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

@@ -96,6 +96,9 @@ async fn a_copy_that_is_the_newest_is_not_sent_again() {
         request.headers_mut().insert("if-none-match", tag.parse().unwrap());
         let again = service.send(request).await;
         assert_eq!((again.status, again.body.as_str()), (StatusCode::NOT_MODIFIED, ""), "{path}");
+        // A cache updates what it has by the headers of the 304, which are those of the text.
+        let varies = Some("accept-encoding");
+        assert_eq!((first.header("vary"), again.header("vary")), (varies, varies), "{path}");
     }
 }
 

@@ -293,6 +293,11 @@ mod tests {
             assert_eq!((tool_call_id.as_str(), content.as_str()), ("1", UNANSWERED));
         }
         assert_eq!(history_of(&[], &[]), []);
+        // The run has answered the call of its own tool, and its caller answers the other one.
+        let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), arguments: json!({}) };
+        let both = Message::Assistant { content: String::new(), tool_calls: vec![call("1"), call("2")] };
+        let open = [turn("a", vec![user("q"), both.clone(), answers("2")])];
+        assert_eq!(history_of(&open, &[answers("1")]), [user("q"), both, answers("2"), answers("1")]);
     }
 
     #[test]

@@ -10,9 +10,12 @@ use http::response::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
+/// Of the answer that begins a session of MCP: its client tells its calls apart by it.
+const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
 /// The headers that say something about the answer. Those about this exchange (request id, windows, origins,
 /// length) are written anew.
-const KEPT: [HeaderName; 9] = [
+const KEPT: [HeaderName; 10] = [
     ACCEPT_ENCODING,
     ALLOW,
     CACHE_CONTROL,
@@ -20,6 +23,7 @@ const KEPT: [HeaderName; 9] = [
     ETAG,
     LINK,
     LOCATION,
+    MCP_SESSION_ID,
     RETRY_AFTER,
     WWW_AUTHENTICATE,
 ];
@@ -72,6 +76,7 @@ mod tests {
             .status(202)
             .header("content-type", "application/json; charset=utf-8")
             .header("location", "/api/agent/jobs/1")
+            .header("mcp-session-id", "01a20636")
             .header("x-request-id", "this exchange")
             .header("etag", HeaderValue::from_bytes(b"\xff").unwrap());
         let (parts, ()) = answer.body(()).unwrap().into_parts();
@@ -84,7 +89,8 @@ mod tests {
             headers,
             [
                 ("content-type", &b"application/json; charset=utf-8"[..]),
-                ("location", &b"/api/agent/jobs/1"[..])
+                ("location", &b"/api/agent/jobs/1"[..]),
+                ("mcp-session-id", &b"01a20636"[..])
             ]
         );
         assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), &b"{\"a\":1}\n\0\xff"[..]);

@@ -37,8 +37,13 @@ pub(super) fn check_calls(calls: usize, param: &str) -> Result<(), Problem> {
 /// What was said, put together message by message.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Ids of the calls that what was said before ended with. The client may answer them now.
-    open: Vec<String>,
+    /// Calls that have no answer yet: of the reply that `reply` names, or, without one, of what was said
+    /// before. The client may answer the latter now.
+    open: OpenCalls,
+    /// The index of the last reply, as long as the user has said nothing behind it.
+    reply: Option<usize>,
+    /// The first thing that is wrong with calls and answers.
+    fault: Option<&'static str>,
     messages: Vec<Message>,
     /// The names of the tools by the ids of their calls: of two calls of one id, that of the later.
     names: HashMap<String, String>,
@@ -58,15 +63,23 @@ pub(super) struct RunInput {
 }
 
 impl Conversation {
-    /// What is said after that.
+    /// What is said after that. A run answers calls of its own tools that stand beside calls of functions:
+    /// only those without an answer are for the client.
     pub(super) fn after(before: &[Message]) -> Self {
-        let calls = match before.last() {
-            Some(Message::Assistant { tool_calls, .. }) => tool_calls.as_slice(),
-            _ => &[],
-        };
-        let open = calls.iter().map(|call| call.id.clone()).collect();
-        let names = calls.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
-        Self { open, names, ..Self::default() }
+        let mut conversation = Self::default();
+        let last = before.iter().rposition(|message| !matches!(message, Message::Tool { .. }));
+        let reply = last.and_then(|index| before.get(index..)?.split_first());
+        let Some((Message::Assistant { tool_calls, .. }, answers)) = reply else { return conversation };
+        for call in tool_calls {
+            conversation.open.add(&call.id);
+            conversation.names.insert(call.id.clone(), call.name.clone());
+        }
+        for answer in answers {
+            if let Message::Tool { tool_call_id, .. } = answer {
+                conversation.open.close(tool_call_id);
+            }
+        }
+        conversation
     }
 
     /// A call whose arguments are a text.
@@ -82,32 +95,69 @@ impl Conversation {
     }
 
     pub(super) fn user(&mut self, content: UserContent) {
+        self.end_reply();
         self.messages.push(Message::User { content });
     }
 
     pub(super) fn assistant(&mut self, content: String, tool_calls: Vec<ToolCall>) {
+        self.end_reply();
+        self.reply = Some(self.messages.len());
         tool_calls.iter().for_each(|call| self.count(call));
         self.messages.push(Message::Assistant { content, tool_calls });
     }
 
-    /// A call that was part of the assistant's message before it, if that was the last one.
+    /// A call that was part of the assistant's message before it, if that was the last one or has calls
+    /// without an answer: every call has to be answered before the next reply.
     pub(super) fn call(&mut self, call: ToolCall) {
-        if !matches!(self.messages.last(), Some(Message::Assistant { .. })) {
+        let is_next = matches!(self.messages.last(), Some(Message::Assistant { .. }));
+        if !is_next && !self.has_open_reply() {
             self.assistant(String::new(), vec![]);
         }
         self.count(&call);
-        if let Some(Message::Assistant { tool_calls, .. }) = self.messages.last_mut() {
+        if let Some(Message::Assistant { tool_calls, .. }) =
+            self.reply.and_then(|index| self.messages.get_mut(index))
+        {
             tool_calls.push(call);
         }
     }
 
+    /// A call of the agent with its answer: a reply of its own, unless the reply before it has calls without
+    /// an answer. Then it was made beside them, and their answers are still to come.
+    pub(super) fn answered_call(&mut self, call: ToolCall, answer: String) {
+        if !self.has_open_reply() {
+            self.assistant(String::new(), vec![]);
+        }
+        let id = call.id.clone();
+        self.call(call);
+        self.answer(id, answer);
+    }
+
+    /// Whether calls of the last reply of these messages have no answer yet.
+    fn has_open_reply(&self) -> bool {
+        self.reply.is_some() && !self.open.is_empty()
+    }
+
     fn count(&mut self, call: &ToolCall) {
         self.calls += 1;
+        self.open.add(&call.id);
         self.names.insert(call.id.clone(), call.name.clone());
+    }
+
+    /// Closes the last reply before something else is said, so all its calls must have answers. Open calls of
+    /// what was said before are answered for the client.
+    fn end_reply(&mut self) {
+        if self.has_open_reply() {
+            self.fault.get_or_insert("a tool call in it has no answer right after it.");
+        }
+        self.reply = None;
+        self.open = OpenCalls::default();
     }
 
     /// The answer to a call.
     pub(super) fn answer(&mut self, tool_call_id: String, content: String) {
+        if !self.open.close(&tool_call_id) {
+            self.fault.get_or_insert("a tool's answer in it answers no call before it.");
+        }
         // Without a call of that id it is refused in the end.
         let name = self.names.get(&tool_call_id).cloned().unwrap_or_default();
         self.messages.push(Message::Tool { tool_call_id, name, content });
@@ -122,7 +172,10 @@ impl Conversation {
         check_length(self.messages.len(), param)?;
         check_calls(self.calls, param)?;
         images::check_count(&self.messages, param)?;
-        self.check_answers(param)?;
+        self.end_reply();
+        if let Some(fault) = self.fault {
+            return Err(Problem::invalid(param, fault));
+        }
         let is_said = |message: &Message| !matches!(message, Message::System { .. });
         let newest = self.messages.iter().rposition(is_said);
         let asks = |message: &Message| matches!(message, Message::User { content: UserContent::Text(text) } if !text.is_empty());
@@ -142,53 +195,19 @@ impl Conversation {
         images::check_count(&self.messages, param)?;
         Ok(self.messages)
     }
-
-    /// Refuses calls without an answer right after them, and answers without a call.
-    fn check_answers(&self, param: &str) -> Result<(), Problem> {
-        let mut open = OpenCalls::of(self.open.iter().map(String::as_str));
-        // What is not answered of the calls before is answered for the client.
-        let mut are_before = true;
-        let unanswered = |open: &OpenCalls<'_>, are_before: bool| {
-            if open.0.is_empty() || are_before {
-                return Ok(());
-            }
-            Err(Problem::invalid(param, "a tool call in it has no answer right after it."))
-        };
-        for message in &self.messages {
-            match message {
-                Message::System { .. } => {}
-                Message::User { .. } => {
-                    unanswered(&open, are_before)?;
-                    (open, are_before) = (OpenCalls::default(), false);
-                }
-                Message::Assistant { tool_calls, .. } => {
-                    unanswered(&open, are_before)?;
-                    are_before = false;
-                    open = OpenCalls::of(tool_calls.iter().map(|call| call.id.as_str()));
-                }
-                Message::Tool { tool_call_id, .. } => {
-                    if !open.close(tool_call_id) {
-                        let why = "a tool's answer in it answers no call before it.";
-                        return Err(Problem::invalid(param, why));
-                    }
-                }
-            }
-        }
-        unanswered(&open, are_before)
-    }
 }
 
 /// Calls that wait for their answers: how many there are of each id.
-#[derive(Default)]
-struct OpenCalls<'a>(HashMap<&'a str, usize>);
+#[derive(Debug, Default)]
+struct OpenCalls(HashMap<String, usize>);
 
-impl<'a> OpenCalls<'a> {
-    fn of(ids: impl Iterator<Item = &'a str>) -> Self {
-        let mut open = HashMap::new();
-        for id in ids {
-            *open.entry(id).or_default() += 1;
-        }
-        Self(open)
+impl OpenCalls {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, id: &str) {
+        *self.0.entry(id.to_owned()).or_default() += 1;
     }
 
     /// Takes the answer to a call. False when none of that id is open.
@@ -287,11 +306,20 @@ mod tests {
             assert!(of(build).is_err(), "{number}");
         }
         let before = [Message::Assistant { content: String::new(), tool_calls: vec![call("1"), call("2")] }];
-        for (answers, is_right) in [(&["2", "1"][..], true), (&["1"], true), (&[], true), (&["3"], false)] {
-            let mut said = Conversation::after(&before);
+        let check = |before: &[Message], answers: &[&str], is_right: bool| {
+            let mut said = Conversation::after(before);
             answers.iter().for_each(|id| said.answer((*id).to_owned(), "x".into()));
             said.user("a".into());
             assert_eq!(said.finish("input").is_ok(), is_right, "{answers:?}");
+        };
+        for (answers, is_right) in [(&["2", "1"][..], true), (&["1"], true), (&[], true), (&["3"], false)] {
+            check(&before, answers, is_right);
+        }
+        // The run itself has answered one of them.
+        let answered = Message::Tool { tool_call_id: "2".into(), name: "tool_2".into(), content: "x".into() };
+        let before = [before.as_slice(), &[answered]].concat();
+        for (answers, is_right) in [(&["1"][..], true), (&[], true), (&["2"], false), (&["1", "1"], false)] {
+            check(&before, answers, is_right);
         }
         let many = of(|said| (0..=MOST_MESSAGES).for_each(|_| said.user("a".into())));
         assert!(many.is_err());
@@ -304,6 +332,40 @@ mod tests {
         assert!(of_calls(MOST_CALLS - 1).is_ok());
         let problem = of_calls(MOST_CALLS + 1).unwrap_err();
         assert_eq!(problem.status(), http::StatusCode::BAD_REQUEST);
+    }
+
+    /// The model called all of them in one reply, of which the client answers only its own.
+    #[test]
+    fn calls_between_open_calls_are_of_the_same_reply() {
+        let asked = of(|said| {
+            said.answered_call(call("0"), "x".into());
+            said.call(call("1"));
+            said.answered_call(call("2"), "x".into());
+            said.call(call("3"));
+            said.answer("1".into(), "x".into());
+            said.answer("3".into(), "x".into());
+            said.answered_call(call("4"), "x".into());
+        });
+        let calls: Vec<_> = asked
+            .unwrap()
+            .history
+            .into_iter()
+            .map(|message| match message {
+                Message::Assistant { tool_calls, .. } => {
+                    tool_calls.into_iter().map(|call| call.id).collect::<String>()
+                }
+                Message::Tool { tool_call_id, .. } => tool_call_id,
+                Message::System { .. } | Message::User { .. } => panic!("nobody said that"),
+            })
+            .collect();
+        assert_eq!(calls, ["0", "0", "123", "2", "1", "3", "4", "4"]);
+        // What the user says ends the reply, whose calls had to be answered.
+        let is_open = of(|said| {
+            said.call(call("1"));
+            said.answered_call(call("2"), "x".into());
+            said.user("a".into());
+        });
+        assert!(is_open.is_err());
     }
 
     #[test]

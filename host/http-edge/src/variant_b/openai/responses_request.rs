@@ -115,13 +115,10 @@ pub(super) fn read_item(item: &Value, param: &str, conversation: &mut Conversati
         // What the agent itself called in an earlier response.
         "mcp_call" => {
             let call = read_call(fields, "id", param, conversation)?;
-            let id = call.id.clone();
-            // Every one of these items has its own answer, so each is a message of its own.
-            conversation.assistant(String::new(), vec![call]);
             let text = |name| fields.get(name).and_then(Value::as_str);
             let error = item.pointer("/error/content/0/text").and_then(Value::as_str);
             let answer = text("output").or(error).or(text("error"));
-            conversation.answer(id, answer.unwrap_or_default().to_owned());
+            conversation.answered_call(call, answer.unwrap_or_default().to_owned());
         }
         "compaction" => conversation.user(compaction::read(fields, param)?.into()),
         // What came of them stands behind them, and answers that end the input are taken before it is read.

@@ -7,7 +7,9 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::header::{
+    AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -21,6 +23,7 @@ use super::response_schema;
 use super::socket_session::{self, Session};
 use crate::dependencies::SOCKET_TASK;
 use crate::openapi::{Operation, tags};
+use crate::server_sent_events::ON_DISCONNECT;
 
 /// Base64 of the 16 random bytes of a key (RFC 6455, section 4.1).
 const KEY_BYTES: usize = 24;
@@ -54,7 +57,7 @@ pub(super) async fn open(
     let session = Session {
         stopping: streams.shutdown().drained().clone(),
         address: request.extensions().get().copied(),
-        headers: std::mem::take(request.headers_mut()),
+        headers: read_later(request.headers()),
         edge: edge.clone(),
         permit,
     };
@@ -73,6 +76,18 @@ pub(super) async fn open(
         (SEC_WEBSOCKET_ACCEPT, accept),
     ]);
     Ok(response)
+}
+
+/// The headers of the handshake that messages are answered by: the token, and what becomes of a run whose
+/// client leaves. They are copied, because a header that was read holds the whole head that it came in.
+fn read_later(headers: &HeaderMap) -> HeaderMap {
+    let copy = |name: HeaderName| {
+        let sent = headers.get(&name)?;
+        let mut value = HeaderValue::from_bytes(sent.as_bytes()).ok()?;
+        value.set_sensitive(sent.is_sensitive());
+        Some((name, value))
+    };
+    [AUTHORIZATION, ON_DISCONNECT].into_iter().filter_map(copy).collect()
 }
 
 /// What proves that the handshake was read, if the request begins one (RFC 6455, section 4.2).
@@ -108,4 +123,32 @@ fn not_here() -> Problem {
         "websocket_not_supported",
         "There are no WebSockets here, where answers are passed on whole: send `POST /v1/responses`.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_keeps_two_headers_and_nothing_of_the_head_around_them() {
+        let head = Bytes::from(["Bearer t", &"x".repeat(60 << 10)].concat());
+        let of = |range: Range<usize>| HeaderValue::from_maybe_shared(head.slice(range)).unwrap();
+        let headers = HeaderMap::from_iter([
+            (AUTHORIZATION, of(0..8)),
+            (ON_DISCONNECT, HeaderValue::from_static("continue")),
+            (UPGRADE, HeaderValue::from_static("websocket")),
+            (HeaderName::from_static("cookie"), of(8..head.len())),
+        ]);
+        let kept = read_later(&headers);
+        assert_eq!(kept.len(), 2);
+        assert_eq!(kept[AUTHORIZATION], "Bearer t");
+        assert_eq!(kept[ON_DISCONNECT], "continue");
+        drop(headers);
+        assert!(head.is_unique(), "the head can be given back");
+        assert!(read_later(&HeaderMap::new()).is_empty());
+    }
 }

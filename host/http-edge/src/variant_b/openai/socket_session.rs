@@ -62,7 +62,7 @@ pub(super) const ERROR: &str = "OpenAiSocketError";
 /// A connection before its first message.
 pub(super) struct Session {
     pub(super) edge: Shared,
-    /// Of the handshake, with the token and what becomes of a run whose client leaves.
+    /// Of the handshake: the token, and what becomes of a run whose client leaves.
     pub(super) headers: HeaderMap,
     pub(super) address: Option<ClientAddress>,
     /// Is cancelled when connections are accepted no longer.

@@ -7,7 +7,7 @@ use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{ConversationKey, Message, ModelReply};
+use agent_core::words::{ConversationKey, Message, ModelReply, ToolCall};
 use axum::body::Body;
 use http::StatusCode;
 use run_service::conversations::Conversations;
@@ -175,6 +175,75 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
     let third = fakes.post(RESPONSES, body(&json!({"previous_response_id": first["id"]}))).await;
     assert_eq!(third.status, StatusCode::OK, "{third}");
     assert_eq!(model.asked()[2].len(), 4);
+}
+
+/// The run answers the call of its own tool, and the client that of its function.
+#[tokio::test]
+async fn a_reply_that_calls_a_function_and_a_tool_is_gone_on_from() {
+    let flat = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let asks = || Ok(asks_for(&[("c1", "look", json!({})), ("c2", "echo", json!({}))]));
+    let script = [asks(), Ok(says("a cat")), Ok(says("a cat")), asks(), Ok(says("a cat"))];
+    let model = Arc::new(ScriptedModel::new(script));
+    let tools = Arc::new(EchoTools::new(&["echo"]));
+    let (fakes, _store) = service(Agent::new(model.clone(), tools, Arc::new(TestRuns::default())));
+    let send = async |more: Value| {
+        let mut more = more;
+        more["tools"] = flat.clone();
+        let answer = fakes.post(RESPONSES, body(&more)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer}");
+        answer.json()
+    };
+    let first = send(json!({})).await;
+    let items = first["output"].as_array().unwrap();
+    let kinds: Vec<_> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["function_call", "mcp_call"]);
+    let output = json!({"type": "function_call_output", "call_id": "c1", "output": "fur"});
+    send(json!({"previous_response_id": first["id"], "input": [output]})).await;
+    let mut whole = vec![json!({"role": "user", "content": "hi"})];
+    whole.extend(items.iter().chain([&output]).cloned());
+    send(json!({ "input": whole })).await;
+    send(json!({"conversation": "trip"})).await;
+    send(json!({"conversation": "trip", "input": [output]})).await;
+    // Also in the order of the calls, as the scripted model checks.
+    for shown in [1, 2, 4].map(|index| model.asked().remove(index)) {
+        let [hi, Message::Assistant { tool_calls, .. }, answers @ ..] = &shown[..] else {
+            panic!("{shown:?}")
+        };
+        let names: Vec<_> = tool_calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!((hi, names), (&user("hi"), vec!["look", "echo"]));
+        let [Message::Tool { content: seen, .. }, Message::Tool { content: not_run, .. }] = answers else {
+            panic!("{answers:?}")
+        };
+        assert!(seen == "fur" && not_run.starts_with("Error: not run"), "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_the_agent_between_calls_of_functions_are_of_the_same_reply() {
+    let agent = ScriptedInvoke::answering("hello");
+    let (fakes, _store) = service(agent.clone());
+    let calls = |id: &str| json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"});
+    let answers = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "fur"});
+    let own = json!({"type": "mcp_call", "id": "m1", "name": "echo", "arguments": "{}", "error": "not run"});
+    let hi = json!({"role": "user", "content": "hi"});
+    let call = |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
+    let reply = |tool_calls| Message::Assistant { content: String::new(), tool_calls };
+    let answer = |id: &str, name: &str, content: &str| Message::Tool {
+        tool_call_id: id.into(),
+        name: name.into(),
+        content: content.into(),
+    };
+    let (look, echo) = (answer("c1", "look", "fur"), answer("m1", "echo", "not run"));
+    let between = [hi.clone(), calls("c1"), own.clone(), calls("c3"), answers("c1"), answers("c3")];
+    let all = vec![call("c1", "look"), call("m1", "echo"), call("c3", "look")];
+    let expected = [user("hi"), reply(all), echo.clone(), look.clone(), answer("c3", "look", "fur")];
+    let answered = fakes.post(RESPONSES, body(&json!({ "input": between }))).await;
+    assert_eq!((answered.status, history(&agent)), (StatusCode::OK, expected.to_vec()), "{answered}");
+    let behind = [hi, calls("c1"), own, answers("c1")];
+    let both = vec![call("c1", "look"), call("m1", "echo")];
+    let answered = fakes.post(RESPONSES, body(&json!({ "input": behind }))).await;
+    let expected = [user("hi"), reply(both), echo, look];
+    assert_eq!((answered.status, history(&agent)), (StatusCode::OK, expected.to_vec()), "{answered}");
 }
 
 fn reference(id: &Value) -> Value {
