@@ -220,7 +220,8 @@ pub enum AttemptEnd {
         /// Why; safe to show to the job's owner.
         error: String,
         /// Whether trying again could help. It is done up to [`ATTEMPTS`] times, or as often as whoever
-        /// added the job asked for.
+        /// added the job asked for. A job that is to be cancelled is cancelled instead of tried again; a
+        /// failure that is final is one all the same.
         retry: bool,
     },
     /// The work was stopped on its owner's wish.

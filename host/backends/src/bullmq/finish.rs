@@ -22,7 +22,7 @@ use super::time::{now, to_millis};
 
 /// What the scripts answer when they do nothing.
 mod refusal {
-    /// The job's owner asked to cancel this attempt.
+    /// The job's owner asked to cancel this attempt, and the job would go on.
     pub(super) const CANCEL_REQUESTED: i64 = -100;
     /// The lease has expired.
     pub(super) const NO_LOCK: i64 = -2;
@@ -114,8 +114,8 @@ impl Store {
         self.end_for_good(job, End::Failed(reason), &fields).await.map(|(_, next)| next)
     }
 
-    /// Ends a job for good. Says what BullMQ answers, and gives the next job if one is wanted and there is
-    /// one.
+    /// Ends a job for good, also one that was to be cancelled: its end came first. Says what BullMQ answers,
+    /// and gives the next job if one is wanted and there is one.
     async fn end_for_good(
         &self,
         job: &EndingJob<'_>,
@@ -131,10 +131,6 @@ impl Store {
         let finish = self.official.finish(&job.ending(), end, (&job.options, fields), next.as_ref());
         let leased_at = Instant::now();
         let (answer, given) = self.answer_to(job.claim, &finish.map_err(broken)?).await?;
-        if answer == refusal::CANCEL_REQUESTED {
-            self.cancel_as_worker(job.claim).await?;
-            return Ok((0, None));
-        }
         let Some(token) = token else { return Ok((answer, None)) };
         // The job has ended, whatever becomes of the next one: it is claimed again when its lease has
         // expired.

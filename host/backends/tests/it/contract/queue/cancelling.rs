@@ -1,7 +1,7 @@
 //! Jobs that their owners do not want any more.
 
 use agent_core::ports::{AttemptEnd, Renewal};
-use agent_core::words::{CancelOutcome, JobStatus};
+use agent_core::words::{CancelOutcome, JobStatus, RetryOutcome};
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
 
@@ -80,4 +80,18 @@ pub(crate) async fn a_result_that_came_before_the_stop_is_kept(bench: &Bench) {
     assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     bench.queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
+}
+
+pub(crate) async fn a_final_failure_that_came_before_the_stop_is_kept(bench: &Bench) {
+    let id = add(bench, "unwanted").await;
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
+    bench.queue.settle(&claim, &failed("it makes no sense", false)).await.unwrap();
+    let job = read(bench, &id).await;
+    assert_eq!((job.status, job.error.as_deref()), (JobStatus::Failed, Some("it makes no sense")));
+    // Whoever has it tried again wants it to be done.
+    assert_eq!(bench.peer.retry(&id).await, Ok(RetryOutcome::Done));
+    let again = claim_next(&*bench.queue, "worker").await;
+    assert_eq!((&again.job_id, again.cancel_asked), (&id, false));
+    assert_eq!(bench.queue.renew(&again).await.unwrap(), Renewal::Held);
 }
