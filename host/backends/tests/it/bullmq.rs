@@ -459,6 +459,7 @@ async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
     assert_eq!(status(&queue, job.id()).await, JobStatus::Failed);
 }
 
+    // However long nobody is there who could hear of it.
 #[tokio::test]
 async fn a_wish_to_cancel_is_about_one_attempt() {
     let (server, queue) = start().await;
@@ -473,5 +474,5 @@ async fn a_wish_to_cancel_is_about_one_attempt() {
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Held));
     let kept: i64 =
         redis::cmd("TTL").arg(format!("agent-host:{QUEUE}:wish:{id}")).query_async(&mut redis).await.unwrap();
-    assert!((1..=3600).contains(&kept), "{kept}");
+    assert!(kept > 365 * 24 * 3600, "{kept}");
 }
