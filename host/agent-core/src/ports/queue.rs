@@ -68,7 +68,8 @@ pub trait JobQueue: Send + Sync {
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError>;
 
     /// Cancels a job that is not being worked on, or asks whoever works on it to stop: its next
-    /// [`Self::renew`] says so.
+    /// [`Self::renew`] says so. When that worker dies first, the next claim of the job says so
+    /// ([`Claim::cancel_asked`]): its worker ends the run, and the claim itself cancels nothing.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
     /// Parked jobs of everybody, those first that are due first; a job that is not parked any more may be
@@ -175,6 +176,9 @@ pub struct Claim {
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
+    /// Whether its owner asked to cancel it before this claim: its last worker died before it heard of that.
+    /// The run is to be ended and not carried on, however often the job was tried.
+    pub cancel_asked: bool,
     /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It
     /// becomes the job's error.
     pub data: Result<JobData, String>,

@@ -136,7 +136,7 @@ impl Store {
         // expired.
         match self.read_given(given, token, leased_at).await {
             Ok(ClaimReply::Claim(claim, _)) => Ok((answer, Some(*claim))),
-            Ok(ClaimReply::Cancelled | ClaimReply::Nothing(_)) => Ok((answer, None)),
+            Ok(ClaimReply::Nothing(_)) => Ok((answer, None)),
             Err(error) => {
                 tracing::debug!(%error, "a job that was claimed with the end of another one is given up");
                 Ok((answer, None))
@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// Cancels a job whose worker has stopped working on it.
-    pub(super) async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
+    async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
         let job_id = self.shard.local_id(&claim.job_id);
         let outcome: String = self.run(&self.own.cancel(job_id, Some(claim), now())).await?;
         if outcome != "done" {

@@ -83,6 +83,8 @@ macro_rules! test_all {
             a_cancelled_job_is_not_handed_to_anybody_else,
             a_result_that_came_before_the_stop_is_kept,
             a_final_failure_that_came_before_the_stop_is_kept,
+            a_cancel_request_outlives_the_worker,
+            a_cancel_request_outlives_being_reclaimed,
             // parking
             a_parked_job_is_claimed_by_nobody_until_it_is_resumed,
             whoever_waits_gets_a_job_that_another_process_resumes,
