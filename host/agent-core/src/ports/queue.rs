@@ -51,8 +51,8 @@ pub fn address_of(worker: &str) -> &str {
 #[async_trait]
 pub trait JobQueue: Send + Sync {
     /// Adds a job. When this returns, the job is as safe as the store makes it. The [current
-    /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job:
-    /// nothing is added.
+    /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job,
+    /// wherever it stands by then, cancelled or ended included: nothing is added or changed.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// Whether every worker of the queue knows the [options](JobData::options) of jobs. Where programs work

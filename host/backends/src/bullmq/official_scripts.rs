@@ -187,7 +187,7 @@ impl OfficialScripts {
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
         let own = &self.own;
-        add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id());
+        add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id()).key(own.cancelled(id));
         add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&AddOptions {
             options,
             tm: trace,

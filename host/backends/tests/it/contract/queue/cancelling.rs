@@ -5,7 +5,7 @@ use agent_core::ports::{AttemptEnd, Renewal};
 use agent_core::words::{CancelOutcome, JobStatus, RetryOutcome};
 use tokio::time::sleep;
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
+use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read, status};
 
 pub(crate) async fn a_waiting_job_is_cancelled_at_once(bench: &Bench) {
     let id = add(bench, "unwanted").await;
@@ -133,4 +133,14 @@ pub(crate) async fn a_cancel_request_outlives_being_reclaimed(bench: &Bench) {
     assert_eq!((&next.job_id, next.cancel_asked), (&unwanted, true));
     bench.queue.settle(&next, &AttemptEnd::Cancelled).await.unwrap();
     assert_eq!(status(bench, &unwanted).await, JobStatus::Cancelled);
+}
+
+/// By a client that had no answer the first time and repeats its request.
+pub(crate) async fn a_cancelled_job_does_not_come_back_when_it_is_added_again(bench: &Bench) {
+    let job = data("u1", "once").with_id("0198f0c2d3a47b119c0123456789abce");
+    let id = bench.queue.add(&job).await.unwrap();
+    assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Done);
+    assert_eq!(bench.queue.add(&job).await, Ok(id.clone()));
+    assert_nothing_to_claim(bench).await;
+    assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
 }
