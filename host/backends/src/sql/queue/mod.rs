@@ -411,6 +411,7 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
     let ended = |status: JobStatus| AttemptRow {
         job_id: claim.job_id.clone(),
         token: claim.token.clone(),
+        epoch: i64::try_from(claim.epoch.0).unwrap_or(i64::MAX),
         status: status.as_str(),
         delay: 0,
         place: 1,

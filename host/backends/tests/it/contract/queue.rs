@@ -71,6 +71,7 @@ macro_rules! test_all {
             a_released_job_goes_to_the_front_and_counts_no_attempt,
             a_job_released_for_a_while_waits_that_long_and_counts_no_attempt,
             an_attempt_ends_once,
+            an_end_that_is_told_again_is_the_same_end,
             the_end_of_an_attempt_may_claim_the_next_job,
             an_end_that_is_refused_claims_nothing,
             an_end_that_is_told_again_claims_one_job,
