@@ -11,16 +11,20 @@ pub struct Release {
     journal: u32,
     /// Whether it knows jobs that make one given call, and those that another job's run began.
     knows_calls_and_children: bool,
+    /// Whether its workers are told by a claim that the job is to be cancelled.
+    knows_cancel_requests: bool,
 }
 
 /// The release that this program is of.
-static THIS: Release = Release { journal: journal_format::VERSION, knows_calls_and_children: true };
+static THIS: Release =
+    Release { journal: journal_format::VERSION, knows_calls_and_children: true, knows_cancel_requests: true };
 
 /// The release before, as its sources of dd993a42 have it: `journal_format::VERSION` is 6 there, and
 /// `JobData` and `Options` have neither a parent nor a call, which its reader passes over. What it does with
 /// an event that it does not know is what this one does: its worker hands the job back for 5 s, and its lists
 /// leave the run out.
-static BEFORE: Release = Release { journal: 6, knows_calls_and_children: false };
+static BEFORE: Release =
+    Release { journal: 6, knows_calls_and_children: false, knows_cancel_requests: false };
 
 /// What one simulation deploys, drawn from its seed.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +69,11 @@ impl Release {
     /// Whether a direct call can wait in it.
     pub fn has_waiting_calls(&self) -> bool {
         self.knows_calls_and_children
+    }
+
+    /// Whether a worker of it ends the run at once of a job that it claims to be cancelled.
+    pub fn knows_cancel_requests(&self) -> bool {
+        self.knows_cancel_requests
     }
 
     /// The events from number `first` on, or that one of them is newer than it.

@@ -51,8 +51,8 @@ pub fn address_of(worker: &str) -> &str {
 #[boxed_async]
 pub trait JobQueue: Send + Sync {
     /// Adds a job. When this returns, the job is as safe as the store makes it. The [current
-    /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job:
-    /// nothing is added.
+    /// trace](crate::trace::current) is stored with it. A job under an id that there is already is that job,
+    /// wherever it stands by then, cancelled or ended included: nothing is added or changed.
     async fn add(&self, job: &JobData) -> Result<String, QueueError>;
 
     /// Whether every worker of the queue knows the [options](JobData::options) of jobs. Where programs work
@@ -68,7 +68,8 @@ pub trait JobQueue: Send + Sync {
     async fn list(&self, wanted: &JobQuery<'_>) -> Result<JobPage, QueueError>;
 
     /// Cancels a job that is not being worked on, or asks whoever works on it to stop: its next
-    /// [`Self::renew`] says so.
+    /// [`Self::renew`] says so. When that worker dies first, the next claim of the job says so
+    /// ([`Claim::cancel_asked`]): its worker ends the run, and the claim itself cancels nothing.
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError>;
 
     /// Parked jobs of everybody, those first that are due first; a job that is not parked any more may be
@@ -175,6 +176,9 @@ pub struct Claim {
     /// Id of its run: the same for every attempt of this job, and of no other job ever, also when the queue
     /// was emptied and counts its ids from 1 again.
     pub run_id: String,
+    /// Whether its owner asked to cancel it before this claim: its last worker died before it heard of that.
+    /// The run is to be ended and not carried on, however often the job was tried.
+    pub cancel_asked: bool,
     /// What is to be done, or why nothing can be: what is wrong with a payload that others put there. It
     /// becomes the job's error.
     pub data: Result<JobData, String>,
@@ -220,7 +224,8 @@ pub enum AttemptEnd {
         /// Why; safe to show to the job's owner.
         error: String,
         /// Whether trying again could help. It is done up to [`ATTEMPTS`] times, or as often as whoever
-        /// added the job asked for.
+        /// added the job asked for. A job that is to be cancelled is cancelled instead of tried again; a
+        /// failure that is final is one all the same.
         retry: bool,
     },
     /// The work was stopped on its owner's wish.

@@ -195,6 +195,7 @@ impl JobQueue for TestQueue {
         }
         entry.wait_at(place);
         (entry.job.run_id, entry.job.finished_at, entry.claims, entry.lost) = (run_id, None, 0, 0);
+        entry.cancel_asked = false;
         let number = entry.number;
         state.open.insert(number);
         state.last_place = place;

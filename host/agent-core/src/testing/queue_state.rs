@@ -204,6 +204,7 @@ impl State {
             epoch: Epoch(entry.epoch),
             earlier: EarlierClaims { are_none: entry.claims == 1 && is_sure, lost: entry.lost },
             run_id: entry.job.run_id.clone(),
+            cancel_asked: entry.cancel_asked,
             data: entry.data.clone(),
             attempts_made: entry.job.attempts_made,
             created_at: entry.job.created_at,

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use crate::composition;
-use crate::config::{ProcessEnv, Stores};
+use crate::config::{ProcessEnv, Retention, Stores};
 
 /// Most characters of an id, and of an error in the list.
 const ID_CHARS: usize = 64;
@@ -107,9 +107,9 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
 
 /// The queue, and where the runs of its jobs are kept, if anywhere.
 async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Runs>)> {
-    let stores = Stores::from_vars(&ProcessEnv)?;
+    let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
     let opened = composition::open_stores(&stores).await?;
-    match composition::open_queue(&stores, &opened)? {
+    match composition::open_queue(&stores, retention, &opened)? {
         Some(queue) => Ok((queue, opened.runs)),
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::tools::OPERATOR;
 use crate::composition;
-use crate::config::{ProcessEnv, Stores};
+use crate::config::{ProcessEnv, Retention, Stores};
 
 /// Most characters of an id, and of arguments.
 const ID_CHARS: usize = 64;
@@ -94,9 +94,9 @@ struct Decide {
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
-    let stores = Stores::from_vars(&ProcessEnv)?;
+    let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
     let opened = composition::open_stores(&stores).await?;
-    let queue = composition::open_queue(&stores, &opened)?;
+    let queue = composition::open_queue(&stores, retention, &opened)?;
     let kept_in = composition::open_key_value(&stores, &opened)?;
     let (Some(queue), Some(runs)) = (queue, opened.runs) else {
         bail!(

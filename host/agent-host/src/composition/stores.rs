@@ -20,7 +20,7 @@ pub(crate) use host_setup::stores::{Opened, Runs, http_recordings, open};
 
 use super::error::WireError;
 use super::probes::InProcess;
-use crate::config::{Config, KeyValue, Stores, VariantB};
+use crate::config::{Config, KeyValue, Retention, Stores, VariantB};
 use crate::tasks::Tasks;
 
 /// Most bytes of results that are kept in this process (`REDIS_URL=memory://`).
@@ -112,12 +112,16 @@ pub(crate) fn tool_versions(opened: &Opened) -> Option<Arc<dyn ToolVersions>> {
 }
 
 /// The queue of jobs, for whoever looks at it from beside the service: nothing is worked off and nobody
-/// writes for it.
-pub(crate) fn queue(config: &Stores, opened: &Opened) -> Result<Option<Arc<dyn JobQueue>>, WireError> {
+/// writes for it. What it notes of a job that it cancels is kept as `retention` says, as the service's own is.
+pub(crate) fn queue(
+    config: &Stores,
+    retention: Retention,
+    opened: &Opened,
+) -> Result<Option<Arc<dyn JobQueue>>, WireError> {
     Ok(match (&config.key_value, &opened.database) {
         (Some(KeyValue::Redis(url)), _) => {
             let redis = Redis::open(url.expose()).map_err(WireError::Redis)?;
-            Some(Arc::new(BullQueue::with_shards(&redis, url.queue_shards, None)))
+            Some(Arc::new(BullQueue::with_shards(&redis, url.queue_shards, retention.jobs.age)))
         }
         (Some(KeyValue::Memory) | None, Some(database)) => {
             let (queue, _writer) = SqlQueue::new(database.clone());

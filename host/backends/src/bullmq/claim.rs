@@ -69,8 +69,6 @@ enum Polled {
 pub(super) enum ClaimReply {
     /// A job, and whether there are more that wait or are delayed.
     Claim(Box<Claim>, bool),
-    /// One that its owner had asked to cancel, and that is cancelled now.
-    Cancelled,
     /// Nothing. It is worth asking again after this long, or when BullMQ sets its marker.
     Nothing(Duration),
 }
@@ -108,13 +106,15 @@ pub(super) async fn claim(
     }
 }
 
-/// Ends what is under way. A job that was claimed by it is released.
+/// Ends what is under way. A job that was claimed by it is released. One that is to be cancelled keeps its
+/// lease until that ends: released, it would be cancelled without a worker that ends its run.
 pub(super) async fn release_pending(stores: &[Arc<Store>], pollers: &Mutex<Pollers>) {
     let Ok(mut pollers) = timeout(ANSWER_TIMEOUT, pollers.lock()).await else { return };
     for (store, poller) in stores.iter().zip(&mut pollers.each) {
         poller.wait = None;
         let Some(poll) = poller.poll.take() else { continue };
         if let Ok(Ok(Polled::Claimed(claim, _))) = timeout(ANSWER_TIMEOUT, poll).await
+            && !claim.cancel_asked
             && let Err(error) = store.finish(&claim, &AttemptEnd::HANDED_BACK).await
         {
             tracing::warn!(
@@ -269,19 +269,16 @@ impl Poller {
 }
 
 async fn poll(store: Arc<Store>, worker: String) -> Result<Polled, QueueError> {
-    loop {
-        let token = new_token(&worker);
-        let leased_at = Instant::now();
-        let looks_for_stalled = store.is_stalled_check_due();
-        let next = NextClaim { token: &token, worker: &worker, looks_for_stalled };
-        let claim = store.official.claim(&next, now()).map_err(broken)?;
-        let answer = store.run(&claim).await?;
-        match store.read_given(answer, token, leased_at).await? {
-            ClaimReply::Claim(claim, is_more) => return Ok(Polled::Claimed(claim, is_more)),
-            ClaimReply::Cancelled => {}
-            ClaimReply::Nothing(wait) => return Ok(Polled::Empty(wait)),
-        }
-    }
+    let token = new_token(&worker);
+    let leased_at = Instant::now();
+    let looks_for_stalled = store.is_stalled_check_due();
+    let next = NextClaim { token: &token, worker: &worker, looks_for_stalled };
+    let claim = store.official.claim(&next, now()).map_err(broken)?;
+    let answer = store.run(&claim).await?;
+    Ok(match store.read_given(answer, token, leased_at).await? {
+        ClaimReply::Claim(claim, is_more) => Polled::Claimed(claim, is_more),
+        ClaimReply::Nothing(wait) => Polled::Empty(wait),
+    })
 }
 
 impl Store {
@@ -323,10 +320,7 @@ impl Store {
         if !hash.contains_key(LISTED) {
             self.list_for_owner(&claim).await;
         }
-        if cancel_request == Some(cancel_request::attempt_of(&claim)) {
-            self.cancel_as_worker(&claim).await?;
-            return Ok(ClaimReply::Cancelled);
-        }
+        claim.cancel_asked = cancel_request == Some(cancel_request::attempt_of(&claim));
         Ok(ClaimReply::Claim(Box::new(claim), is_more))
     }
 }

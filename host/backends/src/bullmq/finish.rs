@@ -22,7 +22,7 @@ use super::time::{now, to_millis};
 
 /// What the scripts answer when they do nothing.
 mod refusal {
-    /// The job's owner asked to cancel this attempt.
+    /// The job's owner asked to cancel this attempt, and the job would go on.
     pub(super) const CANCEL_REQUESTED: i64 = -100;
     /// The lease has expired.
     pub(super) const NO_LOCK: i64 = -2;
@@ -114,8 +114,8 @@ impl Store {
         self.end_for_good(job, End::Failed(reason), &fields).await.map(|(_, next)| next)
     }
 
-    /// Ends a job for good. Says what BullMQ answers, and gives the next job if one is wanted and there is
-    /// one.
+    /// Ends a job for good, also one that was to be cancelled: its end came first. Says what BullMQ answers,
+    /// and gives the next job if one is wanted and there is one.
     async fn end_for_good(
         &self,
         job: &EndingJob<'_>,
@@ -131,16 +131,12 @@ impl Store {
         let finish = self.official.finish(&job.ending(), end, (&job.options, fields), next.as_ref());
         let leased_at = Instant::now();
         let (answer, given) = self.answer_to(job.claim, &finish.map_err(broken)?).await?;
-        if answer == refusal::CANCEL_REQUESTED {
-            self.cancel_as_worker(job.claim).await?;
-            return Ok((0, None));
-        }
         let Some(token) = token else { return Ok((answer, None)) };
         // The job has ended, whatever becomes of the next one: it is claimed again when its lease has
         // expired.
         match self.read_given(given, token, leased_at).await {
             Ok(ClaimReply::Claim(claim, _)) => Ok((answer, Some(*claim))),
-            Ok(ClaimReply::Cancelled | ClaimReply::Nothing(_)) => Ok((answer, None)),
+            Ok(ClaimReply::Nothing(_)) => Ok((answer, None)),
             Err(error) => {
                 tracing::debug!(%error, "a job that was claimed with the end of another one is given up");
                 Ok((answer, None))
@@ -164,7 +160,7 @@ impl Store {
     }
 
     /// Cancels a job whose worker has stopped working on it.
-    pub(super) async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
+    async fn cancel_as_worker(&self, claim: &Claim) -> Result<(), QueueError> {
         let job_id = self.shard.local_id(&claim.job_id);
         let outcome: String = self.run(&self.own.cancel(job_id, Some(claim), now())).await?;
         if outcome != "done" {

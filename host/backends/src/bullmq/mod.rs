@@ -139,7 +139,8 @@ impl BullQueue {
     /// start-up's included, every call fails within about two seconds, and when it is back they work again:
     /// at the latest when a probe of `redis` has found it there.
     ///
-    /// A user's list of jobs, and that a job was cancelled, are kept for `kept_for`; for good without it.
+    /// A user's list of jobs, and that a job was cancelled or is to be, are kept for `kept_for`; for good
+    /// without it.
     pub fn new(redis: &Redis, kept_for: Option<Duration>) -> Self {
         Self::with_shards(redis, 1, kept_for)
     }

@@ -187,7 +187,7 @@ impl OfficialScripts {
         }
         add.key(keys.active()).key(keys.events()).key(keys.marker());
         let own = &self.own;
-        add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id());
+        add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id()).key(own.cancelled(id));
         add.arg(rmp_serde::to_vec(&arguments)?).arg(data).arg(pack(&AddOptions {
             options,
             tm: trace,
@@ -249,7 +249,7 @@ impl OfficialScripts {
         next: Option<&NextClaim<'_>>,
     ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
         let keys = &self.keys;
-        let Ending { job_id, token, attempt, digest, .. } = *ending;
+        let Ending { job_id, token, digest, .. } = *ending;
         let (field, value, target, set, metrics, kept) = match end {
             End::Completed(result) => (
                 "returnvalue",
@@ -289,9 +289,7 @@ impl OfficialScripts {
         // The next job is claimed under a lease of its own, and not under this one's as BullMQ's script
         // would.
         finish.arg("0").arg(keys.key_prefix()).arg(packed).arg(pack(fields)?);
-        // A result is kept although somebody asked to cancel the job.
-        let cancellable = if matches!(end, End::Completed(_)) { "" } else { attempt };
-        finish.arg(cancellable).arg(digest).arg(millis(NOTED_FOR));
+        finish.arg(digest).arg(millis(NOTED_FOR));
         if let Some(next) = next {
             self.add_claim(&mut finish, next, now)?;
         }

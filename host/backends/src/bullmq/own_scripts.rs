@@ -9,7 +9,6 @@ use agent_core::words::WaitKind;
 use bullmq::QueueKeys;
 use redis::{Script, ScriptInvocation};
 
-use super::cancel_request;
 use super::job_hash::{CANCELLED, FIELDS, PARKED};
 use super::lua;
 use super::own_keys::OwnKeys;
@@ -20,7 +19,7 @@ pub(super) struct OwnScripts {
     keys: QueueKeys,
     own: OwnKeys,
     lease: Duration,
-    /// For how long it is known of a job that it was cancelled.
+    /// For how long it is known of a job that it was cancelled or is to be.
     kept_for: Duration,
     cancel: Script,
     depth: Script,
@@ -80,12 +79,7 @@ impl OwnScripts {
         cancel.key(keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
         cancel.key(self.own.cancelled(job_id)).key(self.own.cancel_request(job_id));
         let token = worker.map_or("", |claim| &claim.token);
-        cancel
-            .arg(job_id)
-            .arg(token)
-            .arg(now)
-            .arg(self.kept_for.as_secs())
-            .arg(cancel_request::KEPT_FOR.as_secs());
+        cancel.arg(job_id).arg(token).arg(now).arg(self.kept_for.as_secs());
         cancel.arg(CANCELLED).arg(PARKED).arg(self.own.prefix()).arg(&FIELDS);
         cancel
     }

@@ -59,7 +59,7 @@ pub(super) struct Store {
     looked_for_stalled: Mutex<Option<Instant>>,
     /// Which connection was used last, and since when (ms).
     connected: Mutex<(u64, u64)>,
-    /// For how long what expires by itself is kept: lists of jobs, and that a job was cancelled.
+    /// For how long what expires by itself is kept: lists of jobs, and that a job was cancelled or is to be.
     pub(super) kept_for: Duration,
 }
 

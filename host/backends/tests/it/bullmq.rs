@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::queue::{ATTEMPTS, QUEUE, stalled_after};
+use agent_core::ports::queue::{ATTEMPTS, QUEUE};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, Principal};
 use backends::bullmq::BullQueue;
@@ -214,18 +214,6 @@ async fn an_expired_lease_is_renewed_while_nobody_else_has_the_job() {
     let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
     queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(&queue, &id).await, JobStatus::Completed);
-}
-
-#[tokio::test]
-async fn a_wish_to_cancel_outlives_the_worker() {
-    let (_server, queue) = start().await;
-    let id = queue.add(&data("q")).await.unwrap();
-    queue.claim("here#1", PATIENCE).await.unwrap().expect("a job to take");
-    assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
-    tokio::time::sleep(stalled_after(LEASE)).await;
-    assert_eq!(queue.reclaim("here#2", queue.now().await.unwrap()).await.unwrap(), 1);
-    assert_eq!(queue.claim("worker", Duration::ZERO).await.unwrap(), None);
-    assert_eq!(status(&queue, &id).await, JobStatus::Cancelled);
 }
 
 #[tokio::test]
@@ -471,7 +459,8 @@ async fn a_wish_to_cancel_is_about_one_attempt() {
     let key = format!("bull:{QUEUE}:{id}");
     let _: () = redis::cmd("HINCRBY").arg(&key).arg("atm").arg(1).query_async(&mut redis).await.unwrap();
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Held));
+    // However long nobody is there who could hear of it.
     let kept: i64 =
         redis::cmd("TTL").arg(format!("agent-host:{QUEUE}:wish:{id}")).query_async(&mut redis).await.unwrap();
-    assert!((1..=3600).contains(&kept), "{kept}");
+    assert!(kept > 365 * 24 * 3600, "{kept}");
 }

@@ -65,6 +65,8 @@ mod several_shards {
         whoever_works_on_a_job_is_asked_to_stop,
         a_cancelled_job_is_not_handed_to_anybody_else,
         a_result_that_came_before_the_stop_is_kept,
+        a_cancel_request_outlives_the_worker,
+        a_cancelled_job_does_not_come_back_when_it_is_added_again,
         a_lease_lasts_as_long_as_it_is_renewed,
         a_job_of_a_dead_worker_goes_to_another,
         a_lease_that_is_not_renewed_ends_and_its_holder_has_lost_it,

@@ -1,5 +1,5 @@
-//! Ends the runs of jobs that are cancelled while nobody works on them: nothing drives them any more, so
-//! nobody else would write down that they ended and what they cost.
+//! Ends the runs of jobs that are cancelled while nobody works on them, or whose worker died before it heard
+//! of that: nothing drives them any more, so nobody else would write down that they ended and what they cost.
 //!
 //! What does not belong here: cancelling a run under way, which its worker does.
 
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
 use agent_core::ports::{
-    Epoch, JobQueue, Journal, Model, ModelError, ModelRequest, QueueError, RunStore, ToolFault, ToolRequest,
-    ToolSet, Toolbox, Unobserved, WaitTerms,
+    Claim, Epoch, JobQueue, Journal, Model, ModelError, ModelRequest, QueueError, RunStore, ToolFault,
+    ToolRequest, ToolSet, Toolbox, Unobserved, WaitTerms,
 };
-use agent_core::words::{Catalog, Job, ModelReply, Principal, ToolCall, ToolReturn, Wait};
+use agent_core::words::{Catalog, Job, ModelReply, Principal, StopReason, ToolCall, ToolReturn, Wait};
 use boxed_async::boxed_async;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -43,12 +43,13 @@ impl CancelledRuns {
         (Self::new(runs.clone(), behind), flusher)
     }
 
-    /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled
-    /// whatever becomes of this, so it takes a bounded time and fails with a line in the log only.
-    async fn end(&self, job: &Job, queue: &Arc<dyn JobQueue>) {
-        let (job_id, run_id) = (&job.id, &job.run_id);
-        match timeout(LAST_WORDS, self.cancel(job, queue)).await {
-            Ok(Ok(())) => {}
+    /// Ends a run, and says how it has ended by its journal. A run that never began stays unwritten. The job
+    /// is cancelled whatever becomes of this, so it takes a bounded time and fails with a line in the log
+    /// only.
+    pub(super) async fn end(&self, run: UnwantedRun<'_>, queue: &Arc<dyn JobQueue>) -> Option<StopReason> {
+        let UnwantedRun { job_id, run_id, .. } = run;
+        match timeout(LAST_WORDS, self.cancel(run, queue)).await {
+            Ok(Ok(ended)) => return ended,
             Ok(Err(error)) => {
                 warn!(job_id, run_id, error = %ErrorChain(&error), "the run of a cancelled job is not recorded as that");
             }
@@ -59,29 +60,59 @@ impl CancelledRuns {
                 );
             }
         }
+        None
     }
 
-    async fn cancel(&self, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), InvokeError> {
-        let events = self.journal.read(&job.run_id, 0).await.map_err(RunError::Journal)?;
+    async fn cancel(
+        &self,
+        run: UnwantedRun<'_>,
+        queue: &Arc<dyn JobQueue>,
+    ) -> Result<Option<StopReason>, InvokeError> {
+        let UnwantedRun { job_id, run_id, user_id, epoch } = run;
+        let events = self.journal.read(run_id, 0).await.map_err(RunError::Journal)?;
         if events.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let cancel = CancellationToken::new();
         cancel.cancel();
         let ask = Ask {
-            run_id: job.run_id.clone(),
-            principal: Principal::user_or_nobody(&job.user_id),
-            // A worker that still holds on to the run is refused from now on.
-            claim: Some(RunClaim { job_id: job.id.clone(), epoch: Epoch::FINAL, ..RunClaim::default() }),
+            run_id: run_id.to_owned(),
+            principal: Principal::user_or_nobody(user_id),
+            claim: Some(RunClaim { job_id: job_id.to_owned(), epoch, ..RunClaim::default() }),
             control: RunControl {
                 cancel: Some(cancel),
                 children: ChildRuns::of(queue),
                 ..RunControl::default()
             },
             // What it was to do stands in its journal.
-            ..Ask::new(job.id.clone(), String::new())
+            ..Ask::new(job_id.to_owned(), String::new())
         };
-        self.agent.invoke(ask).await.map(drop)
+        self.agent.invoke(ask).await.map(|answer| Some(answer.result.stop_reason))
+    }
+}
+
+/// The run of a job that is to be cancelled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnwantedRun<'a> {
+    job_id: &'a str,
+    run_id: &'a str,
+    user_id: &'a str,
+    /// Under which its end is written.
+    epoch: Epoch,
+}
+
+impl<'a> UnwantedRun<'a> {
+    /// The run of a job that nobody can claim any more: a worker that still holds on to it is refused from
+    /// now on.
+    fn of(job: &'a Job) -> Self {
+        Self { job_id: &job.id, run_id: &job.run_id, user_id: &job.user_id, epoch: Epoch::FINAL }
+    }
+
+    /// The run of a job that was claimed to be cancelled. Should this worker die as well, the next claim ends
+    /// it.
+    pub(super) fn claimed(claim: &'a Claim) -> Self {
+        let user_id = claim.data.as_ref().map_or("", |data| &data.user_id);
+        Self { job_id: &claim.job_id, run_id: &claim.run_id, user_id, epoch: claim.epoch }
     }
 }
 
@@ -93,7 +124,7 @@ pub(super) async fn end_run(
     runs: Option<&CancelledRuns>,
 ) -> Result<(), QueueError> {
     if let Some(runs) = runs {
-        runs.end(job, queue).await;
+        runs.end(UnwantedRun::of(job), queue).await;
     }
     if let Some(parent) = job.parent.as_deref().and_then(Wait::job_of) {
         queue.resume(parent, Duration::ZERO).await?;

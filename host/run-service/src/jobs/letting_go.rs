@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use agent_core::agent_loop::{Run, attempts_without_progress, hand_backs_without_progress};
 use agent_core::ports::{AttemptEnd, Claim};
-use agent_core::words::{Event, JobStatus, OpenKinds, Wait};
+use agent_core::words::{Event, JobStatus, OpenKinds, StopReason, Wait};
 use tokio::time::timeout;
 use tracing::debug;
 
+use super::cancelled::UnwantedRun;
 use super::worker::Worker;
 use super::{LAST_WORDS, cancelled};
 use crate::loop_driver::ChildRuns;
@@ -87,6 +88,15 @@ impl Worker {
         // silent-ok: the job is claimed when its wait expires at the latest, and whoever decided tries it
         // too.
         let _ = timeout(LAST_WORDS, look).await;
+    }
+
+    /// Ends the run of a job whose owner asked to cancel it before its last worker died. False when the run
+    /// has come to another end by its journal, of which the queue was not told: that end came first, so it is
+    /// told now, and nothing is asked or called for it.
+    pub(super) async fn end_unwanted(&self, claim: &Claim) -> bool {
+        let Some(runs) = &self.cancelled else { return true };
+        let ended = runs.end(UnwantedRun::claimed(claim), &self.queue).await;
+        ended.is_none_or(|reason| reason == StopReason::Cancelled)
     }
 
     /// Ends the run of a job that was let go of and is cancelled: somebody asked for that elsewhere, too late

@@ -19,7 +19,7 @@ pub(super) enum End {
     Ran(Result<RunAnswer, InvokeError>),
     /// The job cannot be worked on, and why: its payload is none, or the queue says that it has failed.
     Unreadable(String),
-    /// The job's owner did not want it any more, and the run was dropped.
+    /// The job's owner did not want it any more, and the run was dropped or ended without a step.
     Cancelled,
     /// The process ends and the run did not come to the end of its step in time.
     OutOfTime,

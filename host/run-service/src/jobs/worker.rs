@@ -195,7 +195,9 @@ impl Worker {
         let began = Instant::now();
         let user_id = claim.data.as_ref().map_or("", |data| &data.user_id);
         let running = self.signals.begin(&claim.job_id, user_id);
+        let is_cancelled = claim.cancel_asked && self.end_unwanted(claim).await;
         let end = match &claim.data {
+            _ if is_cancelled => End::Cancelled,
             Ok(data) => self.run(claim, data, &running, stopping).await,
             Err(problem) => End::Unreadable(problem.clone()),
         };

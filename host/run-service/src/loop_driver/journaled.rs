@@ -32,6 +32,7 @@
 //! | when the turn of a conversation could not be appended | everything | a release | the same; the model is not asked again |
 //! | when the run was handed back | the start and the hand-back | a release | takes the run up; nothing is counted |
 //! | when it was handed back before it began | nothing | a release | reads and begins the run; nothing is counted |
+//! | anywhere, and the job is to be cancelled | what was there by then | a lost claim | writes that the run is cancelled, unless it has ended or never began |
 //!
 //! Whoever begins a run after an earlier claim writes the start before the model is asked. A worker that was
 //! only slow is refused from then on: its events have a lower epoch. If its events were there first, the

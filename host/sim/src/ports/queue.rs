@@ -29,6 +29,11 @@ impl Ported<TestQueue> {
         if world.has(Mutation::ClaimsForgotten) {
             claim.earlier.are_none = true;
         }
+        // A release that does not know it carries the run on until its first heartbeat.
+        claim.cancel_asked &= self.gate.process.release.knows_cancel_requests();
+        if claim.cancel_asked {
+            world.reached("a job was claimed to be cancelled");
+        }
         world.claimed(&claim.job_id, claim.epoch);
         claim.data = claim.data.map(|data| self.gate.process.release.job(data));
         Some(claim)

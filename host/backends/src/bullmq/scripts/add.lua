@@ -1,6 +1,7 @@
 -- Adds a job with BullMQ's own script (`add_standard_job`) and puts it into its owner's list.
 --
--- KEYS     those of BullMQ's script; the owner's list, the note of this call, the highest id that was ever given
+-- KEYS     those of BullMQ's script; the owner's list, the note of this call, the highest id that was ever given, the record
+--          that the job whose id was chosen is cancelled
 -- ARGV     those of BullMQ's script; its prefix of a job's key, now (ms), how many jobs are listed, how long the list is
 --          kept (s), the field of a job that says that it is listed, how long this call is noted (ms), the place in the
 --          list of a job whose id was chosen, '' for one that is to be given an id; the field of a job that is parked, until
@@ -8,13 +9,16 @@
 --          prefix of keys
 -- Returns  the job's id
 --
--- Sent twice, because the connection broke before the answer came, it adds one job. A chosen id that there is already adds
--- none.
-local counter, list, note, highest = KEYS[4], KEYS[10], KEYS[11], KEYS[12]
+-- Sent twice, because the connection broke before the answer came, it adds one job. Under a chosen id that there is already
+-- it changes nothing, wherever that job stands: one that waited for somebody may go on by now, and of a cancelled one only the
+-- record is left.
+local counter, list, note, highest, cancelled = KEYS[4], unpack(KEYS, 10, 13)
 local prefix, now, most, kept, listed, noted_for, chosen_score, parked, parked_until, waits, since, own = unpack(ARGV, 4)
 
 local noted = redis.call('GET', note)
 if noted then return noted end
+local chosen = cmsgpack.unpack(ARGV[1])[2]
+if chosen ~= '' and redis.call('EXISTS', prefix .. chosen, cancelled) > 0 then return chosen end
 
 -- BullMQ counts from 1 again after it was obliterated. An id that was given once must never name another job.
 local given = tonumber(redis.call('GET', highest) or 0)

@@ -3,8 +3,8 @@
 -- KEYS     completed, failed, delayed, prioritized, active, wait, paused, waiting-children, stalled,
 --          the job, its lock, the record of its being cancelled, the request to cancel it
 -- ARGV     id, token of the worker that has stopped (empty: it is the owner who asks), now (ms),
---          how long to keep the record (s), how long to keep the request (s), the field of a job that is cancelled, the field of
---          a job that is parked, our prefix of keys, fields to record…
+--          how long to keep the record and the request (s), the field of a job that is cancelled, the field of a job that is
+--          parked, our prefix of keys, fields to record…
 -- Returns  'done', 'asked', 'ended', 'unknown', 'lost' when another worker has the job, or 'refused' when that
 --          worker is none of ours and cannot be told, or the job is the next iteration of a scheduler, which would
 --          end with it
@@ -15,12 +15,12 @@
 -- removed by nobody.
 local completed, failed, delayed, prioritized, active, wait, paused, children, stalled = unpack(KEYS, 1, 9)
 local job, lock, record, request = unpack(KEYS, 10)
-local id, token, now, kept, mark, parked, own = ARGV[1], ARGV[2], ARGV[3], ARGV[4], unpack(ARGV, 6, 8)
+local id, token, now, kept, mark, parked, own = unpack(ARGV, 1, 7)
 
 local function record_it()
   -- BullMQ may have given the id before: nothing of another job's record stays.
   redis.call('DEL', record)
-  for i = 9, #ARGV do
+  for i = 8, #ARGV do
     local value = redis.call('HGET', job, ARGV[i])
     if value then redis.call('HSET', record, ARGV[i], value) end
   end
@@ -50,7 +50,7 @@ if redis.call('EXISTS', job) == 1 then
     local holder = redis.call('GET', lock)
     if #(string.match(holder, ':(%x+)$') or '') ~= 32 then return 'refused' end
     local added, made = unpack(redis.call('HMGET', job, 'timestamp', 'atm'))
-    redis.call('SET', request, (added or '0') .. ':' .. (made or '0'), 'EX', ARGV[5])
+    redis.call('SET', request, (added or '0') .. ':' .. (made or '0'), 'EX', kept)
     return 'asked'
   end
   if redis.call('HEXISTS', job, 'rjk') == 1 and not redis.call('HGET', job, 'processedOn') then return 'refused' end

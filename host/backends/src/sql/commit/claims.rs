@@ -2,9 +2,9 @@
 //! same commit.
 //!
 //! Only jobs that wait are claimed here, and none while there is a stalled one or one whose wait has expired,
-//! or where the one at hand has killed as many workers as may. Then the end claims nothing, and its worker
-//! claims by itself (`queue/statements.rs`), where such jobs come first and are ended if need be. So nothing
-//! of this can end a job, and whoever waits behind a stalled one does so as before.
+//! or where the one at hand has killed as many workers as may and is not to be cancelled. Then the end claims
+//! nothing, and its worker claims by itself (`queue/statements.rs`), where such jobs come first and fail if
+//! need be. So nothing of this can end a job, and whoever waits behind a stalled one does so as before.
 
 use serde::Deserialize;
 
@@ -48,6 +48,8 @@ from_row! {
         pub(crate) traceparent: Option<String>,
         pub(crate) claims: i64,
         pub(crate) losses: i64,
+        /// 1 when its owner asked to cancel it, else 0.
+        pub(crate) cancel_asked: i64,
     }
 }
 
@@ -56,7 +58,8 @@ from_row! {
 const CLAIM_AS_JSON: &str = "\
     'id', id, 'run_id', run_id, 'user_id', user_id, 'query', query, 'user_tier', user_tier, 'user_role', user_role, \
     'conversation_id', conversation_id, 'options', options, 'parent', parent, 'status', status, 'attempts_made', attempts_made, 'created_at', created_at, \
-    'traceparent', traceparent, 'claims', claims, 'losses', losses";
+    'traceparent', traceparent, 'claims', claims, 'losses', losses, \
+    'cancel_asked', CASE WHEN cancel_asked THEN 1 ELSE 0 END";
 
 /// The tables of a claim, on top of `claimant` with the columns `next_worker`, `next_token`, `lease` and
 /// `number`, counted from 1: `next` has as many jobs as there are claimants, or fewer. `lock` is what
@@ -82,7 +85,7 @@ pub(super) fn claim_next() -> String {
              due_at = (SELECT ms FROM clock) + lease, place = 1, worker = next_worker, token = next_token, \
              claims = claims + 1 \
          FROM next, claimant \
-         WHERE id = next_id AND number = next_number AND losses < {MOST_LOSSES} AND NOT cancel_asked"
+         WHERE id = next_id AND number = next_number AND (cancel_asked OR losses < {MOST_LOSSES})"
     )
 }
 

@@ -38,6 +38,7 @@ impl Commit for Write {
         let changed = Changed::from_iter(rows);
         let mut outcomes: Vec<_> = writes.iter().map(|write| Ok(changed.of(write))).collect();
         find_claims(pool, writes, &mut outcomes).await;
+        find_ends(pool, writes, &mut outcomes).await;
         let kept_out: Vec<(usize, &Entry)> = writes
             .iter()
             .enumerate()
@@ -64,8 +65,8 @@ impl Commit for Write {
 
 /// Ends with a claim that were handed in before, or committed without an answer, took effect then. The jobs
 /// that were claimed with them are found by the tokens of those claims, and their leases begin anew. One that
-/// claimed nothing, or whose next job somebody else has by now, is told that it lost its lease, like an end
-/// without a claim.
+/// claimed nothing, or whose next job somebody else has by now, is like an end without a claim
+/// ([`find_ends`]).
 async fn find_claims(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
     let refused: Vec<(usize, &AttemptRow, &NextClaim)> = writes
         .iter()
@@ -113,6 +114,80 @@ async fn renew_claims(pool: &SqlPool, tokens: Vec<&str>, lease: i64) -> sqlx::Re
         }
     };
     Ok(Changed::from_iter(rows))
+}
+
+/// Ends that are refused although they took effect: they were told before, and the answer was lost. Their
+/// workers are told so, and not that they lost their leases: what is left to do behind an end is theirs.
+async fn find_ends(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
+    let refused: Vec<(usize, &AttemptRow)> = writes
+        .iter()
+        .zip(&*outcomes)
+        .enumerate()
+        .filter_map(|(index, pair)| match pair {
+            (Write::End(attempt), Ok(Written::Ended(None))) => Some((index, attempt)),
+            _ => None,
+        })
+        .collect();
+    if refused.is_empty() {
+        return;
+    }
+    let ends: Vec<&AttemptRow> = refused.iter().map(|(_, attempt)| *attempt).collect();
+    let found = ends_told_before(pool, &ends).await;
+    for (number, (index, _)) in (0_i64..).zip(refused) {
+        let Some(outcome) = outcomes.get_mut(index) else { continue };
+        match &found {
+            Ok(found) => {
+                let ended = |status: &String| EndedRow { status: status.clone(), next: None };
+                *outcome = Ok(Written::Ended(found.get(&number).map(ended)));
+            }
+            Err(error) => *outcome = Err(CommitError(describe(error))),
+        }
+    }
+}
+
+/// The statuses of the jobs that stand as the ends `a` leave them and that nobody has claimed since, by the
+/// numbers of the ends. An end that leaves its job to somebody may have cancelled it instead.
+const STAND_AS_ENDED: &str = "\
+    SELECT a.number, j.status FROM a JOIN jobs j ON j.id = a.job_id \
+    WHERE j.token IS NULL AND j.claims = a.epoch AND j.place = a.place \
+      AND (j.status = a.status OR (j.status = 'cancelled' AND a.status IN ('waiting', 'parked'))) \
+      AND (a.result IS NULL OR j.result = a.result) AND (a.error IS NULL OR j.error = a.error)";
+
+async fn ends_told_before(pool: &SqlPool, ends: &[&AttemptRow]) -> sqlx::Result<HashMap<i64, String>> {
+    let columns = "number, job_id, epoch, status, place, result, error";
+    let rows: Vec<(i64, String)> = match pool {
+        SqlPool::Postgres(pool) => {
+            let sql = format!(
+                "WITH a ({columns}) AS (SELECT * FROM UNNEST($1::bigint[], $2::text[], $3::bigint[], $4::text[], \
+                                                             $5::bigint[], $6::text[], $7::text[]) AS ends) \
+                 {STAND_AS_ENDED}"
+            );
+            on_postgres!(pool, Allowed, db => {
+                sqlx::query_as(AssertSqlSafe(sql.as_str()))
+                    .bind((0_i64..).take(ends.len()).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| &*end.job_id).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| end.epoch).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| end.status).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| end.place).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| end.result.as_deref()).collect::<Vec<_>>())
+                    .bind(ends.iter().map(|end| end.error.as_deref()).collect::<Vec<_>>())
+                    .fetch_all(db)
+            })?
+        }
+        SqlPool::Sqlite(pools) => {
+            let sql = format!(
+                "WITH a ({columns}) AS (SELECT key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, \
+                                               value ->> 5 FROM json_each($1)) {STAND_AS_ENDED}"
+            );
+            let rows: Vec<_> = ends
+                .iter()
+                .map(|end| (&end.job_id, end.epoch, end.status, end.place, &end.result, &end.error))
+                .collect();
+            let rows = serde_json::to_string(&rows).map_err(|error| sqlx::Error::Encode(error.into()))?;
+            sqlx::query_as(AssertSqlSafe(sql)).bind(rows).fetch_all(pools.readers()).await?
+        }
+    };
+    Ok(rows.into_iter().collect())
 }
 
 const FIND_IN_POSTGRES: &str = "\

@@ -301,6 +301,7 @@ mod tests {
         let attempt = AttemptRow {
             job_id: "job_1".into(),
             token: "token".into(),
+            epoch: 1,
             status: "completed",
             delay: 0,
             place: 1,

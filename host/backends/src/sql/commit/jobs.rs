@@ -48,6 +48,8 @@ pub(crate) struct Renewal {
 pub(crate) struct AttemptRow {
     pub(crate) job_id: String,
     pub(crate) token: String,
+    /// Number of the claim: column `claims` until the job is claimed again.
+    pub(crate) epoch: i64,
     /// Where the job goes.
     pub(crate) status: &'static str,
     /// In how many ms it may be claimed again.

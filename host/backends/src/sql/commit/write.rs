@@ -192,6 +192,7 @@ mod tests {
         AttemptRow {
             job_id: job_id.into(),
             token: token.into(),
+            epoch: 1,
             status: "completed",
             delay: 0,
             place: 1,

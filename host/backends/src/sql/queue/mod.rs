@@ -127,8 +127,8 @@ impl SqlQueue {
         }
     }
 
-    /// Has the job claimed whose run waits for the end of one that the queue has ended itself: no worker is
-    /// there to do so. Should that fail, that job is due by itself after a while.
+    /// Has the job claimed whose run waits for the end of one that has killed too many workers, and that the
+    /// queue has ended itself. Should that fail, that job is due by itself after a while.
     async fn wake_parent(&self, wait: Option<&str>) {
         let Some(parent) = wait.and_then(Wait::job_of) else { return };
         if let Err(error) = self.resume(parent, Duration::ZERO).await {
@@ -339,8 +339,8 @@ impl JobQueue for SqlQueue {
     }
 
     async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
-        let recovered: Vec<(String, String, Option<String>)> = rewriting!(&self.pool, db => {
-            sqlx::query_as(statements::RECLAIM)
+        let reclaimed: Vec<String> = rewriting!(&self.pool, db => {
+            sqlx::query_scalar(statements::RECLAIM)
                 .bind(escape(address_of(worker)))
                 .bind(escape(worker))
                 .bind(ms(self.lease - stalled_after(self.lease)))
@@ -348,17 +348,11 @@ impl JobQueue for SqlQueue {
                 .fetch_all(db)
         })
         .map_err(failed)?;
-        for (id, _, parent) in
-            recovered.iter().filter(|(_, status, _)| status == JobStatus::Cancelled.as_str())
-        {
-            self.has_ended_unseen(id);
-            self.wake_parent(parent.as_deref()).await;
-        }
         self.claim_wakeup.wake();
-        if !recovered.is_empty() {
+        if !reclaimed.is_empty() {
             self.announcements.announce().await;
         }
-        Ok(recovered.len() as u64)
+        Ok(reclaimed.len() as u64)
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, QueueError> {
@@ -417,6 +411,7 @@ fn attempt_row(claim: &Claim, end: &AttemptEnd, announcement: &Arc<str>) -> Atte
     let ended = |status: JobStatus| AttemptRow {
         job_id: claim.job_id.clone(),
         token: claim.token.clone(),
+        epoch: i64::try_from(claim.epoch.0).unwrap_or(i64::MAX),
         status: status.as_str(),
         delay: 0,
         place: 1,

@@ -100,6 +100,7 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
             lost: u32::try_from(row.losses).unwrap_or(u32::MAX),
         },
         run_id: row.run_id,
+        cancel_asked: row.cancel_asked != 0,
         data: JobOptions::from_text(row.options.as_deref()).map(|options| JobData {
             query: unescape(row.query),
             user_id: unescape(row.user_id),

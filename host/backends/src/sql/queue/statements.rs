@@ -81,16 +81,18 @@ pub(super) const NEXT_DUE: &str = "\
           UNION ALL SELECT due_at FROM jobs WHERE status = 'active' \
           UNION ALL SELECT MIN(due_at) FROM jobs WHERE status = 'parked') AS open";
 
-/// Whether as many workers died of a job as may, the one among them whose lease has expired just now.
+/// Whether as many workers died of a job as may, the one among them whose lease has expired just now. One
+/// that is to be cancelled is not carried on, so it has a worker all the same.
 macro_rules! has_killed_enough {
     () => {
-        "losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END >= $4"
+        "NOT cancel_asked AND losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END >= $4"
     };
 }
 
 /// Leases the next job, a stalled one before others and one whose wait has expired before those that wait, to
-/// `$1` worker under `$2` token for `$3` ms. One whose worker died is ended instead when its owner does not
-/// want it any more, or after `$4` such deaths; then the returned status says so.
+/// `$1` worker under `$2` token for `$3` ms. One of which `$4` workers died has failed instead; then the
+/// returned status says so. One that its owner asked to cancel is leased like any other: its worker ends the
+/// run.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(
@@ -106,12 +108,12 @@ macro_rules! claim {
              AND NOT EXISTS (SELECT 1 FROM stalled) AND NOT EXISTS (SELECT 1 FROM expired) \
              ORDER BY place, due_at, id LIMIT 1 ",
             $lock,
-            ") UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' WHEN ",
+            ") UPDATE jobs SET status = CASE WHEN ",
             has_killed_enough!(),
-            " THEN 'failed' ELSE 'active' END, error = CASE WHEN NOT cancel_asked AND ",
+            " THEN 'failed' ELSE 'active' END, error = CASE WHEN ",
             has_killed_enough!(),
             " THEN 'Every process that worked on the job died.' ELSE error END, \
-             finished_at = CASE WHEN cancel_asked OR ",
+             finished_at = CASE WHEN ",
             has_killed_enough!(),
             " THEN (SELECT ms FROM clock) END, \
              losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
@@ -119,7 +121,8 @@ macro_rules! claim {
              place = 1, worker = $1, token = $2, claims = claims + 1 \
              WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
-                       traceparent, claims, losses, conversation_id, options, parent"
+                       traceparent, claims, losses, conversation_id, options, parent, \
+                       CAST(CASE WHEN cancel_asked THEN 1 ELSE 0 END AS BIGINT) AS cancel_asked"
         )
     };
 }
@@ -133,11 +136,10 @@ pub(super) const CLAIM_IN_POSTGRES: &str = claim!("FOR UPDATE SKIP LOCKED");
 /// `$1` address, `$2` worker that asks, `$3` ms that a lease has left when it was renewed in time, `$4` when
 /// a lease ends that was renewed as this worker began. A death counts as one, however it was noticed.
 pub(super) const RECLAIM: &str = "\
-    UPDATE jobs SET status = CASE WHEN cancel_asked THEN 'cancelled' ELSE 'waiting' END, \
-        finished_at = CASE WHEN cancel_asked THEN (SELECT ms FROM clock) END, \
+    UPDATE jobs SET status = 'waiting', \
         losses = losses + 1, place = 0, due_at = (SELECT ms FROM clock), worker = NULL, token = NULL \
     WHERE substr(worker, 1, length($1)) = $1 AND worker <> $2 AND status = 'active' \
-        AND due_at <= (SELECT ms FROM clock) + $3 AND due_at < $4 RETURNING id, status, parent";
+        AND due_at <= (SELECT ms FROM clock) + $3 AND due_at < $4 RETURNING id";
 
 /// `$1` id, `$2` token, `$3` ms. On PostgreSQL; on SQLite leases are renewed by the commit lane.
 pub(super) const RENEW: &str = "\

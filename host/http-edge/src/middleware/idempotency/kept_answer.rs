@@ -15,7 +15,7 @@ const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The headers that say something about the answer. Those about this exchange (request id, windows, origins,
 /// length) are written anew.
-const KEPT: [HeaderName; 10] = [
+static KEPT: [HeaderName; 10] = [
     ACCEPT_ENCODING,
     ALLOW,
     CACHE_CONTROL,

@@ -147,6 +147,22 @@ async fn a_child_that_is_cancelled_is_an_answer_to_its_parent() {
     assert_eq!(bench.result()["output"], "told Error: the run was cancelled, a");
 }
 
+/// Its next worker ends its run, and tells the parent.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_to_be_cancelled_when_its_worker_died_is_an_answer_to_its_parent() {
+    let bench = Bench::family("begin pay").await;
+    bench.work_for(3).await;
+    let child = bench.of_kind(WaitKind::Approval).await.remove(0).job_id;
+    bench.queue.resume(&child, Duration::ZERO).await.unwrap();
+    let dead = bench.queue.claim("dead", Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(dead.job_id, child);
+    assert_eq!(bench.jobs.cancel("ada", &child).await.unwrap(), CancelOutcome::Asked);
+    bench.work_for(10).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed, JobStatus::Cancelled]);
+    assert_eq!(bench.runs.events(&dead.run_id).last(), Some(&Event::Cancelled));
+    assert_eq!(bench.result()["output"], "told Error: the run was cancelled");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
     let bench = Bench::family("begin pay").await;

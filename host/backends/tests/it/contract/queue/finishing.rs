@@ -1,11 +1,11 @@
 //! How attempts end, and what comes after them.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF};
 use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
-use agent_core::words::{JobStatus, RetryOutcome};
+use agent_core::words::{JobStatus, OpenKinds, RetryOutcome};
 use futures::future::join_all;
 
 use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
@@ -123,6 +123,24 @@ pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
     assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
     assert_eq!(read(bench, &id).await.result.expect("a result").get(), "1");
+}
+
+/// By a worker that had no answer: it has not lost its lease, and what is left to do behind the end is its.
+pub(crate) async fn an_end_that_is_told_again_is_the_same_end(bench: &Bench) {
+    let hour = Duration::from_secs(3600);
+    let parked = AttemptEnd::Parked { until: SystemTime::now() + hour, open: OpenKinds::default() };
+    let later = AttemptEnd::HandedBack { delay: hour };
+    let failures = [failed("no", false), failed("not yet", true)];
+    for end in [completed("1"), parked, later, AttemptEnd::HANDED_BACK].into_iter().chain(failures) {
+        add(bench, "job").await;
+        let claim = claim_next(&*bench.queue, "worker").await;
+        bench.queue.settle(&claim, &end).await.unwrap();
+        let before = read(bench, &claim.job_id).await;
+        assert_eq!(bench.queue.settle(&claim, &end).await, Ok(()), "{end:?}");
+        let after = read(bench, &claim.job_id).await;
+        assert_eq!((after.status, after.attempts_made), (before.status, before.attempts_made), "{end:?}");
+        assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Lost);
+    }
 }
 
 /// The end of an attempt, and the next job: claimed with it, or by itself where the queue says nothing of

@@ -173,6 +173,25 @@ pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(b
     }
 }
 
+/// By whoever hands a run over and had no answer: somebody may have decided meanwhile.
+pub(crate) async fn a_job_that_goes_on_is_not_parked_when_it_is_added_again(bench: &Bench) {
+    let (run_id, job_id) = ("run_01a204ec6206715fbb305322b42db950", "01a204ec6206715fbb305322b42db951");
+    let until = SystemTime::now() + LONG;
+    let goes_on =
+        Some(ParkedRun { run_id: run_id.into(), until, open: since_a_minute(&[WaitKind::Approval]) });
+    let job = JobData { goes_on, ..data("u1", "pay").with_id(job_id) };
+    let id = bench.queue.add(&job).await.unwrap();
+    assert_eq!(bench.peer.resume(&id, Duration::ZERO).await, Ok(true));
+    assert_eq!(bench.queue.add(&job).await, Ok(id.clone()));
+    assert_eq!((status(bench, &id).await, waits(bench).await), (JobStatus::Waiting, [0; 5]));
+    let claim = claim_next(&*bench.queue, "worker").await;
+    assert_eq!((&claim.job_id, claim.run_id.as_str()), (&id, run_id));
+    bench.peer.add(&job).await.unwrap();
+    assert_eq!(status(bench, &id).await, JobStatus::Active);
+    bench.queue.settle(&claim, &completed("1")).await.unwrap();
+    assert_nothing_to_claim(bench).await;
+}
+
 /// A job whose run another run began: due behind those that wait already, however often it is added, and
 /// known as that.
 pub(crate) async fn a_child_is_claimed_in_its_turn_and_names_its_parent(bench: &Bench) {
