@@ -42,6 +42,7 @@ pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQu
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
     DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
+    UNDER_WAY_FOR,
 };
 pub use runs::RunStore;
 pub use spawn::Spawn;
