@@ -1,6 +1,6 @@
 //! Removing runs that have ended: those that have a record, unless that says that they are under way or wait
-//! ([`agent_core::ports::retention`]). The way goes along an index of when runs ended. It is made here before it
-//! is first needed, as are the one that finds the run of a job and the one of what ended first and last.
+//! ([`agent_core::ports::retention`]). The way goes along an index of when runs ended. It is made here before
+//! it is first needed, as are the one that finds the run of a job and the one of what ended first and last.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -70,8 +70,8 @@ impl MongoRetention {
         }
     }
 
-    /// What finds records of runs that have ended. Those of runs that wait are passed over by the index, however
-    /// many there are.
+    /// What finds records of runs that have ended. Those of runs that wait are passed over by the index,
+    /// however many there are.
     fn ended() -> Document {
         doc! { "outcome": { "$in": ENDED } }
     }

@@ -93,11 +93,11 @@ impl MongoWriter {
         outcomes
     }
 
-    /// Refuses a writer that was replaced by a later claim, and one that would write behind a hole: it may have
-    /// read an event that a failover has taken back since. Epochs never fall along a journal and it has no gaps,
-    /// so where the place of an event is free, the event before it has the highest epoch; where it is taken,
-    /// [`Self::compare`] finds out. Only an event whose `_id` is known is asked for: a search among all of a run
-    /// takes long.
+    /// Refuses a writer that was replaced by a later claim, and one that would write behind a hole: it may
+    /// have read an event that a failover has taken back since. Epochs never fall along a journal and it has
+    /// no gaps, so where the place of an event is free, the event before it has the highest epoch; where it
+    /// is taken, [`Self::compare`] finds out. Only an event whose `_id` is known is asked for: a search among
+    /// all of a run takes long.
     async fn check_predecessor(&self, document: &EventDocument) -> Appended {
         let Some(predecessor) = document.predecessor().filter(|_| !self.is_noted(document)) else {
             return Ok(());
@@ -121,8 +121,8 @@ impl MongoWriter {
     }
 
     /// Whether the event before this one is what this process wrote last to the run, under the same claim: a
-    /// majority has it, so no failover takes it back. Should a later claim have appended meanwhile, the event's
-    /// key is taken, and [`Self::compare`] refuses it.
+    /// majority has it, so no failover takes it back. Should a later claim have appended meanwhile, the
+    /// event's key is taken, and [`Self::compare`] refuses it.
     fn is_noted(&self, document: &EventDocument) -> bool {
         self.written.lock().get(document.run()) == Some(&document.position())
     }

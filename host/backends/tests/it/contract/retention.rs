@@ -39,8 +39,8 @@ pub(crate) trait Things: Send + Sync {
     /// One that began so long ago and has not ended.
     async fn add_unended(&self, user: &str, ago: Duration) -> String;
 
-    /// Some of that user that wait for somebody or are held, although the store has a time of theirs that lies
-    /// ahead, or long ago. None where there is no such thing.
+    /// Some of that user that wait for somebody or are held, although the store has a time of theirs that
+    /// lies ahead, or long ago. None where there is no such thing.
     async fn add_waiting(&self, _user: &str) -> Vec<String> {
         vec![]
     }
@@ -319,8 +319,8 @@ impl Things for RunThings {
         id
     }
 
-    /// As a run of a request is recorded that a job goes on with: its end is when its wait expires. It stays so
-    /// when the run waits again.
+    /// As a run of a request is recorded that a job goes on with: its end is when its wait expires. It stays
+    /// so when the run waits again.
     async fn add_waiting(&self, user: &str) -> Vec<String> {
         let now = SystemTime::now();
         let mut ids = Vec::new();
