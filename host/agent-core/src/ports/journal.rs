@@ -38,9 +38,10 @@ pub trait Journal: Send + Sync {
     /// of them or none. When this returns, they are as safe as the store makes them.
     ///
     /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, and with
-    /// [`JournalError::Conflict`] when one of the numbers is taken. An event that is there already under the
-    /// same number, written in the same epoch and with the same content, is the caller's own: an append whose
-    /// answer was lost may be repeated.
+    /// [`JournalError::Conflict`] when one of the numbers is taken or there is no event before the first one:
+    /// a failover may have lost it after it was acknowledged, and behind such a hole nobody could go on with
+    /// the run. An event that is there already under the same number, written in the same epoch and with the
+    /// same content, is the caller's own: an append whose answer was lost may be repeated.
     ///
     /// Not cancellation-safe: dropped, it may have been carried out or not.
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult;
@@ -86,11 +87,12 @@ pub enum JournalError {
         /// What the store says.
         detail: String,
     },
-    /// The event with that number is already there: two workers drive one run.
-    #[error("run {run_id} already has an event number {sequence}")]
+    /// The event with that number is already there, because two workers drive one run; or the one before it
+    /// is missing, because the store has lost it. Either way the run goes on behind what its journal has.
+    #[error("event {sequence} of run {run_id} does not follow what its journal has")]
     Conflict {
         run_id: String,
-        /// The number both wanted.
+        /// The number that was wanted.
         sequence: u64,
     },
     /// Somebody has claimed the run since: the writer was replaced.

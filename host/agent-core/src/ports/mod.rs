@@ -41,7 +41,8 @@ pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
-    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
+    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError,
+    RetentionResult, UNDER_WAY_FOR,
 };
 pub use runs::RunStore;
 pub use spawn::Spawn;

@@ -3,11 +3,21 @@
 //! A store keeps things of one [`RetainedKind`] behind this port. What is removed, when and how much at once
 //! is decided in `run-service`; the store knows what has ended. Nothing that has not ended is ever answered
 //! or removed here.
+//!
+//! Of a run that has not ended there may be a record ([`RunOutcome::Running`](crate::words::RunOutcome)),
+//! with a time where others have their end. With a job it is that of a run which waits for somebody: the time
+//! is when that wait expires, which may lie ahead, and the run may wait longer than its record says. Without
+//! one the time is the last heartbeat of a run that is streamed, which has ended when no other one has come
+//! for [`UNDER_WAY_FOR`]: then its owner is dead.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use boxed_async::boxed_async;
+
+/// For how long after the last heartbeat in its record the run of a request is under way. Its owner writes
+/// one every two seconds.
+pub const UNDER_WAY_FOR: Duration = Duration::from_secs(60);
 
 /// What a store keeps for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,14 +116,14 @@ pub trait Retention: Send + Sync {
     async fn now(&self) -> RetentionResult<SystemTime>;
 
     /// From when on at least `count` things ended, those that end last first; absent when there are fewer.
-    /// `count` is at least 1.
+    /// What has not ended does not count. `count` is at least 1.
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>>;
 
-    /// Makes the partitions that will be needed, and drops those in which all ended before `before`: one
-    /// step, from [`DropStep::next`] of the step before on. What stays then is found by
-    /// [`Self::ended_before`]. Only where the store has partitions, and only under the
-    /// [lease](super::Leases) of its sweeps. The first step may take minutes, when partitions are made of a
-    /// large store.
+    /// Makes the partitions that will be needed, and drops those in which all ended before `before` and which
+    /// nothing is added to any more by the store's clock: one step, from [`DropStep::next`] of the step
+    /// before on. What stays then is found by [`Self::ended_before`]. Only where the store has partitions,
+    /// and only under the [lease](super::Leases) of its sweeps. The first step may take minutes, when
+    /// partitions are made of a large store.
     async fn drop_partitions(&self, _before: SystemTime, _from: Option<&str>) -> RetentionResult<DropStep> {
         Ok(DropStep::default())
     }

@@ -22,7 +22,7 @@ pub struct RunRecord {
     pub job_id: Option<String>,
     /// When it began. Stores keep at least milliseconds.
     pub started_at: SystemTime,
-    /// When it ended, or the last heartbeat of one that has not.
+    /// When it ended, or of one that has not its last heartbeat, or when its wait expires.
     pub finished_at: SystemTime,
     /// How it ended.
     pub outcome: RunOutcome,
@@ -51,8 +51,9 @@ pub struct RunQuery<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// Not yet: [`RunRecord::finished_at`] is its owner's last heartbeat. Only runs that are streamed have
-    /// such a record.
+    /// Not yet. Without a job it is a run that is streamed, and [`RunRecord::finished_at`] its owner's last
+    /// heartbeat. With one it is a request's run that waited for somebody and that the job goes on with:
+    /// `finished_at` is when that wait expires, which may lie ahead, and stays so until the run ends.
     Running,
     /// With a result.
     Ended {

@@ -93,11 +93,6 @@ impl EventDocument {
         self.epoch > other.epoch
     }
 
-    /// Whether its run may have been claimed by others: that of a request is not.
-    pub(super) fn is_claimed(&self) -> bool {
-        self.epoch != 0
-    }
-
     pub(super) fn fenced(&self) -> JournalError {
         JournalError::Fenced { run_id: self.id.run.clone() }
     }

@@ -66,7 +66,10 @@ impl MongoStore {
         options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
         options.max_pool_size.get_or_insert(MOST_CONNECTIONS);
         options.max_idle_time.get_or_insert(IDLE_TIMEOUT);
-        // A run that is resumed from what an old copy says would pay for its last model calls again.
+        // A run that is resumed from what an old copy says would pay for its last model calls again. For the
+        // same reason reads are of what the primary has and not of what it knows a majority to have, which
+        // just after a failover may lack what was acknowledged. An event that is read and then taken back
+        // does no harm: nothing is written behind it (`writer.rs`).
         options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
         // Neither a failover nor a power cut may take back what was acknowledged.
         options.write_concern =

@@ -1,11 +1,13 @@
-//! Removing runs that have ended: those that have a record. The way goes along an index of when runs ended,
-//! which is made here before it is first needed, as is the one that finds the run of a job.
+//! Removing runs that have ended: those that have a record, unless that says that they are under way or wait
+//! ([`agent_core::ports::retention`]). The way goes along an index of when runs ended. It is made here before
+//! it is first needed, as are the one that finds the run of a job and the one of what ended first and last.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use agent_core::ports::{
     EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError, RetentionResult,
+    UNDER_WAY_FOR,
 };
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
@@ -20,6 +22,9 @@ use super::time_pages;
 
 /// The field of a record that says when its run ended.
 const ENDED_AT: &str = "finished_at";
+
+/// The outcomes of runs that have ended, as records have them.
+const ENDED: [&str; 2] = ["ended", "failed"];
 
 /// How many runs' events are removed with one command.
 const RUNS_AT_ONCE: usize = 20;
@@ -45,8 +50,9 @@ impl Indexes {
     /// Makes them if they are not there. Several processes may at once, and writes go on meanwhile.
     pub(super) async fn ensure<T: Send + Sync>(&self, records: &Collection<T>) -> Result<(), QueryError> {
         let made = self.0.get_or_try_init(|| async {
-            let indexes =
-                ["finished_at", "job_id"].map(|key| IndexModel::builder().keys(doc! { key: 1 }).build());
+            let by_end = doc! { "outcome": 1, "finished_at": 1 };
+            let indexes = [doc! { "finished_at": 1 }, doc! { "job_id": 1 }, by_end]
+                .map(|keys| IndexModel::builder().keys(keys).build());
             answer(records.create_indexes(indexes).into_future()).await.map(drop)
         });
         made.await.map(drop)
@@ -62,6 +68,18 @@ impl MongoRetention {
             indexes: Indexes::default(),
             recordings,
         }
+    }
+
+    /// What finds records of runs that have ended. Those of runs that wait are passed over by the index,
+    /// however many there are.
+    fn ended() -> Document {
+        doc! { "outcome": { "$in": ENDED } }
+    }
+
+    /// What finds records of runs whose owner lives: heartbeats of the last minute.
+    async fn under_way(&self) -> RetentionResult<Document> {
+        let lives = DateTime::from_system_time(self.now().await? - UNDER_WAY_FOR);
+        Ok(doc! { "outcome": "running", "finished_at": { "$gt": lives } })
     }
 
     /// Records with these, as far as a page needs them.
@@ -96,7 +114,7 @@ impl Retention for MongoRetention {
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         self.indexes.ensure(&self.records).await?;
-        let newest = self.records.find(doc! {}).sort(doc! { "finished_at": -1 });
+        let newest = self.records.find(Self::ended()).sort(doc! { "finished_at": -1 });
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
         let found: Vec<Document> = answer(async { nth.await?.try_collect().await }).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
@@ -112,7 +130,9 @@ impl Retention for MongoRetention {
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
         time_pages::go_on(&mut wanted, ENDED_AT, from);
         // A request's run that a job goes on with: it may wait beyond what its record says.
-        wanted.insert("$nor", [doc! { "outcome": "running", "job_id": { "$ne": null } }]);
+        let waits = doc! { "outcome": "running", "job_id": { "$ne": null } };
+        let under_way = self.under_way().await?;
+        wanted.insert("$nor", [waits, under_way]);
         let found = self.find(wanted, time_pages::order(ENDED_AT), i64::from(most)).await?;
         let next = time_pages::next(&found, ENDED_AT, most);
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
@@ -122,9 +142,8 @@ impl Retention for MongoRetention {
     /// through.
     async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
         let mut after = from.map_or_else(Document::new, |from| doc! { "_id": { "$gt": from } });
-        // A run whose owner lives has not ended: its record is a heartbeat of the last minute.
-        let lives = DateTime::from_system_time(self.now().await? - Duration::from_secs(60));
-        after.insert("$nor", [doc! { "outcome": "running", "finished_at": { "$gt": lives } }]);
+        let under_way = self.under_way().await?;
+        after.insert("$nor", [under_way]);
         let found = self.find(after, doc! { "_id": 1 }, LOOKED_THROUGH).await?;
         let last = found.last().filter(|_| i64::try_from(found.len()).is_ok_and(|len| len >= LOOKED_THROUGH));
         let next = last.and_then(|last| last.get_str("_id").ok()).map(str::to_owned);
@@ -134,23 +153,27 @@ impl Retention for MongoRetention {
 
     /// The records last: a step that broke off is made again as long as they are there.
     async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
-        if let Some(recordings) = &self.recordings {
-            recordings.remove(ids).await.map_err(|error| RetentionError(error.to_string()))?;
-        }
         // Runs that have a record: others have not ended.
+        let under_way = self.under_way().await?;
+        let ended = doc! { "_id": { "$in": ids }, "$nor": [under_way] };
         let most = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-        let ended = self.find(doc! { "_id": { "$in": ids } }, doc! { "_id": 1 }, most).await?;
-        let ended: Vec<&str> = ended.iter().filter_map(|record| record.get_str("_id").ok()).collect();
+        let ended = self.find(ended, doc! { "_id": 1 }, most).await?;
+        let ended: Vec<String> =
+            ended.iter().filter_map(|record| record.get_str("_id").ok().map(str::to_owned)).collect();
+        if let Some(recordings) = &self.recordings {
+            recordings.remove(&ended).await.map_err(|error| RetentionError(error.to_string()))?;
+        }
         for runs in ended.chunks(RUNS_AT_ONCE) {
             let theirs: Vec<Document> = runs.iter().map(|id| events_of(id, 0)).collect();
             answer(self.events.delete_many(doc! { "$or": theirs }).into_future()).await?;
         }
-        let records = self.records.delete_many(doc! { "_id": { "$in": ids } });
+        let records = self.records.delete_many(doc! { "_id": { "$in": ended } });
         Ok(answer(records.into_future()).await?.deleted_count)
     }
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
-        let found = self.find(doc! {}, doc! { "finished_at": 1 }, 1).await?;
+        self.indexes.ensure(&self.records).await?;
+        let found = self.find(Self::ended(), doc! { "finished_at": 1 }, 1).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }
 }

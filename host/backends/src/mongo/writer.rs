@@ -2,7 +2,7 @@
 //! time whether it is of one event or of a hundred, so those that come while one is under way share the next.
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agent_core::ports::JournalError;
 use futures::future::join_all;
@@ -21,8 +21,8 @@ const MOST_REMEMBERED: usize = 10_000;
 /// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, so where its
-/// number was free the others' are.
+/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, because none
+/// is written whose predecessor is missing, so where its number was free the others' are.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) first: EventDocument,
@@ -56,15 +56,21 @@ impl MongoWriter {
     pub(super) async fn run(&self) {
         let mut reader = self.appends.reader().await;
         while let Some(batch) = reader.next().await {
-            let answers = self.write(&batch.writes).await;
+            let mut answers = Vec::with_capacity(batch.writes.len());
+            let mut left = &*batch.writes;
+            while !left.is_empty() {
+                let (together, later) = left.split_at(of_different_runs(left));
+                answers.extend(self.write(together).await);
+                left = later;
+            }
             batch.answer(answers);
         }
     }
 
-    /// Writes them and says of each, in their order, what became of it.
+    /// Writes appends of different runs and says of each, in their order, what became of it.
     async fn write(&self, appends: &[Append]) -> Vec<Appended> {
         let firsts: Vec<_> = appends.iter().map(|append| &append.first).collect();
-        let mut outcomes = join_all(firsts.iter().map(|first| self.check_epoch(first))).await;
+        let mut outcomes = join_all(firsts.iter().map(|first| self.check_predecessor(first))).await;
         self.insert(&firsts, &mut outcomes).await;
         // Also of appends that are repeated: what was broken off between the two may lack the rest. Those of
         // all appends together, because each write takes its time whether it is of one event or of a hundred.
@@ -87,28 +93,24 @@ impl MongoWriter {
         outcomes
     }
 
-    /// Refuses a writer that was replaced by a later claim. Epochs never fall along a journal and it has no
-    /// gaps, so where the place of an event is free, the event before it has the highest epoch; where it is
-    /// taken, [`Self::compare`] finds out. Only an event whose `_id` is known is asked for: a search among
+    /// Refuses a writer that was replaced by a later claim, and one that would write behind a hole: it may
+    /// have read an event that a failover has taken back since. Epochs never fall along a journal and it has
+    /// no gaps, so where the place of an event is free, the event before it has the highest epoch; where it
+    /// is taken, [`Self::compare`] finds out. Only an event whose `_id` is known is asked for: a search among
     /// all of a run takes long.
-    async fn check_epoch(&self, document: &EventDocument) -> Appended {
-        let Some(predecessor) = document.predecessor().filter(|_| document.is_claimed()) else {
+    async fn check_predecessor(&self, document: &EventDocument) -> Appended {
+        let Some(predecessor) = document.predecessor().filter(|_| !self.is_noted(document)) else {
             return Ok(());
         };
-        if self.is_noted(document) {
-            return Ok(());
-        }
         match answer(self.events.find_one(predecessor).into_future()).await? {
             Some(last) if last.is_later_than(document) => Err(document.fenced()),
-            Some(_) | None => Ok(()),
+            Some(_) => Ok(()),
+            None => Err(document.conflict()),
         }
     }
 
-    /// Remembers where the run goes on, so that the epoch of the next append need not be checked again.
+    /// Remembers where the run goes on, so that the event before the next append need not be asked for.
     fn note(&self, append: &Append) {
-        if !append.first.is_claimed() {
-            return;
-        }
         let mut written = self.written.lock();
         if written.len() >= MOST_REMEMBERED {
             written.clear();
@@ -118,9 +120,9 @@ impl MongoWriter {
         written.insert(append.first.run().to_owned(), (epoch, first.saturating_add(events)));
     }
 
-    /// Whether the event before this one is what this process wrote last to the run, under the same claim.
-    /// Should a later claim have appended meanwhile, the event's key is taken, and [`Self::compare`] refuses
-    /// it.
+    /// Whether the event before this one is what this process wrote last to the run, under the same claim: a
+    /// majority has it, so no failover takes it back. Should a later claim have appended meanwhile, the
+    /// event's key is taken, and [`Self::compare`] refuses it.
     fn is_noted(&self, document: &EventDocument) -> bool {
         self.written.lock().get(document.run()) == Some(&document.position())
     }
@@ -171,6 +173,13 @@ impl MongoWriter {
             Some(_) | None => Err(document.conflict()),
         }
     }
+}
+
+/// How many of the first ones are of different runs. The next append of a run is written behind them: its
+/// predecessor may be among them.
+fn of_different_runs(appends: &[Append]) -> usize {
+    let mut runs = HashSet::new();
+    appends.iter().take_while(|append| runs.insert(append.first.run())).count()
 }
 
 /// Says which documents were refused, if the server has written the others and made them safe.

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 21] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 22] = [
     (
         1,
         "runs and jobs",
@@ -135,6 +135,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 21] = [
         "waits of parked jobs",
         include_str!("../../migrations/postgres/0022_waits_of_parked_jobs.sql"),
         include_str!("../../migrations/sqlite/0022_waits_of_parked_jobs.sql"),
+    ),
+    (
+        23,
+        "indexes of what has ended",
+        include_str!("../../migrations/postgres/0023_indexes_of_what_has_ended.sql"),
+        include_str!("../../migrations/sqlite/0023_indexes_of_what_has_ended.sql"),
     ),
 ];
 

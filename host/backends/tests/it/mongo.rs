@@ -207,8 +207,8 @@ async fn a_server_that_is_down_when_the_service_begins_is_found_later() {
     .await;
 }
 
-/// The run is one that nobody claims: of others the store asks first whether they were claimed since, and
-/// would lose that answer already.
+/// The process has written the event before it, so that the store asks for nothing first whose answer would
+/// be lost already.
 #[tokio::test]
 async fn an_append_whose_answer_is_lost_is_made_once() {
     let server = Mongo::start().await;

@@ -10,7 +10,7 @@ use agent_core::ports::{
     Retention as _, RetentionBounds, RunStore as _,
 };
 use agent_core::testing::says;
-use agent_core::words::{Event, RunRecord};
+use agent_core::words::{Event, RunOutcome, RunRecord};
 use backends::sql::{SqlHttpRecordings, SqlRetention, SqlRuns};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _};
@@ -376,6 +376,39 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
     assert_eq!(recordings.read(&ended).await.unwrap(), []);
     for id in [&waiting, &unended] {
         assert_eq!(recordings.read(id).await.unwrap().len(), 1);
+    }
+}
+
+/// As a number of runs to keep once was, when runs that wait were counted among those that have ended.
+#[tokio::test]
+async fn a_bound_that_lies_ahead_drops_no_month_that_is_not_over_and_nothing_that_has_not_ended() {
+    let mut bench = Bench::empty().await;
+    let (runs, _writing) = open_runs_of(&bench.database).await;
+    make_january(&mut bench).await;
+    let [ended, streamed, waiting] = [1, 2, 3].map(|n| id_at(JANUARY + n, n));
+    let this_month = id_at(bench.first(0).await, 1);
+    for id in [&ended, &this_month] {
+        bench.insert(id).await;
+    }
+    let recordings = SqlHttpRecordings::new(bench.database.pool());
+    let recording = [HttpRecording { call_id: "c".into(), exchange: b"{}".to_vec() }];
+    let now = SystemTime::now();
+    for (id, job_id, finished_at) in [(&streamed, None, now), (&waiting, Some("j"), now + 30 * DAY)] {
+        runs.append(id, Epoch(1), 0, &[Event::Cancelled, Event::Cancelled]).await.unwrap();
+        let job_id = job_id.map(str::to_owned);
+        let record = RunRecord { job_id, finished_at, outcome: RunOutcome::Running, ..some_record(id) };
+        runs.save(&record).await.unwrap();
+        recordings.append(id, &recording).await.unwrap();
+    }
+    assert_eq!(drop_all(&bench.retention(), now + 400 * DAY).await, 1);
+    assert_eq!(bench.partitions("run_events").await.len(), 4, "January is gone and nothing else");
+    assert_eq!(bench.place(&this_month).await.unwrap(), bench.months("run_events").await[0]);
+    assert!(runs.find(&this_month).await.unwrap().is_some() && runs.find(&ended).await.unwrap().is_none());
+    for id in [&streamed, &waiting] {
+        assert_eq!(bench.place(id).await.unwrap(), "run_events_rest");
+        assert_eq!(runs.find(id).await.unwrap().unwrap().outcome, RunOutcome::Running);
+        assert_eq!(recordings.read(id).await.unwrap().len(), 1);
+        runs.append(id, Epoch(1), 2, &[Event::Cancelled]).await.unwrap();
     }
 }
 

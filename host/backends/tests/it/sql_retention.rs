@@ -75,6 +75,10 @@ impl Things for ConversationThings {
         self.insert(user, ago, 1 << 52).await
     }
 
+    async fn add_waiting(&self, user: &str) -> Vec<String> {
+        vec![self.insert(user, Duration::ZERO, 1 << 52).await]
+    }
+
     async fn is_kept(&self, key: &str) -> bool {
         let count = "SELECT COUNT(*) FROM conversations WHERE key = $1";
         let kept: i64 = match &self.pool {
@@ -111,7 +115,8 @@ impl JobThings {
     async fn insert(&self, user: &str, ago: Duration, status: &str) -> String {
         let ms = ms(SystemTime::now() - ago);
         let id = format!("{ms:012x}{}", &Uuid::now_v7().simple().to_string()[12..]);
-        let finished = if status == "waiting" { "NULL".to_owned() } else { ms.to_string() };
+        let has_ended = ["completed", "failed", "cancelled"].contains(&status);
+        let finished = if has_ended { ms.to_string() } else { "NULL".to_owned() };
         let insert = AssertSqlSafe(format!(
             "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
              VALUES ('{id}', 'run_{id}', '{user}', 'q', '{status}', {ms}, {ms}, {finished})"
@@ -131,6 +136,10 @@ impl Things for JobThings {
 
     async fn add_unended(&self, user: &str, ago: Duration) -> String {
         self.insert(user, ago, "waiting").await
+    }
+
+    async fn add_waiting(&self, user: &str) -> Vec<String> {
+        vec![self.insert(user, 99 * DAY, "parked").await, self.insert(user, 99 * DAY, "active").await]
     }
 
     async fn is_kept(&self, id: &str) -> bool {

@@ -344,19 +344,21 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// What ended before this goes; nothing when all stays.
+/// What ended before this goes; nothing when all stays. Never later than now by the store's clock: the end of
+/// one that a process with a clock ahead of it has recorded would take along what has not ended.
 async fn cutoff(rule: &Rule) -> Result<Option<SystemTime>, SweepError> {
     let Rule { store, bounds, .. } = rule;
+    if !bounds.are_set() {
+        return Ok(None);
+    }
     let failed = failed(store.kind());
-    let by_age = match bounds.age {
-        Some(age) => store.now().await.map_err(failed)?.checked_sub(age),
-        None => None,
-    };
+    let now = store.now().await.map_err(failed)?;
+    let by_age = bounds.age.and_then(|age| now.checked_sub(age));
     let by_count = match bounds.count {
         Some(count) => store.end_of_newest(count).await.map_err(failed)?,
         None => None,
     };
-    Ok(by_age.max(by_count))
+    Ok(by_age.max(by_count).map(|before| before.min(now)))
 }
 
 fn failed(kind: RetainedKind) -> impl Fn(RetentionError) -> SweepError + Copy {

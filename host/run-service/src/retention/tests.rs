@@ -236,6 +236,18 @@ async fn the_stricter_of_age_and_count_holds_and_without_bounds_all_stays() {
     }
 }
 
+/// As processes record them whose clocks are ahead of the store's.
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_whose_end_lies_ahead_by_the_stores_clock() {
+    let (store, told) = (kept_for(&[3, 0, 0]), Arc::default());
+    for (id, ahead) in [("run_1", 1), ("run_2", 2)] {
+        store.change(id, |run| run.ended_at = now() + ahead * DAY);
+    }
+    let bounds = RetentionBounds { count: Some(1), ..RetentionBounds::default() };
+    run_for(&sweeper(&store, bounds, &told, "one"), LOOK / 2).await;
+    assert_eq!(store.ids(), ["run_1", "run_2"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_many_replicas_one_sweeps_and_the_next_time_is_an_hour_later() {
     let (store, told) = (kept_for(&[30, 8]), Arc::default());

@@ -161,6 +161,10 @@ fn announce<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     parts.answer("SELECT -1::bigint, NULL, COUNT(*), NULL FROM announced".into());
 }
 
+/// An append is written where no later claim has written to its run, nothing stands where it begins, and the
+/// event before it is there. A failover to a copy that was behind may have lost that one: what is written
+/// behind such a hole could never be read as a run. A subquery for each row looks for it, which no plan turns
+/// into a read of the whole table.
 fn append<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     let firsts: Vec<_> =
         batch.appends.iter().filter_map(|append| Some((*append, append.events.first()?))).collect();
@@ -175,6 +179,8 @@ fn append<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
              INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
              SELECT run_id, sequence, '', epoch, event FROM {rows} AS a (run_id, sequence, epoch, event) \
              WHERE NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.epoch > a.epoch) \
+               AND (a.sequence = 0 OR ( \
+                   SELECT TRUE FROM run_events e WHERE e.run_id = a.run_id AND e.sequence = a.sequence - 1)) \
              ON CONFLICT DO NOTHING RETURNING run_id, sequence)"
     ));
     parts.answer(format!("SELECT {APPENDED}::bigint, run_id, sequence, NULL FROM firsts"));

@@ -29,6 +29,11 @@ const IS_UNFENCED: &str =
 const IS_FREE: &str =
     "NOT EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.sequence = a.first)";
 
+/// Whether the event before the append `a` is there. A failover to a copy that was behind may have lost it:
+/// what is written behind such a hole could never be read as a run.
+const IS_BEHIND_ANOTHER: &str = "\
+    (a.first = 0 OR EXISTS (SELECT 1 FROM run_events e WHERE e.run_id = a.run_id AND e.sequence = a.first - 1))";
+
 /// Writes all of it and answers what has changed.
 pub(super) async fn write(pools: &Sqlite, batch: &Batch<'_>) -> sqlx::Result<Vec<ChangedRow>> {
     let statements = statements(batch);
@@ -187,7 +192,7 @@ fn append<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
                 "WITH a (run_id, first, sequence, epoch, event) AS (VALUES {rows}) \
                  INSERT INTO run_events (run_id, sequence, writer, epoch, event) \
                  SELECT run_id, sequence, '', epoch, event FROM a \
-                 WHERE a.run_id IS NOT NULL AND {IS_UNFENCED} AND {IS_FREE} \
+                 WHERE a.run_id IS NOT NULL AND {IS_UNFENCED} AND {IS_FREE} AND {IS_BEHIND_ANOTHER} \
                  ON CONFLICT DO NOTHING \
                  RETURNING {APPENDED} AS kind, run_id AS id, sequence AS number, NULL AS text"
             )
@@ -250,7 +255,8 @@ fn save<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
             format!(
                 "WITH a ({RECORD}, epoch, first) AS (VALUES {rows}) \
                  INSERT INTO run_records ({RECORD}) SELECT {RECORD} FROM a \
-                 WHERE a.run_id IS NOT NULL AND (a.epoch IS NULL OR ({IS_UNFENCED} AND {IS_FREE})) {replace}"
+                 WHERE a.run_id IS NOT NULL \
+                   AND (a.epoch IS NULL OR ({IS_UNFENCED} AND {IS_FREE} AND {IS_BEHIND_ANOTHER})) {replace}"
             )
         });
     }

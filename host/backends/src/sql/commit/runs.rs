@@ -1,8 +1,8 @@
 //! What is written about runs: their events and their records.
 //!
-//! The first event of an append decides about all of it. Journals have no gaps, so where the first one was
-//! free the others are. Where it was written before, in the same epoch and with the same text, so were they
-//! if the last one was.
+//! The first event of an append decides about all of it. Journals have no gaps, because no append is written
+//! whose predecessor is missing, so where the first one was free the others are. Where it was written before,
+//! in the same epoch and with the same text, so were they if the last one was.
 
 use crate::sql::from_row::from_row;
 
@@ -35,7 +35,7 @@ pub(super) fn replace_record() -> String {
 pub(crate) enum StoredUnderKey {
     /// What was written.
     Ours,
-    /// What was there before.
+    /// What was there before, or nothing when the event before it is missing.
     Another,
     /// Events of a later claim of the run.
     Fenced,
@@ -110,12 +110,8 @@ impl AppendRow {
 
     /// Number of the last event.
     pub(super) fn last(&self) -> i64 {
-        self.end().saturating_sub(1)
-    }
-
-    /// Number of the event behind the last one.
-    pub(super) fn end(&self) -> i64 {
-        self.first.saturating_add(i64::try_from(self.events.len()).unwrap_or(i64::MAX))
+        let events = i64::try_from(self.events.len()).unwrap_or(i64::MAX);
+        self.first.saturating_add(events).saturating_sub(1)
     }
 
     /// What kept the append out, by what was found in its place.

@@ -3,7 +3,7 @@
 //! What does not belong here: how it is written (`database.rs`), and when (`mod.rs`). This file knows no
 //! database, so that the connections to one can hold its [`Lane`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agent_core::ports::Epoch;
 
@@ -69,14 +69,15 @@ impl ByteSize for Write {
 }
 
 /// What is written in one commit has to be told apart by what the database answers, and does not depend on
-/// each other: of a job renewals and ends of one claim, of a run appends of one epoch one behind the other.
+/// each other: of a job renewals and ends of one claim, of a run one append. The next one would be written
+/// behind events that its statement does not see.
 #[derive(Debug, Default)]
 pub(super) struct Together<'a> {
     /// Tokens of the claims by job.
     renewed: HashMap<&'a str, &'a str>,
     ended: HashMap<&'a str, &'a str>,
-    /// Epoch of the appends to a run, and where they end.
-    appended: HashMap<&'a str, (i64, i64)>,
+    /// Runs that are appended to.
+    appended: HashSet<&'a str>,
 }
 
 impl<'a> Together<'a> {
@@ -90,14 +91,7 @@ impl<'a> Together<'a> {
                 self.ended.insert(&attempt.job_id, &attempt.token).is_none()
             }
             Write::End(attempt) => is_of_claim(&mut self.ended, &attempt.job_id, &attempt.token),
-            Write::Run(entry) => {
-                let Some(append) = entry.append() else { return true };
-                let end = (append.epoch, append.end());
-                match self.appended.insert(&append.run_id, end) {
-                    Some((epoch, end)) => epoch == append.epoch && end <= append.first,
-                    None => true,
-                }
-            }
+            Write::Run(entry) => entry.append().is_none_or(|append| self.appended.insert(&append.run_id)),
         }
     }
 }
@@ -170,12 +164,25 @@ mod tests {
     use agent_core::words::OpenKinds;
 
     use super::super::claims::NextClaim;
-    use super::super::runs::AppendRow;
+    use super::super::runs::{AppendRow, RecordRow};
     use super::*;
 
     fn append(run_id: &str, epoch: i64, first: i64, events: usize) -> Write {
         let events = vec!["{}".into(); events];
         Entry::Append(AppendRow { run_id: run_id.into(), epoch, first, events }).into()
+    }
+
+    fn record(run_id: &str) -> Write {
+        let record = RecordRow {
+            run_id: run_id.into(),
+            request_id: "req".into(),
+            user_id: None,
+            job_id: None,
+            started_at: 1,
+            finished_at: 2,
+            outcome: "{}".into(),
+        };
+        Entry::Record(record).into()
     }
 
     fn end(job_id: &str, token: &str) -> Write {
@@ -213,10 +220,9 @@ mod tests {
     fn what_depends_on_each_other_is_not_written_together() {
         for (writes, are_together) in [
             ([append("r1", 1, 0, 2), append("r2", 2, 0, 2)], true),
-            ([append("r1", 1, 0, 2), append("r1", 1, 2, 2)], true),
-            ([append("r1", 1, 0, 2), append("r1", 1, 1, 2)], false),
-            ([append("r1", 1, 2, 2), append("r1", 1, 0, 2)], false),
-            ([append("r1", 1, 0, 2), append("r1", 2, 2, 2)], false),
+            ([append("r1", 1, 0, 2), append("r1", 1, 2, 2)], false),
+            ([append("r1", 1, 0, 2), append("r1", 1, 0, 2)], false),
+            ([append("r1", 1, 0, 2), record("r1")], true),
             ([end("j1", "a"), end("j2", "a")], true),
             ([end("j1", "a"), end("j1", "a")], true),
             ([end("j1", "a"), end("j1", "b")], false),

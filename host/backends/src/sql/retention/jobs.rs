@@ -1,5 +1,5 @@
-//! Jobs that have ended. Their ids grow with time, so that they are found along the primary key; those that
-//! have not ended are passed over.
+//! Jobs that have ended. Their ids grow with time, so that they are found along an index of the ids of those
+//! that have ended: however many older ones wait for somebody, none of these is looked at.
 
 use std::time::SystemTime;
 
@@ -10,6 +10,8 @@ use super::ids::{as_json, of_dialect, with_ids};
 use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, reading, to_ms, writing};
 
+/// Whether a job has ended. The index `jobs_ended` (migration 23) is of these: both databases find it by this
+/// text.
 macro_rules! has_ended {
     () => {
         "status IN ('completed', 'failed', 'cancelled')"
@@ -17,7 +19,7 @@ macro_rules! has_ended {
 }
 
 /// `$1` after which id, `$2` before which, `$3` ended before, `$4` most rows.
-const ENDED_BEFORE: &str = concat!(
+pub(super) const ENDED_BEFORE: &str = concat!(
     "SELECT id FROM jobs WHERE id > $1 AND id < $2 AND ",
     has_ended!(),
     " AND finished_at < $3 ORDER BY id LIMIT $4"
@@ -28,12 +30,13 @@ const ENDED_OF: &str =
     concat!("SELECT id FROM jobs WHERE user_id = $1 AND id > $2 AND ", has_ended!(), " ORDER BY id LIMIT $3");
 
 /// `$1` how many are newer.
-const NTH_NEWEST: &str =
+pub(super) const NTH_NEWEST: &str =
     concat!("SELECT created_at FROM jobs WHERE ", has_ended!(), " ORDER BY id DESC LIMIT 1 OFFSET $1");
 
 const REMOVE: [&str; 2] = with_ids!("DELETE FROM jobs WHERE id", "AND ", has_ended!());
 
-const OLDEST: &str = concat!("SELECT finished_at FROM jobs WHERE ", has_ended!(), " ORDER BY id LIMIT 1");
+pub(super) const OLDEST: &str =
+    concat!("SELECT finished_at FROM jobs WHERE ", has_ended!(), " ORDER BY id LIMIT 1");
 
 pub(super) async fn ended_before(
     pool: &SqlPool,

@@ -12,6 +12,7 @@ pub(super) mod partitions;
 mod recordings;
 mod runs;
 mod tool_audit;
+mod unended;
 
 use std::time::SystemTime;
 
@@ -145,4 +146,67 @@ impl Retention for SqlRetention {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> RetentionError {
     RetentionError(describe(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+    use test_servers::Postgres;
+
+    use super::*;
+
+    /// Statements that pass over nothing that has not ended, each with the index that it walks.
+    const WALKS: [(&str, &str); 5] = [
+        (jobs::ENDED_BEFORE, "jobs_ended"),
+        (jobs::NTH_NEWEST, "jobs_ended"),
+        (jobs::OLDEST, "jobs_ended"),
+        (runs::NTH_NEWEST, "run_records_ended"),
+        (runs::OLDEST, "run_records_ended"),
+    ];
+
+    /// Mostly jobs and runs that wait for somebody, on PostgreSQL.
+    const FILL: &str = "\
+        INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
+            SELECT lpad(n::text, 8, '0'), 'r', 'u', 'q', CASE WHEN n % 1000 = 0 THEN 'failed' ELSE 'parked' END, 1, 1 \
+            FROM generate_series(1, 10000) AS n; \
+        INSERT INTO run_records (run_id, request_id, job_id, started_at, finished_at, outcome) \
+            SELECT 'run_f' || n, 'r', 'j', 1, n, CASE WHEN n % 1000 = 0 THEN '{}' ELSE '{\"outcome\":\"running\"}' END \
+            FROM generate_series(1, 10000) AS n; \
+        ANALYZE jobs; ANALYZE run_records";
+
+    #[tokio::test]
+    async fn what_waits_is_in_no_sweeps_way_on_sqlite() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("some.db").display());
+        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        for (sql, index) in WALKS {
+            let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
+            let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
+            let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+            assert!(steps.iter().any(|step| step.contains(index)), "{sql}: {steps:?}");
+            assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {steps:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_in_no_sweeps_way_on_postgres() {
+        let server = Postgres::start().await;
+        SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
+        let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+        sqlx::raw_sql(FILL).execute(&mut connection).await.unwrap();
+        for (sql, index) in WALKS {
+            let parameters = [("$1", "'0'"), ("$2", "'9'"), ("$3", "'5'"), ("$4", "'5'")];
+            let sql = parameters.iter().fold(sql.to_owned(), |sql, (name, value)| sql.replace(name, value));
+            // Of the partition that has all of these runs: an empty one may be read as a whole.
+            let sql = sql.replace("FROM run_records ", "FROM run_records_rest ");
+            let explain = sqlx::query_scalar(AssertSqlSafe(format!("EXPLAIN {sql}")));
+            let plan: Vec<String> = explain.fetch_all(&mut connection).await.unwrap();
+            let plan = plan.join("\n");
+            let index = index.replace("run_records_ended", "run_records_rest_finished_at_idx");
+            assert!(plan.contains(&format!("using {index} on")), "{sql}: {plan}");
+            // What the index is of need not be looked at in any row.
+            assert!(!["status", "outcome", "Sort"].iter().any(|word| plan.contains(word)), "{sql}: {plan}");
+        }
+    }
 }

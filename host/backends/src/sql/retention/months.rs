@@ -2,11 +2,12 @@
 //! were. On PostgreSQL alone.
 //!
 //! A month is over a day after its end lies behind the bound, so that runs which began at its end have ended
-//! before the bound too. Then it is looked through in steps: for runs without a record, which have not ended,
-//! and for recordings, which lie in another table. Runs that have to stay (those, runs that ended after the
-//! bound, and runs of jobs that have not ended) go to the default partition, and the month is dropped, in one
-//! transaction. Where too many have to stay, or too much, or the tables cannot be locked, its ended runs are
-//! removed row by row instead (`runs.rs`).
+//! before the bound too, and never before that day has come by the database's clock. Then it is looked
+//! through in steps: for runs without a record, which have not ended, and for recordings, which lie in
+//! another table. Runs that have to stay go to the default partition, and the month is dropped, in one
+//! transaction. These are runs without a record or with one that says that they have not ended, runs that
+//! ended after the bound, and runs of jobs that have not ended. Where too many have to stay, or too much, or
+//! the tables cannot be locked, the month's ended runs are removed row by row instead (`runs.rs`).
 //!
 //! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves:
 //! see [`are_dropped_whole`].
@@ -20,6 +21,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::partitions::{LIMIT_LOCKS, TABLES, execute};
 use super::recordings;
+use super::unended::{UNDER_WAY, WAITS_FOR_SOMEBODY};
 use crate::sql::error::{describe, is_locked};
 use crate::sql::from_row::from_row;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
@@ -41,7 +43,8 @@ const LIMIT_WORK: &str = "SET LOCAL statement_timeout = '3s'";
 /// How often the tables' locks are tried for.
 const TRIES: u32 = 3;
 
-/// `$1` the bound. The end of each month stands in its name; what else is called like that, nobody knows.
+/// `$1` the bound, which counts as far as the time has come. The end of each month stands in its name; what
+/// else is called like that, nobody knows.
 const OVER: &str = "\
     SELECT name, \
            'run_' || lpad(to_hex((extract(epoch FROM month) * 1000)::bigint), 12, '0') AS first, \
@@ -51,8 +54,8 @@ const OVER: &str = "\
                  CASE WHEN c.relname ~ '^run_records_[0-9]{4}_(0[1-9]|1[0-2])$' \
                       THEN to_date(right(c.relname, 7), 'YYYY_MM')::timestamp END AS month \
           FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid \
-          WHERE i.inhparent = 'run_records'::regclass) AS months \
-    WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= $1 ORDER BY name";
+          WHERE i.inhparent = 'run_records'::regclass) AS months, clock \
+    WHERE extract(epoch FROM month + interval '1 month 1 day') * 1000 <= LEAST($1, ms) ORDER BY name";
 
 /// `$1` and `$2` ids between which runs lie whose jobs have not ended. Each of these states has an index: of
 /// the few that wait or are held, and of the ids of runs that wait for somebody.
@@ -60,10 +63,6 @@ const OF_OPEN_JOBS: &str = "\
     SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'parked' AND run_id >= $1 AND run_id < $2";
-
-/// Whether a record is of a request's run that a job goes on with: it may wait beyond what its record says.
-pub(super) const WAITS_FOR_SOMEBODY: &str =
-    "(job_id IS NOT NULL AND outcome LIKE '{\"outcome\":\"running\"%')";
 
 from_row! {
     /// A month that is over: the first id of it, and of the one after it.
@@ -222,7 +221,7 @@ async fn remove_recordings(
     let sql = format!(
         "SELECT DISTINCT h.run_id FROM http_recordings h JOIN {} r ON r.run_id = h.run_id \
          WHERE h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 AND r.finished_at < $5 \
-           AND h.run_id NOT IN ({OF_OPEN_JOBS})",
+           AND NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND h.run_id NOT IN ({OF_OPEN_JOBS})",
         month.records()
     );
     let recorded: Vec<String> = answer(async {
@@ -280,8 +279,8 @@ async fn runs_that_stay(
     unended: &[String],
 ) -> sqlx::Result<Vec<String>> {
     let sql = format!(
-        "SELECT run_id FROM {} WHERE finished_at >= $3 OR {WAITS_FOR_SOMEBODY} UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) \
-         LIMIT {MOST_MOVED} + 1",
+        "SELECT run_id FROM {} WHERE finished_at >= $3 OR {WAITS_FOR_SOMEBODY} OR {UNDER_WAY} \
+         UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) LIMIT {MOST_MOVED} + 1",
         month.records()
     );
     let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&month.first).bind(&month.next);

@@ -1,5 +1,5 @@
-//! Runs that have ended, which are those that have a record: the record, the journal, and what the run's
-//! tools were answered over HTTP.
+//! Runs that have ended: those that have a record, unless that says that they are under way or wait
+//! (`unended.rs`). Each goes with its record, its journal, and what its tools were answered over HTTP.
 //!
 //! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along
 //! the index of when runs ended. Months of runs that are dropped as a whole are in `months.rs`.
@@ -12,8 +12,9 @@ use futures::TryFutureExt as _;
 use sqlx::AssertSqlSafe;
 
 use super::ids::{as_json, of_dialect, with_ids};
-use super::months::{Month, WAITS_FOR_SOMEBODY};
+use super::months::Month;
 use super::recordings;
+use super::unended::{UNDER_WAY, WAITS_FOR_SOMEBODY, run_has_ended, run_is_under_way};
 use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading, to_ms};
@@ -29,25 +30,42 @@ const ENDED_BEFORE: [&str; 2] = [
      ORDER BY finished_at, run_id LIMIT $4",
 ];
 
-/// `$1` after which id, `$2` user, `$3` most rows. A run whose owner lives has not ended: its record is a
-/// heartbeat of the last minute.
-const OWNERS: &str = "\
-    SELECT run_id, COALESCE(user_id = $2 AND NOT (outcome LIKE '{\"outcome\":\"running\"%' \
-        AND finished_at > (SELECT ms FROM clock) - 60000), FALSE), job_id \
-    FROM run_records WHERE run_id > $1 ORDER BY run_id LIMIT $3";
+/// `$1` after which id, `$2` user, `$3` most rows.
+const OWNERS: &str = concat!(
+    "SELECT run_id, COALESCE(user_id = $2 AND NOT ",
+    run_is_under_way!(),
+    ", FALSE), job_id FROM run_records WHERE run_id > $1 ORDER BY run_id LIMIT $3"
+);
 
-/// `$1` how many are newer.
-const NTH_NEWEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at DESC LIMIT 1 OFFSET $1";
+/// `$1` how many are newer. Along an index of records that have ended: those of runs that wait, most of whose
+/// times lie ahead, are not counted, and a million of them cost nothing.
+pub(super) const NTH_NEWEST: &str = concat!(
+    "SELECT finished_at FROM run_records WHERE ",
+    run_has_ended!(),
+    " ORDER BY finished_at DESC LIMIT 1 OFFSET $1"
+);
 
 /// Deletes the events of runs that have ended only.
-const REMOVE_EVENTS: [&str; 2] =
-    with_ids!("DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id", ")");
+const REMOVE_EVENTS: [&str; 2] = with_ids!(
+    "DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM run_records WHERE run_id",
+    "AND NOT ",
+    run_is_under_way!(),
+    ")"
+);
 
-const REMOVE_RECORDS: [&str; 2] = with_ids!("DELETE FROM run_records WHERE run_id", "");
+const REMOVE_RECORDS: [&str; 2] =
+    with_ids!("DELETE FROM run_records WHERE run_id", "AND NOT ", run_is_under_way!());
 
-const RECORDED: [&str; 2] = with_ids!("SELECT DISTINCT run_id FROM http_recordings WHERE run_id", "");
+/// Which of these runs have ended and have recordings.
+const RECORDED: [&str; 2] = with_ids!(
+    "SELECT DISTINCT run_id FROM http_recordings h WHERE run_id",
+    "AND EXISTS (SELECT 1 FROM run_records r WHERE r.run_id = h.run_id AND NOT ",
+    run_is_under_way!(),
+    ")"
+);
 
-const OLDEST: &str = "SELECT finished_at FROM run_records ORDER BY finished_at LIMIT 1";
+pub(super) const OLDEST: &str =
+    concat!("SELECT finished_at FROM run_records WHERE ", run_has_ended!(), " ORDER BY finished_at LIMIT 1");
 
 /// A place between two ids is `<end in ms>:<id>`. `over` has the months that are over, when the runs of
 /// others wait for the end of theirs.
@@ -60,7 +78,7 @@ pub(super) async fn ended_before(
 ) -> sqlx::Result<EndedPage> {
     let [select, condition] = ENDED_BEFORE;
     let records = over.map_or_else(|| "run_records".into(), records_of);
-    let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND {condition}");
+    let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND {condition}");
     let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let end = end.parse().unwrap_or(i64::MIN);
     let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {

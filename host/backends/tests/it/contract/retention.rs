@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{ClaimTime, EndedPage, Leases, Renewal, Retention, RunStore};
 use agent_core::testing::says;
-use agent_core::words::{Event, RunRecord};
+use agent_core::words::{Event, RunOutcome, RunRecord};
 use boxed_async::boxed_async;
 use test_servers::eventually;
 
@@ -39,6 +39,17 @@ pub(crate) trait Things: Send + Sync {
     /// One that began so long ago and has not ended.
     async fn add_unended(&self, user: &str, ago: Duration) -> String;
 
+    /// Some of that user that wait for somebody or are held, although the store has a time of theirs that
+    /// lies ahead, or long ago. None where there is no such thing.
+    async fn add_waiting(&self, _user: &str) -> Vec<String> {
+        vec![]
+    }
+
+    /// One of that user that is being carried out and says so now and then, if there is such a thing.
+    async fn add_under_way(&self, _user: &str) -> Option<String> {
+        None
+    }
+
     /// Whether anything is left of it.
     async fn is_kept(&self, id: &str) -> bool;
 }
@@ -51,6 +62,7 @@ macro_rules! test_all {
             what_ended_before_is_found_page_by_page_and_removed,
             pages_go_on_when_nothing_of_them_is_removed,
             what_has_not_ended_is_neither_found_nor_removed,
+            what_waits_or_is_under_way_has_no_end_whatever_the_bound,
             removing_what_is_gone_is_no_error,
             the_newest_are_told_by_when_they_ended,
             what_belongs_to_a_user_is_found_however_new,
@@ -189,6 +201,31 @@ pub(crate) async fn what_has_not_ended_is_neither_found_nor_removed(bench: &Benc
     assert_eq!(bench.store.oldest().await.unwrap(), None, "it has no end");
 }
 
+pub(crate) async fn what_waits_or_is_under_way_has_no_end_whatever_the_bound(bench: &Bench) {
+    let mut unended = bench.things.add_waiting("u1").await;
+    let under_way: Vec<_> = bench.things.add_under_way("u1").await.into_iter().collect();
+    unended.extend_from_slice(&under_way);
+    assert_eq!(bench.store.end_of_newest(1).await.unwrap(), None);
+    assert_eq!(bench.store.oldest().await.unwrap(), None);
+    let mut ended = BTreeSet::new();
+    for days in [3, 1, 2] {
+        ended.insert(bench.things.add_ended("u1", days * DAY).await);
+    }
+    let now = now(bench).await;
+    let end = bench.store.end_of_newest(2).await.unwrap().unwrap();
+    assert!(end < now - DAY, "{:?}", end.duration_since(now));
+    assert_eq!(ended_before(bench, end, 10).await.len(), 1, "two are kept");
+    assert_eq!(bench.store.end_of_newest(4).await.unwrap(), None, "three have ended");
+    for before in [now, now + 99 * DAY] {
+        let found = ended_before(bench, before, 10).await;
+        assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), ended);
+    }
+    assert_eq!(bench.store.remove(&under_way).await.unwrap(), 0);
+    for id in &unended {
+        assert!(bench.things.is_kept(id).await, "{id}");
+    }
+}
+
 pub(crate) async fn removing_what_is_gone_is_no_error(bench: &Bench) {
     let id = bench.things.add_ended("u1", 9 * DAY).await;
     let ids = [id, "99999999999999999".to_owned()];
@@ -244,6 +281,18 @@ pub(crate) async fn the_next_sweep_is_due_later_whoever_makes_it(bench: &Bench) 
 /// Runs in any store of them.
 pub(crate) struct RunThings(pub(crate) Arc<dyn RunStore>);
 
+impl RunThings {
+    async fn save_running(&self, id: &str, user: &str, job_id: Option<String>, finished_at: SystemTime) {
+        let record = RunRecord {
+            user_id: Some(user.into()),
+            job_id,
+            finished_at,
+            ..agent_core::testing::record(id, RunOutcome::Running)
+        };
+        self.0.save(&record).await.unwrap();
+    }
+}
+
 static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 #[boxed_async]
@@ -268,6 +317,26 @@ impl Things for RunThings {
         let events = vec![Event::from(says("one")), Event::from(says("two")), Event::Cancelled];
         self.0.append(&id, agent_core::ports::Epoch(1), 0, &events).await.unwrap();
         id
+    }
+
+    /// As a run of a request is recorded that a job goes on with: its end is when its wait expires. It stays
+    /// so when the run waits again.
+    async fn add_waiting(&self, user: &str) -> Vec<String> {
+        let now = SystemTime::now();
+        let mut ids = Vec::new();
+        for expires in [now + 30 * DAY, now - 9 * DAY] {
+            let id = self.add_unended(user, Duration::ZERO).await;
+            self.save_running(&id, user, Some(format!("job_of_{id}")), expires).await;
+            ids.push(id);
+        }
+        ids
+    }
+
+    /// As a run is recorded that is streamed.
+    async fn add_under_way(&self, user: &str) -> Option<String> {
+        let id = self.add_unended(user, Duration::ZERO).await;
+        self.save_running(&id, user, None, SystemTime::now()).await;
+        Some(id)
     }
 
     async fn is_kept(&self, id: &str) -> bool {

@@ -1,5 +1,7 @@
 //! What every store of runs promises: `Journal` and `RunStore`.
 
+mod holes;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::{Epoch, JournalError, RunStore};
@@ -15,6 +17,7 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::text::{NASTY, long};
+pub(crate) use holes::*;
 
 /// An empty store.
 pub(crate) type Bench = super::Bench<dyn RunStore>;
@@ -35,6 +38,8 @@ macro_rules! test_all {
             an_append_of_many_is_kept_whole_or_not_at_all,
             an_append_of_more_than_one_statement_takes_is_kept_whole,
             an_append_that_is_there_in_part_is_not_taken_for_kept,
+            an_append_behind_a_hole_is_a_conflict,
+            appends_of_a_run_that_wait_together_are_written_in_order_or_not_at_all,
             a_journal_is_read_from_any_number_on,
             a_reader_beside_an_append_of_another_process_misses_nothing,
             many_appends_at_once_are_all_kept,
