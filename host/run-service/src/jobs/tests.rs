@@ -1,5 +1,6 @@
 //! The worker and its callers on a queue in memory, by a clock that stands still.
 
+mod cancelling;
 mod dropped;
 mod durability;
 mod handover;
@@ -49,8 +50,11 @@ fn bench(agent: impl Invoke + 'static) -> Bench {
 }
 
 fn bench_on(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + 'static) -> Bench {
+    bench_of(Jobs::new(queue.clone()), queue, runs, agent)
+}
+
+fn bench_of(jobs: Jobs, queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: impl Invoke + 'static) -> Bench {
     let (noted, admission) = (Arc::new(Noted::default()), Admission::new(10));
-    let jobs = Jobs::new(queue.clone());
     let circuit = agent_core::testing::circuit(DEFAULT_MIN_VOLUME);
     let context = WorkerContext {
         name: "host-1".into(),

@@ -272,7 +272,10 @@ impl Worker {
             // Model and tools are dropped at once. What is left is for the run to write down what it had
             // cost, well within the lease.
             cancel.cancel();
-            let _ = timeout(LAST_WORDS, run).await;
+            // One that had come to its end before has said so: in its journal, its record, its conversation.
+            if let Ok(Ok(Ok(answer))) = timeout(LAST_WORDS, run).await {
+                return End::Ran(Ok(answer));
+            }
         }
         end
     }
