@@ -89,8 +89,9 @@ impl Worker {
         let _ = timeout(LAST_WORDS, look).await;
     }
 
-    /// Ends the run of a job that was let go of and is cancelled: somebody asked for that elsewhere, too late
-    /// for the attempt to be told by its lease, and the queue has made an end of the job by itself.
+    /// Ends the run of a job that is cancelled, where the attempt did not end it: it was not driven yet, or
+    /// parked or failed in that moment, or the queue has made an end of the job by itself, because somebody
+    /// asked for that elsewhere and too late for the attempt to be told by its lease.
     pub(super) async fn end_if_cancelled(&self, claim: &Claim) {
         let look = async {
             let job = self.queue.read(&claim.job_id).await?;

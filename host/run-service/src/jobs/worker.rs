@@ -230,7 +230,8 @@ impl Worker {
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
             self.stop_children_of_failed(claim, attempt_end).await;
-            if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
+            // Also where the lease is said to be lost: that may be the answer to an end that was told twice.
+            if !matches!(end, End::Ran(Ok(_))) {
                 self.end_if_cancelled(claim).await;
             }
         }

@@ -1,8 +1,13 @@
 //! Jobs that are cancelled at the end of an attempt: job and run come to the same end, whichever was first.
 
+use agent_core::ports::{Epoch, Journal as _, Unobserved};
+use agent_core::testing::task;
+use agent_core::words::{Event, OpenKinds, RunOutcome, StopReason, Task};
 use async_trait::async_trait;
+use futures::FutureExt as _;
 
 use super::*;
+use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Ask, RunAnswer};
 
 /// An agent whose runs end so as soon as they are cancelled.
@@ -30,4 +35,103 @@ async fn a_run_that_had_come_to_its_end_completes_its_job_although_that_is_cance
     assert_eq!((job.status, bench.noted()), (JobStatus::Completed, vec![AttemptOutcome::Completed]));
     let result: Value = serde_json::from_str(job.result.unwrap().get()).unwrap();
     assert_eq!(result["output"], "4");
+}
+
+/// A job whose run was begun and handed back.
+struct Begun {
+    bench: Bench,
+    job_id: String,
+    /// Writes the records of runs that are ended because their jobs are cancelled.
+    flusher: Flusher,
+}
+
+async fn begun(agent: impl Invoke + 'static) -> Begun {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
+    let bench = bench_of(jobs, &queue, &runs, agent);
+    let job_id = bench.submit().await;
+    let task = Task { id: "run_job_1".into(), ..task("2+2") };
+    let events = [Event::Started { task, tools: "sha256:test".into() }, Event::HandedBack];
+    runs.append("run_job_1", Epoch::UNCLAIMED, 0, &events).await.unwrap();
+    Begun { bench, job_id, flusher }
+}
+
+impl Begun {
+    /// Works while somebody cancels the job, and expects that its run ends with it.
+    async fn assert_run_ends(self, cancel: impl Future<Output = ()>) -> Vec<AttemptOutcome> {
+        let Self { bench, job_id, flusher } = self;
+        let ended = async {
+            cancel.await;
+            bench.ended(&job_id).await
+        };
+        assert_eq!(bench.work_while(ended).await.status, JobStatus::Cancelled);
+        assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
+        flusher.run(bench.stopping.clone()).await;
+        let records = bench.runs.records();
+        let [record] = &records[..] else { panic!("{records:?}") };
+        let RunOutcome::Ended { stop_reason, .. } = &record.outcome else { panic!("{record:?}") };
+        assert_eq!((record.job_id.as_deref(), *stop_reason), (Some("1"), StopReason::Cancelled));
+        bench.noted()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_while_it_waits_for_a_permit_ends_with_it() {
+    let begun = begun(ScriptedInvoke::hanging()).await;
+    let (jobs, job_id) = (begun.bench.jobs.clone(), begun.job_id.clone());
+    // Others have every permit as soon as the worker has seen that there is one, and claims the job.
+    let (admission, held) = (begun.bench.admission.clone(), Mutex::new(Vec::new()));
+    begun.bench.queue.before_writes(move |_| {
+        held.lock().extend(std::iter::from_fn(|| admission.acquire().now_or_never()));
+    });
+    let cancel = async {
+        moments(1).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
+}
+
+/// Looking for the ends of child runs is not dropped when the job is cancelled.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_while_it_parks_ends_with_it() {
+    let (children, open) = (vec![], OpenKinds::default());
+    let parked = RunError::Parked { until: u64::MAX, events: 2, due: u64::MAX, children, open };
+    let begun = begun(WhenCancelled(Err(parked.into()))).await;
+    let (jobs, job_id) = (begun.bench.jobs.clone(), begun.job_id.clone());
+    let cancel = async {
+        moments(1).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
+}
+
+/// Another process asks before the lease is renewed the next time.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_before_its_attempt_fails_ends_with_it() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(SECOND / 2, Err(RunError::Panicked.into()));
+    let begun = begun(agent).await;
+    let (queue, job_id) = (begun.bench.queue.clone(), begun.job_id.clone());
+    let cancel = async {
+        tokio::time::sleep(SECOND / 4).await;
+        assert_eq!(queue.cancel(&job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Failed]);
+}
+
+/// The worker's first try has made an end of the job, and it was not told so.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_whose_cancellation_is_told_as_a_lost_lease_ends_with_it() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(SECOND / 2, Err(RunError::Stopped.into()));
+    let begun = begun(agent).await;
+    let (queue, job_id) = (begun.bench.queue.clone(), begun.job_id.clone());
+    let cancel = async {
+        tokio::time::sleep(SECOND / 4).await;
+        queue.steal(&job_id);
+        queue.change(&job_id, |job| job.status = JobStatus::Cancelled);
+        moments(1).await;
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Lost]);
 }
