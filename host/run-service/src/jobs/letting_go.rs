@@ -26,15 +26,22 @@ impl Worker {
     /// Notes in the journal that the attempt ended in good order, so that it does not count among those that
     /// killed their worker. When that cannot be noted, the attempt does count, which matters only at the
     /// third one.
-    pub(super) async fn excuse(&self, claim: &Claim) -> Excused {
+    ///
+    /// Behind a failed attempt the next number of the journal is taken in any case. The run may have been
+    /// dropped in the middle of an append, which the store would carry out behind the end of a job that is
+    /// not tried again. Where the run waits and this claim has written nothing, nothing is on its way, and
+    /// decisions have to find the epoch of who wrote last.
+    pub(super) async fn excuse(&self, claim: &Claim, end: Option<&AttemptEnd>) -> Excused {
+        let has_failed = matches!(end, Some(AttemptEnd::Failed { .. }));
         let note = async {
             let events = self.context.journal.read(&claim.run_id, 0).await?;
-            if attempts_without_progress(&events) > 0 {
-                let end = events.len() as u64;
-                self.context.journal.append(&claim.run_id, claim.epoch, end, &[Event::HandedBack]).await?;
-            }
+            let (next, attempts) = (events.len() as u64, attempts_without_progress(&events));
             let hand_backs = hand_backs_without_progress(&events);
             let run = Run::waiting(events).ok().filter(|run| run.waits_epoch().is_some());
+            let has_written = run.as_ref().is_none_or(|run| run.waits_epoch() == Some(claim.epoch.0));
+            if attempts > 0 || (has_failed && has_written && next > 0) {
+                self.context.journal.append(&claim.run_id, claim.epoch, next, &[Event::HandedBack]).await?;
+            }
             let waits = run.iter().flat_map(Run::waits).filter(|wait| wait.decided().is_none());
             let open = OpenKinds::of(waits.map(|open| &open.wait));
             Ok::<_, agent_core::ports::JournalError>(Excused { hand_backs, open })

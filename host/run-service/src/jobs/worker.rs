@@ -211,7 +211,7 @@ impl Worker {
         // Given back before the queue is told, so that the next trial need not wait for that.
         drop(permit);
         if disposition.is_excused {
-            let excused = self.excuse(claim).await;
+            let excused = self.excuse(claim, disposition.end.as_ref()).await;
             let hand_backs = excused.hand_backs;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
