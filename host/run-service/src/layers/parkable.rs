@@ -88,23 +88,28 @@ struct HandedOver {
     due: SystemTime,
     /// The kinds of things for which it waits.
     open: OpenKinds,
-    /// How many events the run has.
-    events: u64,
+    /// Events so far, read before the task begins: when the caller leaves, the backlog forgets the run.
+    events: Vec<Event>,
     /// Whether somebody has cancelled the run.
     cancel: Option<CancellationToken>,
 }
 
 impl Desk {
-    /// Tries again while a store fails: the run is paid for, and each step may be made twice.
-    async fn hand_over(&self, run: HandedOver) -> JournalResult {
-        let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
-        let outage = &self.outage;
-        let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
+    /// The events of a run that has so many.
+    async fn events(&self, run_id: &str, count: u64) -> JournalResult<Vec<Event>> {
+        let events = persist(&self.outage, || self.journal.read(run_id, 0)).await?;
         if events.len() as u64 != count {
             // The backlog had no room for them.
             let detail = "the events of a run that has to wait were not kept".to_owned();
             return Err(JournalError::Store { detail });
         }
+        Ok(events)
+    }
+
+    /// Tries again while a store fails: the run is paid for, and each step may be made twice.
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
+        let HandedOver { record, conversation, job_id, due, open, events, cancel } = run;
+        let (outage, count) = (&self.outage, events.len() as u64);
         let kept = persist(outage, || self.store.read(&record.id, 0)).await?.len();
         if let Some(missing) = events.get(kept..).filter(|missing| !missing.is_empty()) {
             let first = kept as u64;
@@ -164,6 +169,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
         match self.inner.invoke(ask).await {
             Err(InvokeError::Run(RunError::Parked { until, due, events, open, .. })) => {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
+                let events = self.desk.events(&record.id, events).await.map_err(RunError::Journal)?;
                 handed_over.set();
                 let due = UNIX_EPOCH + Duration::from_millis(due);
                 let run =
@@ -173,5 +179,53 @@ impl<I: Invoke> Invoke for Parkable<I> {
             }
             ended => ended,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::ports::Unobserved;
+    use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for};
+    use agent_core::words::{JobStatus, Principal};
+    use serde_json::json;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::journal::{Backlog, WriteBehind};
+    use crate::layers::{Agent, Recorded};
+
+    /// Requests whose runs have to wait for an approval of their only call.
+    struct Bench {
+        queue: Arc<TestQueue>,
+        runs: Arc<TestRuns>,
+        requests: Recorded<Parkable<Agent>>,
+    }
+
+    fn bench() -> Bench {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+        TokioSpawn.spawn("flusher", Box::pin(async move { flusher.run(CancellationToken::new()).await }));
+        let journal: Arc<dyn Journal> = Arc::new(behind.clone());
+        let model = ScriptedModel::new([Ok(asks_for(&[("1", "pay", json!({}))]))]);
+        let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
+        let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
+        let run = Parkable::new(agent, queue.clone(), journal, runs.clone(), Arc::new(TokioSpawn));
+        Bench { queue, runs, requests: Recorded::new(run, behind) }
+    }
+
+    fn ask() -> Ask {
+        Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "pay".into()) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_handed_over_although_its_caller_leaves_before_that_has_begun() {
+        let bench = bench();
+        assert!(bench.requests.invoke(ask()).now_or_never().is_none());
+        sleep(Duration::from_secs(1)).await;
+        let jobs = bench.queue.look(|job, _| Some((job.status, job.run_id.clone())));
+        let [(JobStatus::Parked, run_id)] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!(bench.runs.events(run_id).len(), 3);
+        let records = bench.runs.records();
+        assert!(matches!(&records[..], [RunRecord { outcome: RunOutcome::Running, .. }]), "{records:?}");
     }
 }
