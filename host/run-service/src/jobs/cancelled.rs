@@ -20,7 +20,7 @@ use tracing::warn;
 use super::LAST_WORDS;
 use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Agent, Ask, Invoke, InvokeError, Recorded};
-use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
+use crate::loop_driver::{ChildRuns, EndsCancelledRuns, RunClaim, RunControl, RunError};
 
 /// Takes a run up to cancel it at once. That asks no model and calls no tool, so no version of a tool is
 /// loaded for it, and it needs no permit and is not counted.
@@ -45,7 +45,7 @@ impl CancelledRuns {
 
     /// Ends the run of a job that is cancelled. A run that never began stays unwritten. The job is cancelled
     /// whatever becomes of this, so it takes a bounded time and fails with a line in the log only.
-    async fn end(&self, job: &Job, queue: &Arc<dyn JobQueue>) {
+    async fn end(self: &Arc<Self>, job: &Job, queue: &Arc<dyn JobQueue>) {
         let (job_id, run_id) = (&job.id, &job.run_id);
         match timeout(LAST_WORDS, self.cancel(job, queue)).await {
             Ok(Ok(())) => {}
@@ -61,7 +61,7 @@ impl CancelledRuns {
         }
     }
 
-    async fn cancel(&self, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), InvokeError> {
+    async fn cancel(self: &Arc<Self>, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), InvokeError> {
         let events = self.journal.read(&job.run_id, 0).await.map_err(RunError::Journal)?;
         if events.is_empty() {
             return Ok(());
@@ -75,7 +75,7 @@ impl CancelledRuns {
             claim: Some(RunClaim { job_id: job.id.clone(), epoch: Epoch::FINAL, ..RunClaim::default() }),
             control: RunControl {
                 cancel: Some(cancel),
-                children: ChildRuns::of(queue),
+                children: ChildRuns::of(queue, Some(self)),
                 ..RunControl::default()
             },
             // What it was to do stands in its journal.
@@ -90,7 +90,7 @@ impl CancelledRuns {
 pub(super) async fn end_run(
     job: &Job,
     queue: &Arc<dyn JobQueue>,
-    runs: Option<&CancelledRuns>,
+    runs: Option<&Arc<CancelledRuns>>,
 ) -> Result<(), QueueError> {
     if let Some(runs) = runs {
         runs.end(job, queue).await;
@@ -99,6 +99,13 @@ pub(super) async fn end_run(
         queue.resume(parent, Duration::ZERO).await?;
     }
     Ok(())
+}
+
+#[async_trait]
+impl EndsCancelledRuns for CancelledRuns {
+    async fn end_run_of(self: Arc<Self>, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), QueueError> {
+        end_run(job, queue, Some(&self)).await
+    }
 }
 
 /// Stands for a model and tools that are not there.

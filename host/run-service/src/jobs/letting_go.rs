@@ -54,6 +54,11 @@ impl Worker {
         Excused::default()
     }
 
+    /// How the runs of this worker begin runs of their own.
+    pub(super) fn children(&self) -> ChildRuns {
+        ChildRuns::of(&self.queue, self.cancelled.as_ref())
+    }
+
     /// Has the parent of a child run that ends claimed: in some seconds before the queue is told, in case
     /// that this worker is killed behind it, and at once then. A parent that is taken up too early is let go
     /// of again.
@@ -74,7 +79,7 @@ impl Worker {
             let job = self.queue.read(&claim.job_id).await.ok()?.filter(|job| job.status.has_ended())?;
             let run = Run::waiting(self.context.journal.read(&job.run_id, 0).await.ok()?).ok()?;
             let children = run.children().map(|(_, child)| child.job_id.as_str());
-            ChildRuns::of(&self.queue).stop(children).await;
+            self.children().stop(children).await;
             Some(())
         };
         // silent-ok: a child that is taken up finds out by itself.
@@ -86,7 +91,7 @@ impl Worker {
     pub(super) async fn resume_if_decided(&self, claim: &Claim, seen: u64, children: &[String]) {
         let look = async {
             let later = self.context.journal.read_page(&claim.run_id, seen, 1).await.ok()?;
-            if later.is_empty() && !ChildRuns::of(&self.queue).has_ended(children).await.ok()? {
+            if later.is_empty() && !self.children().has_ended(children).await.ok()? {
                 return None;
             }
             self.queue.resume(&claim.job_id, Duration::ZERO).await.ok()
@@ -103,7 +108,7 @@ impl Worker {
         let look = async {
             let job = self.queue.read(&claim.job_id).await?;
             match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
-                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await,
+                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await,
                 None => Ok(()),
             }
         };

@@ -28,7 +28,7 @@ use super::{Jobs, LAST_WORDS};
 use crate::conversations::InConversation;
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
-use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
+use crate::loop_driver::{RunClaim, RunControl, RunError, WaitObserver};
 use crate::outage::Outage;
 use crate::waits::ARMED;
 
@@ -310,7 +310,7 @@ impl Worker {
             control: RunControl {
                 cancel: Some(cancel.clone()),
                 live: Some(self.live.run(&claim.run_id)),
-                children: ChildRuns::of(&self.queue),
+                children: self.children(),
                 observer: WaitObserver(self.context.observer.clone()),
                 ..RunControl::default()
             },

@@ -32,7 +32,7 @@ use crate::clock;
 use crate::invariants::Followed;
 use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
-pub use child_runs::ChildRuns;
+pub use child_runs::{ChildRuns, EndsCancelledRuns};
 pub use error::RunError;
 pub use run_claim::RunClaim;
 pub use run_control::RunControl;

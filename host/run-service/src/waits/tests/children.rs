@@ -1,5 +1,7 @@
 //! Child runs: begun once, waited for, told of once, and stopped with their parent.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use agent_core::agent_loop::RUN_AGENT;
 use agent_core::ports::{ModelError, ModelRequest};
 use agent_core::testing::check_conversation;
@@ -135,6 +137,27 @@ async fn whoever_cancels_a_parent_cancels_its_children_and_theirs() {
     for job in bench.all().await {
         assert_eq!(bench.runs.events(&job.run_id).last(), Some(&Event::Cancelled), "{}", job.id);
     }
+}
+
+/// The child's worker lets go of it when its parent has seen that it is at work.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_parks_while_it_is_cancelled_ends_with_its_run() {
+    let bench = Bench::family("begin pay").await;
+    // Less than after which the parent is looked at again.
+    bench.work_for(3).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Parked; 2]);
+    let child = bench.all().await.remove(1);
+    bench.queue.change(&child.id, |job| job.status = JobStatus::Active);
+    let (writes, id) = (AtomicU32::new(0), child.id.clone());
+    bench.queue.before_writes(move |queue| {
+        // The first one cancels the parent.
+        if writes.fetch_add(1, Ordering::Relaxed) == 1 {
+            queue.change(&id, |job| job.status = JobStatus::Parked);
+        }
+    });
+    assert_eq!(bench.jobs.cancel("ada", "1").await.unwrap(), CancelOutcome::Done);
+    assert_eq!(bench.statuses().await, [JobStatus::Cancelled; 2]);
+    assert_eq!(bench.runs.events(&child.run_id).last(), Some(&Event::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
