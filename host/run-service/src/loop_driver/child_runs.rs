@@ -129,8 +129,9 @@ impl ChildRuns {
         }
     }
 
-    /// Cancels a child that somebody works on. Says how it stood before; nothing where there is none.
-    async fn cancel_at_work(&self, job_id: &str) -> Result<Option<JobStatus>, QueueError> {
+    /// Cancels a child that somebody works on. Says how it stood before; nothing where there is none. One that
+    /// is parked and claimed would find that its parent waits for it, until the opposite is decided.
+    pub(super) async fn cancel_at_work(&self, job_id: &str) -> Result<Option<JobStatus>, QueueError> {
         let Self::In { queue, ending } = self else { return Ok(None) };
         let Some(job) = queue.read(job_id).await? else { return Ok(None) };
         // Let go of meanwhile, it is cancelled by the queue alone, and no worker ends its run.
