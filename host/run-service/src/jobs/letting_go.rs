@@ -4,14 +4,17 @@
 use std::time::Duration;
 
 use agent_core::agent_loop::{Run, attempts_without_progress, hand_backs_without_progress};
-use agent_core::ports::{AttemptEnd, Claim};
+use agent_core::ports::{AttemptEnd, Claim, QueueError};
 use agent_core::words::{Event, JobStatus, OpenKinds, Wait};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::worker::Worker;
 use super::{LAST_WORDS, cancelled};
 use crate::loop_driver::ChildRuns;
+
+/// How long the queue is left alone that could not say whether a job is cancelled.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What the journal says of a run that was let go of.
 #[derive(Default)]
@@ -106,17 +109,22 @@ impl Worker {
     /// asked for that elsewhere and too late for the attempt to be told by its lease.
     pub(super) async fn end_if_cancelled(&self, claim: &Claim) {
         let look = async {
-            let job = self.queue.read(&claim.job_id).await?;
-            match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
-                Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await,
-                None => Ok(()),
+            while let Err(error) = self.end_cancelled(claim).await {
+                debug!(%error, "it is not known yet whether the job was cancelled meanwhile");
+                sleep(LOOK_AGAIN).await;
             }
         };
         // The ending takes up to `LAST_WORDS` of its own.
-        match timeout(LAST_WORDS * 2, look).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!(%error, "it is not known whether the job was cancelled meanwhile"),
-            Err(_elapsed) => debug!("it is not known whether the job was cancelled meanwhile"),
+        if timeout(LAST_WORDS * 2, look).await.is_err() {
+            debug!("it is not known whether the job was cancelled meanwhile");
+        }
+    }
+
+    async fn end_cancelled(&self, claim: &Claim) -> Result<(), QueueError> {
+        let job = self.queue.read(&claim.job_id).await?;
+        match job.filter(|job| job.status == JobStatus::Cancelled && job.run_id == claim.run_id) {
+            Some(job) => cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await,
+            None => Ok(()),
         }
     }
 }

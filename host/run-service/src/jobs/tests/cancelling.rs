@@ -1,5 +1,7 @@
 //! Jobs that are cancelled at the end of an attempt: job and run come to the same end, whichever was first.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use agent_core::ports::{Epoch, Journal as _, Unobserved};
 use agent_core::testing::task;
 use agent_core::words::{Event, OpenKinds, RunOutcome, StopReason, Task};
@@ -134,4 +136,22 @@ async fn the_run_of_a_job_whose_cancellation_is_told_as_a_lost_lease_ends_with_i
         moments(1).await;
     };
     assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Lost]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_cancelled_job_ends_although_the_queue_is_away_behind_the_end_of_the_attempt() {
+    let begun = begun(WhenCancelled(Err(RunError::Stopped.into()))).await;
+    let (jobs, queue, job_id) = (begun.bench.jobs.clone(), begun.bench.queue.clone(), begun.job_id.clone());
+    let is_last_write = Arc::new(AtomicBool::new(false));
+    let fails = is_last_write.clone();
+    queue.before_writes(move |queue| queue.switch.fail(fails.swap(false, Ordering::Relaxed)));
+    let cancel = async {
+        // No lease is renewed in this moment: the next write is the end of the attempt.
+        tokio::time::sleep(SECOND / 2).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+        is_last_write.store(true, Ordering::Relaxed);
+        moments(1).await;
+        queue.switch.fail(false);
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
 }
