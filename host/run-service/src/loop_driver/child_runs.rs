@@ -129,8 +129,10 @@ impl ChildRuns {
         }
     }
 
-    /// Cancels a child that somebody works on. Says how it stood before; nothing where there is none. One that
-    /// is parked and claimed would find that its parent waits for it, until the opposite is decided.
+    /// Cancels a child that somebody works on. Says how it stood before; nothing where there is none.
+    ///
+    /// One that is parked is left alone: claimed, it would find that its parent waits for it until that is
+    /// decided.
     pub(super) async fn cancel_at_work(&self, job_id: &str) -> Result<Option<JobStatus>, QueueError> {
         let Self::In { queue, ending } = self else { return Ok(None) };
         let Some(job) = queue.read(job_id).await? else { return Ok(None) };

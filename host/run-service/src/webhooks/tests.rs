@@ -251,7 +251,7 @@ async fn a_job_that_was_never_added_is_given_up() {
     assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
 }
 
-/// Its submitter tries again under the same idempotency key.
+/// The job's submitter tries again under the same idempotency key.
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_was_given_up_before_its_job_was_added_is_sent_when_that_has_ended() {
     let bench = Bench::new(&[Ok(200)]).await;

@@ -8,7 +8,7 @@ use crate::sql::commit::{AttemptRow, NextClaim};
 
 /// The claim that is made with this end. Its token follows from the claim and the end: a worker that had no
 /// answer hands in the same end again, and is given the job that was claimed the first time. The delay is no
-/// part of the token: that of a parked job is what is left until then, and shorter when the end is told again.
+/// part of the token: that of a parked job is what is left until it is due, and shorter the second time.
 pub(super) fn next_claim(attempt: &AttemptRow, worker: String, lease: i64) -> NextClaim {
     let mut digest = Sha256::new();
     let AttemptRow { token, status, result, error, .. } = attempt;

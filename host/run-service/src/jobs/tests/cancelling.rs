@@ -23,7 +23,7 @@ impl Invoke for WhenCancelled {
     }
 }
 
-/// Its last reply was stored, and the turn of its conversation was about to be appended.
+/// The run's last reply was stored, and the turn of its conversation was about to be appended.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_had_come_to_its_end_completes_its_job_although_that_is_cancelled() {
     let bench = bench(WhenCancelled(Ok(ScriptedInvoke::answer("4"))));

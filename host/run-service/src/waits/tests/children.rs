@@ -205,7 +205,7 @@ impl Model for Endless {
     }
 }
 
-/// Takes no decisions.
+/// A journal that takes no decisions.
 struct Undecided(Arc<TestRuns>);
 
 #[async_trait]
