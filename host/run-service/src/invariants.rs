@@ -6,7 +6,9 @@ use std::fmt::Debug;
 
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
-use agent_core::words::{CallPlace, Event, ModelReply, ToolOutcome, Turn, Verdict, Wait};
+use agent_core::words::{
+    CallPlace, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict, Wait,
+};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +34,7 @@ pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits f
 pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
 pub const BILL: &str = "the tokens of a run are on its bill, with those of the runs that it began";
 pub const ONE_TURN: &str = "a conversation has each turn once";
+pub const ENDS_WITH_ITS_JOB: &str = "a run that began ends with its job, by its journal and its record";
 pub const ONE_OWNER: &str = "one process at a time carries a run out";
 pub const PINNED: &str = "a swapped tool never changes a run under way";
 
@@ -240,6 +243,32 @@ pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), 
     Ok(())
 }
 
+/// What is kept of the run of a job that has ended. A failure is no event, so that it stands in the record
+/// alone, and of a run that never began there is no journal.
+pub fn ended(status: JobStatus, journal: &[Event], record: Option<&RunRecord>) -> Result<(), Broken> {
+    let broken = |what: &str| {
+        let what = format!("it is {}, and {what}", status.as_str());
+        Err(Broken { rule: ENDS_WITH_ITS_JOB, what })
+    };
+    let outcome = record.map(|record| &record.outcome);
+    let reason = match outcome {
+        Some(RunOutcome::Running) => return broken("its record says that it is under way"),
+        Some(RunOutcome::Ended { stop_reason, .. }) => Some(*stop_reason),
+        Some(RunOutcome::Failed { .. }) | None => None,
+    };
+    if journal.is_empty() && status != JobStatus::Completed {
+        return Ok(());
+    }
+    if outcome.is_none() {
+        return broken("there is no record of it");
+    }
+    let has_end = matches!(recorded_end(journal.to_vec(), reason), Ok(Some(_)));
+    if status != JobStatus::Failed && !has_end {
+        return broken("its journal has no end");
+    }
+    Ok(())
+}
+
 /// The turns of a conversation.
 pub fn turns(turns: &[Turn]) -> Result<(), Broken> {
     let mut known = BTreeSet::new();
@@ -334,8 +363,8 @@ fn is_answer(reply: &ModelReply) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{asks_for, says, task};
-    use agent_core::words::{ToolReceipt, ToolReturn};
+    use agent_core::testing::{asks_for, failed, record, says, task};
+    use agent_core::words::{StopReason, ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;
@@ -369,6 +398,38 @@ mod tests {
             (vec![started(), returned(0)], Some(ONE_ANSWER)),
         ] {
             assert_eq!(broken(&events), rule, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn the_run_of_a_job_that_has_ended_has_an_end_and_a_record_of_it() {
+        use JobStatus::{Cancelled, Completed, Failed};
+        let (begun, done) = (vec![started()], vec![started(), Event::from(says("done"))]);
+        let cancelled = vec![started(), Event::Cancelled];
+        let (iterations, usage, model) = (1, Usage::default(), String::new());
+        let ended = |stop_reason| {
+            let model = model.clone();
+            Some(record("run_1", RunOutcome::Ended { stop_reason, iterations, usage, model }))
+        };
+        let failed = || Some(record("run_1", failed("it is away")));
+        let running = || Some(record("run_1", RunOutcome::Running));
+        for (status, journal, record, is_kept) in [
+            (Completed, &done, ended(StopReason::Completed), true),
+            (Completed, &done, None, false),
+            (Completed, &vec![], ended(StopReason::Completed), false),
+            // The end that a limit brings about is no event.
+            (Completed, &begun, ended(StopReason::TokenBudget), true),
+            (Failed, &begun, failed(), true),
+            (Failed, &begun, None, false),
+            (Cancelled, &cancelled, ended(StopReason::Cancelled), true),
+            (Cancelled, &cancelled, None, false),
+            (Cancelled, &cancelled, running(), false),
+            (Cancelled, &begun, failed(), false),
+            (Cancelled, &vec![], None, true),
+            (Cancelled, &vec![], running(), false),
+        ] {
+            let checked = super::ended(status, journal, record.as_ref());
+            assert_eq!(checked.is_ok(), is_kept, "{status:?} {journal:?} {record:?}: {checked:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What must be true when all is quiet: what was promised has come to pass, and nothing is held any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::agent_loop::{Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
@@ -93,6 +93,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     judge_streams(world);
     judge_shown(world);
     judge_records(world);
+    judge_ends(world);
     judge_families(world);
     judge_decisions(world);
     judge_turns(world, &promised).await;
@@ -176,7 +177,7 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
             world.holds(told == bill, invariants::BILL, || format!("job {}: {told} of {bill}", job.id));
         }
         Ok(None) => {
-            let by = world.promises.lock().completed_by.get(&job.id).cloned().unwrap_or_default();
+            let by = world.promises.lock().ended_by.get(&job.id).cloned().unwrap_or_default();
             let may_be = world.has_died(&by) || world.is_undone(&job.id);
             world.holds(may_be, LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
             world.reached("a job ended whose last events were lost");
@@ -231,6 +232,29 @@ fn judge_records(world: &World) {
     records.sort_by(|a, b| a.id.cmp(&b.id));
     for record in records.iter().filter(|record| recorded.contains(&record.id)) {
         world.holds(record.outcome != RunOutcome::Running, RECORD_KEPT, || format!("{record:?}"));
+    }
+}
+
+/// What is kept of the runs of jobs that have ended. It is written behind the end, so that whoever ended the
+/// job may have died before, or have had no answer of the store; and who cancels a job without being told
+/// that it is cancelled has to do so again.
+fn judge_ends(world: &World) {
+    let records = world.runs.records().into_iter().map(|record| (record.id.clone(), record));
+    let records: BTreeMap<_, _> = records.collect();
+    let ended_by = world.promises.lock().ended_by.clone();
+    for job in world.queue.look(|job, _| job.status.has_ended().then(|| job.clone())) {
+        let Job { id, run_id, status, .. } = &job;
+        let has_died = ended_by.get(id).is_none_or(|by| world.has_died(by));
+        if has_died || world.is_undone(id) || world.was_slow(&job, None) {
+            continue;
+        }
+        let events = world.events(run_id);
+        if *status == JobStatus::Cancelled && !events.is_empty() {
+            world.reached("a cancelled job was held to the end of its run");
+        }
+        let run =
+            |broken: Broken| Broken { what: format!("{run_id} of job {id}: {}", broken.what), ..broken };
+        world.check(invariants::ended(*status, &events, records.get(run_id)).map_err(run));
     }
 }
 

@@ -31,8 +31,8 @@ pub struct Promises {
     pub refused: BTreeSet<String>,
     /// Bodies of the webhooks that were received, by their jobs.
     pub delivered: BTreeMap<String, Vec<String>>,
-    /// The process that told the queue of a job's result.
-    pub completed_by: BTreeMap<String, String>,
+    /// The process that ended a job, if it was told that it did.
+    pub ended_by: BTreeMap<String, String>,
     /// Runs of which a record was stored that says how they ended.
     pub recorded: BTreeSet<String>,
     /// The process in which a call of a run is under way.

@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 30] = [
+pub const TO_BE_REACHED: [&str; 31] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -39,6 +39,7 @@ pub const TO_BE_REACHED: [&str; 30] = [
     "a statement was carried out after its caller had died",
     "a run began a run",
     "a run was cancelled with the one that began it",
+    "a cancelled job was held to the end of its run",
 ];
 
 /// Calls at which a replica has to have died.

@@ -10,9 +10,9 @@ use crate::words::{Event, RunQuery, RunRecord};
 pub trait RunStore: Journal {
     /// Writes a record, or writes it anew when the run has one already.
     ///
-    /// A heartbeat may arrive when its owner has given it up and has written the last record behind it. One
-    /// of a run under way ([`RunRecord::is_heartbeat_behind`]) therefore replaces neither a record of how the
-    /// run ended nor a later heartbeat: then nothing is written, and that is no error.
+    /// A record may arrive when its writer has given it up: a heartbeat behind the last record of its owner,
+    /// or the failure of an attempt behind the end to which a later attempt came. One that is behind the
+    /// record that is kept ([`RunRecord::is_behind`]) is not written, and that is no error.
     async fn save(&self, record: &RunRecord) -> JournalResult;
 
     /// Appends events to the run of a record as [`Journal::append`] does, and then writes the record. Nothing

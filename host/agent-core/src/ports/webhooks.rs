@@ -15,8 +15,12 @@ pub const KEPT: Duration = Duration::from_hours(7 * 24);
 /// Keeps webhooks until they are delivered or given up, and for a while after that, for all replicas.
 #[boxed_async]
 pub trait WebhookOutbox: Send + Sync {
-    /// Puts a webhook in under its job's id, before the job is added. One that is there already stays as it
-    /// is. The [current trace](crate::trace::current) goes with it.
+    /// Puts a webhook in under its job's id, before the job is added. The [current
+    /// trace](crate::trace::current) goes with it.
+    ///
+    /// One that is there already stays as it is, unless nothing was sent of it and it waits or was given up:
+    /// its job could not be added the first time. It waits anew then, counted from now, and whoever has
+    /// claimed it loses the claim.
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult;
 
     /// Claims webhooks that are due, within `bounds`, those first that have been due for longest, under a

@@ -143,7 +143,7 @@ impl RunStore for TestRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         self.check().await?;
         let mut records = self.records.lock();
-        if !records.get(&record.id).is_some_and(|kept| record.is_heartbeat_behind(kept)) {
+        if !records.get(&record.id).is_some_and(|kept| record.is_behind(kept)) {
             records.insert(record.id.clone(), record.clone());
         }
         Ok(())

@@ -59,7 +59,16 @@ impl TestOutbox {
 impl WebhookOutbox for TestOutbox {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult {
         self.check()?;
-        let kept = || OutboxEntry {
+        let mut all = self.kept.lock();
+        if let Some(kept) = all.get_mut(webhook.job_id) {
+            let Webhook { state, tries, created_at, .. } = &mut kept.webhook;
+            if *tries == 0 && matches!(state, WebhookState::Waiting | WebhookState::Failed) {
+                (*state, *created_at) = (WebhookState::Waiting, store_clock());
+                (kept.due, kept.lease) = (Some(Instant::now()), Lease::default());
+            }
+            return Ok(());
+        }
+        let put = OutboxEntry {
             webhook: Webhook {
                 job_id: webhook.job_id.to_owned(),
                 user_id: webhook.user_id.to_owned(),
@@ -73,7 +82,7 @@ impl WebhookOutbox for TestOutbox {
             due: Some(Instant::now()),
             lease: Lease::default(),
         };
-        self.kept.lock().entry(webhook.job_id.to_owned()).or_insert_with(kept);
+        all.insert(webhook.job_id.to_owned(), put);
         Ok(())
     }
 

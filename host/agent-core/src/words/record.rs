@@ -29,10 +29,14 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Whether this is a heartbeat that came too late to be written over `kept`.
-    pub fn is_heartbeat_behind(&self, kept: &Self) -> bool {
-        let is_later = kept.outcome != RunOutcome::Running || kept.finished_at > self.finished_at;
-        self.outcome == RunOutcome::Running && is_later
+    /// Whether this came too late to be written over `kept`: a heartbeat behind a later one or behind the
+    /// run's end, or the failure of an attempt behind a result that another one came to.
+    pub fn is_behind(&self, kept: &Self) -> bool {
+        match &self.outcome {
+            RunOutcome::Running => kept.outcome != RunOutcome::Running || kept.finished_at > self.finished_at,
+            RunOutcome::Failed { .. } => matches!(kept.outcome, RunOutcome::Ended { .. }),
+            RunOutcome::Ended { .. } => false,
+        }
     }
 }
 

@@ -78,18 +78,29 @@ impl Journal for MongoRuns {
 impl RunStore for MongoRuns {
     async fn save(&self, record: &RunRecord) -> JournalResult {
         let mut replaced = doc! { "_id": &record.id };
-        let is_heartbeat = record.outcome == RunOutcome::Running;
-        if is_heartbeat {
-            replaced.insert("outcome", "running");
-            replaced.insert("finished_at", doc! { "$lte": DateTime::from_system_time(record.finished_at) });
+        match record.outcome {
+            RunOutcome::Running => {
+                let end = DateTime::from_system_time(record.finished_at);
+                replaced.insert("outcome", "running");
+                replaced.insert("finished_at", doc! { "$lte": end });
+            }
+            RunOutcome::Failed { .. } => {
+                replaced.insert("outcome", doc! { "$ne": "ended" });
+            }
+            RunOutcome::Ended { .. } => {}
         }
-        let document = RecordDocument::from(record);
-        match answer(self.records.replace_one(replaced, document).upsert(true).into_future()).await {
-            Ok(_saved) => Ok(()),
-            // There is a record, which it comes too late for.
-            Err(error) if is_heartbeat && is_taken(&error) => Ok(()),
-            Err(error) => Err(error.into()),
+        let may_be_behind = replaced.contains_key("outcome");
+        for _ in 0..2 {
+            let saving = self.records.replace_one(replaced.clone(), RecordDocument::from(record));
+            match answer(saving.upsert(true).into_future()).await {
+                Ok(_saved) => return Ok(()),
+                // The record is behind the one that is kept. Or another one was made in the same moment: then
+                // the second try is written over that.
+                Err(error) if may_be_behind && is_taken(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(())
     }
 
     async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {

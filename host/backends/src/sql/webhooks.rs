@@ -19,7 +19,10 @@ use super::{SqlPool, from_ms, ms, reading, writing};
 
 /// `$1` job, `$2` user, `$3` url, `$4` trace.
 const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
-    SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE ON CONFLICT DO NOTHING";
+    SELECT $1, $2, $3, $4, 'waiting', ms, ms FROM clock WHERE TRUE \
+    ON CONFLICT (job_id) DO UPDATE SET state = 'waiting', owner = NULL, due_at = excluded.due_at, \
+        created_at = excluded.created_at \
+    WHERE webhooks.tries = 0 AND webhooks.state IN ('waiting', 'failed')";
 
 /// `$1` owner, `$2` ms of the lease, `$3` most rows, `$4` most rows of a user.
 ///

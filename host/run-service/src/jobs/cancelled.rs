@@ -20,7 +20,7 @@ use tracing::warn;
 use super::LAST_WORDS;
 use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Agent, Ask, Invoke, InvokeError, Recorded};
-use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError};
+use crate::loop_driver::{ChildRuns, EndsCancelledRuns, RunClaim, RunControl, RunError};
 
 /// Takes a run up to cancel it at once. That asks no model and calls no tool, so no version of a tool is
 /// loaded for it, and it needs no permit and is not counted.
@@ -46,7 +46,11 @@ impl CancelledRuns {
     /// Ends a run, and says how it has ended by its journal. A run that never began stays unwritten. The job
     /// is cancelled whatever becomes of this, so it takes a bounded time and fails with a line in the log
     /// only.
-    pub(super) async fn end(&self, run: UnwantedRun<'_>, queue: &Arc<dyn JobQueue>) -> Option<StopReason> {
+    pub(super) async fn end(
+        self: &Arc<Self>,
+        run: UnwantedRun<'_>,
+        queue: &Arc<dyn JobQueue>,
+    ) -> Option<StopReason> {
         let UnwantedRun { job_id, run_id, .. } = run;
         match timeout(LAST_WORDS, self.cancel(run, queue)).await {
             Ok(Ok(ended)) => return ended,
@@ -64,7 +68,7 @@ impl CancelledRuns {
     }
 
     async fn cancel(
-        &self,
+        self: &Arc<Self>,
         run: UnwantedRun<'_>,
         queue: &Arc<dyn JobQueue>,
     ) -> Result<Option<StopReason>, InvokeError> {
@@ -81,7 +85,7 @@ impl CancelledRuns {
             claim: Some(RunClaim { job_id: job_id.to_owned(), epoch, ..RunClaim::default() }),
             control: RunControl {
                 cancel: Some(cancel),
-                children: ChildRuns::of(queue),
+                children: ChildRuns::of(queue, Some(self)),
                 ..RunControl::default()
             },
             // What it was to do stands in its journal.
@@ -121,7 +125,7 @@ impl<'a> UnwantedRun<'a> {
 pub(super) async fn end_run(
     job: &Job,
     queue: &Arc<dyn JobQueue>,
-    runs: Option<&CancelledRuns>,
+    runs: Option<&Arc<CancelledRuns>>,
 ) -> Result<(), QueueError> {
     if let Some(runs) = runs {
         runs.end(UnwantedRun::of(job), queue).await;
@@ -130,6 +134,13 @@ pub(super) async fn end_run(
         queue.resume(parent, Duration::ZERO).await?;
     }
     Ok(())
+}
+
+#[boxed_async]
+impl EndsCancelledRuns for CancelledRuns {
+    async fn end_run_of(self: Arc<Self>, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), QueueError> {
+        end_run(job, queue, Some(&self)).await
+    }
 }
 
 /// Stands for a model and tools that are not there.

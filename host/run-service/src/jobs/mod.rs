@@ -193,11 +193,11 @@ impl Jobs {
             CancelOutcome::Asked => self.signals.cancel(job_id),
             CancelOutcome::Done => {
                 self.signals.notify(job_id);
-                cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await?;
+                cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await?;
             }
             // Whoever asked before may have been killed before its run was ended, and its children.
             CancelOutcome::HadEnded if job.status == JobStatus::Cancelled => {
-                cancelled::end_run(&job, &self.queue, self.cancelled.as_deref()).await?;
+                cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await?;
             }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }

@@ -1,5 +1,6 @@
 //! The worker and its callers on a queue in memory, by a clock that stands still.
 
+mod cancel_asked;
 mod cancelling;
 mod dropped;
 mod durability;

@@ -28,7 +28,7 @@ use super::{Jobs, LAST_WORDS};
 use crate::conversations::InConversation;
 use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 use crate::live::LiveRuns;
-use crate::loop_driver::{ChildRuns, RunClaim, RunControl, RunError, WaitObserver};
+use crate::loop_driver::{RunClaim, RunControl, RunError, WaitObserver};
 use crate::outage::Outage;
 use crate::waits::ARMED;
 
@@ -213,7 +213,7 @@ impl Worker {
         // Given back before the queue is told, so that the next trial need not wait for that.
         drop(permit);
         if disposition.is_excused {
-            let excused = self.excuse(claim).await;
+            let excused = self.excuse(claim, disposition.end.as_ref()).await;
             let hand_backs = excused.hand_backs;
             if spared && hand_backs < MOST_HAND_BACKS {
                 let asked = disposition.provider.retry_after();
@@ -232,7 +232,8 @@ impl Worker {
             }
             self.wake_parent(claim, attempt_end, Duration::ZERO).await;
             self.stop_children_of_failed(claim, attempt_end).await;
-            if disposition.outcome != AttemptOutcome::Lost && attempt_end.goes_on() {
+            // Also where the lease is said to be lost: that may be the answer to an end that was told twice.
+            if !matches!(end, End::Ran(Ok(_))) {
                 self.end_if_cancelled(claim).await;
             }
         }
@@ -274,7 +275,10 @@ impl Worker {
             // Model and tools are dropped at once. What is left is for the run to write down what it had
             // cost, well within the lease.
             cancel.cancel();
-            let _ = timeout(LAST_WORDS, run).await;
+            // One that had come to its end before has said so: in its journal, its record, its conversation.
+            if let Ok(Ok(Ok(answer))) = timeout(LAST_WORDS, run).await {
+                return End::Ran(Ok(answer));
+            }
         }
         end
     }
@@ -308,7 +312,7 @@ impl Worker {
             control: RunControl {
                 cancel: Some(cancel.clone()),
                 live: Some(self.live.run(&claim.run_id)),
-                children: ChildRuns::of(&self.queue),
+                children: self.children(),
                 observer: WaitObserver(self.context.observer.clone()),
                 ..RunControl::default()
             },

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use agent_core::backoff::Backoff;
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, Observer, RunStore};
-use agent_core::words::{Event, RunOutcome, RunRecord};
+use agent_core::words::{Event, RunRecord};
 use boxed_async::boxed_async;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
@@ -348,19 +348,10 @@ impl Flusher {
 
     async fn write_within(&self, run: &EndedRun) -> JournalResult {
         let (store, record) = (&self.0.store, &run.record);
-        let is_failed_attempt = record.job_id.is_some()
-            && run.events.is_empty()
-            && matches!(record.outcome, RunOutcome::Failed { .. });
-        let write = || async move {
-            // While it waited here, a later attempt at the job may have ended well.
-            let found = if is_failed_attempt { store.find(&record.id).await? } else { None };
-            if found.is_some_and(|found| matches!(found.outcome, RunOutcome::Ended { .. })) {
-                return Ok(());
-            }
-            // The record comes last, so that a run which has one has its whole journal, or none of it when it
-            // spilled.
-            store.append_and_save(run.epoch, run.first, &run.events, record).await
-        };
+        // The record comes last, so that a run which has one has its whole journal, or none of it when it
+        // spilled. That of a failed attempt may have waited here until a later one had ended well: then the
+        // store keeps the end.
+        let write = || store.append_and_save(run.epoch, run.first, &run.events, record);
         let patience = if run.was_taken() { PATIENCE_WITH_JOBS } else { PATIENCE };
         match (self.persist(patience, write).await, run.epoch) {
             // Nobody else writes the run of a request: what is there already came from a call that seemed to

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{
     Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
 };
 use agent_core::trace::InTrace as _;
-use agent_core::words::{Event, JobData, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord};
+use agent_core::words::{
+    Event, JobData, JobStatus, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord,
+};
 use boxed_async::boxed_async;
 use futures::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Ask, Invoke, InvokeError, RunAnswer};
+use super::{Ask, Invoke, InvokeError, RunAnswer, record_end};
 use crate::clock;
 use crate::journal::persist;
 use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
@@ -88,23 +91,28 @@ struct HandedOver {
     due: SystemTime,
     /// The kinds of things for which it waits.
     open: OpenKinds,
-    /// How many events the run has.
-    events: u64,
+    /// Events so far, read before the task begins: when the caller leaves, the backlog forgets the run.
+    events: Vec<Event>,
     /// Whether somebody has cancelled the run.
     cancel: Option<CancellationToken>,
 }
 
 impl Desk {
-    /// Tries again while a store fails: the run is paid for, and each step may be made twice.
-    async fn hand_over(&self, run: HandedOver) -> JournalResult {
-        let HandedOver { record, conversation, job_id, due, open, events: count, cancel } = run;
-        let outage = &self.outage;
-        let events = persist(outage, || self.journal.read(&record.id, 0)).await?;
+    /// The events of a run that has so many.
+    async fn events(&self, run_id: &str, count: u64) -> JournalResult<Vec<Event>> {
+        let events = persist(&self.outage, || self.journal.read(run_id, 0)).await?;
         if events.len() as u64 != count {
             // The backlog had no room for them.
             let detail = "the events of a run that has to wait were not kept".to_owned();
             return Err(JournalError::Store { detail });
         }
+        Ok(events)
+    }
+
+    /// Tries again while a store fails: the run is paid for, and each step may be made twice.
+    async fn hand_over(&self, run: HandedOver) -> JournalResult {
+        let HandedOver { record, conversation, job_id, due, open, events, cancel } = run;
+        let (outage, count) = (&self.outage, events.len() as u64);
         let kept = persist(outage, || self.store.read(&record.id, 0)).await?.len();
         if let Some(missing) = events.get(kept..).filter(|missing| !missing.is_empty()) {
             let first = kept as u64;
@@ -128,16 +136,49 @@ impl Desk {
             conversation_id,
             ..JobData::with_options(task.principal, task.input, options)
         };
-        let failed = |error: QueueError| JournalError::Store { detail: error.to_string() };
         persist(outage, || self.queue.add(&job).map_err(failed)).await?;
         // Another replica may have cancelled the run in its journal before it could know of the job.
         // silent-ok: then the job finds that out when its wait expires.
         let later = persist(outage, || self.store.read(&record.id, count)).await.unwrap_or_default();
         if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
             persist(outage, || self.queue.cancel(&job_id).map_err(failed)).await?;
+            self.end_cancelled(record, &job_id).await?;
         }
         Ok(())
     }
+
+    /// Ends the run of a job that was cancelled before anybody could claim it. Whoever has cancelled the run
+    /// in its journal may have died behind that.
+    async fn end_cancelled(&self, record: RunRecord, job_id: &str) -> JournalResult {
+        let (outage, store) = (&self.outage, &*self.store);
+        let job = persist(outage, || self.queue.read(job_id).map_err(failed)).await?;
+        if job.is_none_or(|job| job.status != JobStatus::Cancelled) {
+            return Ok(());
+        }
+        let cancelled = [Event::Cancelled];
+        loop {
+            let events = persist(outage, || store.read(&record.id, 0)).await?;
+            let next = events.len() as u64;
+            if matches!(recorded_end(events, None), Ok(Some(_))) {
+                break;
+            }
+            match persist(outage, || store.append(&record.id, Epoch::FINAL, next, &cancelled)).await {
+                // A decision that was under way. None can be made about a job that is cancelled.
+                Err(JournalError::Conflict { .. }) => {}
+                appended => break appended?,
+            }
+        }
+        let save = || {
+            let mut record = record.clone();
+            async move { record_end(store, &mut record).await }
+        };
+        persist(outage, save).await.map(drop)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
+fn failed(error: QueueError) -> JournalError {
+    JournalError::Store { detail: error.to_string() }
 }
 
 #[boxed_async]
@@ -164,6 +205,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
         match self.inner.invoke(ask).await {
             Err(InvokeError::Run(RunError::Parked { until, due, events, open, .. })) => {
                 record.finished_at = UNIX_EPOCH + Duration::from_millis(until);
+                let events = self.desk.events(&record.id, events).await.map_err(RunError::Journal)?;
                 handed_over.set();
                 let due = UNIX_EPOCH + Duration::from_millis(due);
                 let run =
@@ -172,6 +214,87 @@ impl<I: Invoke> Invoke for Parkable<I> {
                 Err(InvokeError::Waits { job_id })
             }
             ended => ended,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::ports::Unobserved;
+    use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for};
+    use agent_core::words::{Principal, StopReason};
+    use serde_json::json;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::journal::{Backlog, WriteBehind};
+    use crate::layers::{Agent, Recorded};
+
+    /// Requests whose runs have to wait for an approval of their only call.
+    struct Bench {
+        queue: Arc<TestQueue>,
+        runs: Arc<TestRuns>,
+        requests: Recorded<Parkable<Agent>>,
+    }
+
+    fn bench() -> Bench {
+        let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+        let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+        TokioSpawn.spawn("flusher", Box::pin(async move { flusher.run(CancellationToken::new()).await }));
+        let journal: Arc<dyn Journal> = Arc::new(behind.clone());
+        let model = ScriptedModel::new([Ok(asks_for(&[("1", "pay", json!({}))]))]);
+        let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
+        let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
+        let run = Parkable::new(agent, queue.clone(), journal, runs.clone(), Arc::new(TokioSpawn));
+        Bench { queue, runs, requests: Recorded::new(run, behind) }
+    }
+
+    fn ask() -> Ask {
+        Ask { principal: Principal::user("u1"), ..Ask::new("r".into(), "pay".into()) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_handed_over_although_its_caller_leaves_before_that_has_begun() {
+        let bench = bench();
+        assert!(bench.requests.invoke(ask()).now_or_never().is_none());
+        sleep(Duration::from_secs(1)).await;
+        let jobs = bench.queue.look(|job, _| Some((job.status, job.run_id.clone())));
+        let [(JobStatus::Parked, run_id)] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!(bench.runs.events(run_id).len(), 3);
+        let records = bench.runs.records();
+        assert!(matches!(&records[..], [RunRecord { outcome: RunOutcome::Running, .. }]), "{records:?}");
+    }
+
+    /// The run of a request that is cancelled while the queue is away: by its owner, or by another replica,
+    /// which died behind that.
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_is_cancelled_while_it_is_handed_over_ends() {
+        for is_elsewhere in [false, true] {
+            let bench = bench();
+            bench.queue.switch.fail(true);
+            let (mut ask, cancel) = (ask(), CancellationToken::new());
+            ask.control.cancel = Some(cancel.clone());
+            let run_id = ask.run_id.clone();
+            let meanwhile = async {
+                sleep(Duration::from_secs(2)).await;
+                if is_elsewhere {
+                    bench.runs.append(&run_id, Epoch::FINAL, 3, &[Event::Cancelled]).await.unwrap();
+                } else {
+                    cancel.cancel();
+                }
+                bench.queue.switch.fail(false);
+            };
+            let (answer, ()) = tokio::join!(bench.requests.invoke(ask), meanwhile);
+            assert!(matches!(answer, Err(InvokeError::Waits { .. })), "{answer:?}");
+            assert_eq!(bench.queue.look(|job, _| Some(job.status)), [JobStatus::Cancelled]);
+            let events = bench.runs.events(&run_id);
+            assert_eq!((events.len(), events.last()), (4, Some(&Event::Cancelled)), "{is_elsewhere}");
+            let records = bench.runs.records();
+            let [RunRecord { outcome: RunOutcome::Ended { stop_reason, .. }, job_id, .. }] = &records[..]
+            else {
+                panic!("{records:?}")
+            };
+            assert_eq!((*stop_reason, job_id.is_some()), (StopReason::Cancelled, true));
         }
     }
 }

@@ -17,9 +17,10 @@ use std::time::{Duration, SystemTime};
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
 use agent_core::words::{
-    AgentResult, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun, StopReason,
-    Task, Usage, Verdict, Wait,
+    AgentResult, CancelOutcome, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun,
+    StopReason, Task, Usage, Verdict, Wait,
 };
+use boxed_async::boxed_async;
 use tracing::debug;
 
 /// After which time a run is due again that waits for the first moment.
@@ -34,16 +35,33 @@ pub enum ChildRuns {
     /// The job does that which goes on with the run.
     ByJob,
     /// As jobs of this queue.
-    In(Arc<dyn JobQueue>),
+    In {
+        queue: Arc<dyn JobQueue>,
+        /// Absent where no runs are recorded.
+        ending: Option<Arc<dyn EndsCancelledRuns>>,
+    },
+}
+
+/// Does what is left to do when a job is cancelled on which nobody works: its run ends. Implemented by
+/// `jobs/cancelled.rs`, which drives runs itself.
+#[boxed_async]
+pub trait EndsCancelledRuns: Send + Sync {
+    /// Ends the run of this job of `queue`. Done again it does no harm.
+    async fn end_run_of(self: Arc<Self>, job: &Job, queue: &Arc<dyn JobQueue>) -> Result<(), QueueError>;
 }
 
 /// Why a child could not be begun or looked at.
 pub(super) type ChildError = JournalError;
 
 impl ChildRuns {
-    /// In that queue, if all who work on it know what a child may not do.
-    pub fn of(queue: &Arc<dyn JobQueue>) -> Self {
-        if queue.takes_options() { Self::In(queue.clone()) } else { Self::Never }
+    /// In that queue, if all who work on it know what a child may not do. Runs of children that are cancelled
+    /// are ended by `ending`.
+    pub fn of<E: EndsCancelledRuns + 'static>(queue: &Arc<dyn JobQueue>, ending: Option<&Arc<E>>) -> Self {
+        if !queue.takes_options() {
+            return Self::Never;
+        }
+        let ending = ending.map(|ending| ending.clone() as Arc<dyn EndsCancelledRuns>);
+        Self::In { queue: queue.clone(), ending }
     }
 
     /// Child runs of a run of a request, which a job of that queue goes on with.
@@ -56,7 +74,7 @@ impl ChildRuns {
     }
 
     fn queue(&self) -> Option<&dyn JobQueue> {
-        if let Self::In(queue) = self { Some(&**queue) } else { None }
+        if let Self::In { queue, .. } = self { Some(&**queue) } else { None }
     }
 
     /// When a parent is to be taken up that began to wait at `since`, if no end of a child does that before.
@@ -64,7 +82,7 @@ impl ChildRuns {
         match self {
             Self::Never => u64::MAX,
             Self::ByJob => now,
-            Self::In(_) => look_again(since, now),
+            Self::In { .. } => look_again(since, now),
         }
     }
 
@@ -98,17 +116,34 @@ impl ChildRuns {
         let Some(queue) = self.queue() else { return };
         for job_id in job_ids {
             let stopping = async {
-                match queue.read(job_id).await?.map(|job| job.status) {
-                    Some(JobStatus::Active) => queue.cancel(job_id).await.map(drop),
-                    // Whoever claims it writes down that it was cancelled, and stops its own children.
-                    Some(JobStatus::Parked) => queue.resume(job_id, Duration::ZERO).await.map(drop),
-                    _ => Ok(()),
+                let status = self.cancel_at_work(job_id).await?;
+                // Whoever claims it writes down that it was cancelled, and stops its own children.
+                if status == Some(JobStatus::Parked) {
+                    queue.resume(job_id, Duration::ZERO).await?;
                 }
+                Ok::<_, QueueError>(())
             };
             if let Err(error) = stopping.await {
                 debug!(job_id, %error, "a child run is not stopped before it is taken up");
             }
         }
+    }
+
+    /// Cancels a child that somebody works on. Says how it stood before; nothing where there is none.
+    ///
+    /// One that is parked is left alone: claimed, it would find that its parent waits for it until that is
+    /// decided.
+    pub(super) async fn cancel_at_work(&self, job_id: &str) -> Result<Option<JobStatus>, QueueError> {
+        let Self::In { queue, ending } = self else { return Ok(None) };
+        let Some(job) = queue.read(job_id).await? else { return Ok(None) };
+        // Let go of meanwhile, it is cancelled by the queue alone, and no worker ends its run.
+        if job.status == JobStatus::Active
+            && queue.cancel(job_id).await? == CancelOutcome::Done
+            && let Some(ending) = ending
+        {
+            ending.clone().end_run_of(&job, queue).await?;
+        }
+        Ok(Some(job.status))
     }
 
     /// Whether the parent of a run still waits for it. What cannot be read is taken for a yes.
@@ -226,7 +261,7 @@ impl fmt::Debug for ChildRuns {
         f.write_str(match self {
             Self::Never => "Never",
             Self::ByJob => "ByJob",
-            Self::In(_) => "In",
+            Self::In { .. } => "In",
         })
     }
 }

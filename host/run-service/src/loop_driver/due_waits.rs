@@ -24,10 +24,8 @@ impl Driver<'_> {
                 None => continue,
                 Some(child) => match self.end_of_child(run, wait).await? {
                     Some(ended) => (ended, None),
-                    None if wait.expires_at <= now => {
-                        let late = self.control.children.late(self.journal, wait).await;
-                        (late.map_err(RunError::Journal)?, Some(child.job_id.clone()))
-                    }
+                    // What it has cost is read by `Self::billed`.
+                    None if wait.expires_at <= now => (unanswered(String::new()), Some(child.job_id.clone())),
                     None => continue,
                 },
             };
@@ -38,10 +36,22 @@ impl Driver<'_> {
         Ok(None)
     }
 
+    /// What is decided, with what a child has cost by then whose time is over. It is cancelled first: what it
+    /// uses behind the reading of its journal is on no bill.
+    pub(super) async fn billed(&self, mut due: Due) -> Result<Due, RunError> {
+        let children = &self.control.children;
+        if let Some(job_id) = &due.stops {
+            // silent-ok: it is stopped behind the decision as well.
+            let _ = children.cancel_at_work(job_id).await;
+            due.decision.verdict = children.late(self.journal, &due.wait).await.map_err(RunError::Journal)?;
+        }
+        Ok(due)
+    }
+
     /// The end of a child, if it has ended or cannot be begun.
     async fn end_of_child(&self, run: &Run, wait: &Wait) -> Result<Option<Verdict>, RunError> {
         match run.child_refusal(wait) {
-            Some(refusal) => Ok(Some(not_begun(refusal))),
+            Some(refusal) => Ok(Some(unanswered(refusal))),
             None => self.look(run, wait).await,
         }
     }
@@ -71,8 +81,8 @@ impl Due {
     }
 }
 
-/// The end of a child run that could not pay for a model call.
-fn not_begun(answer: String) -> Verdict {
+/// The end of a child run that has used nothing.
+fn unanswered(answer: String) -> Verdict {
     Verdict::Ended { answer, is_answered: false, usage: Usage::default() }
 }
 

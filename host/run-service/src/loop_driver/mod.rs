@@ -32,7 +32,7 @@ use crate::clock;
 use crate::invariants::Followed;
 use crate::output_check;
 pub(crate) use call_context::CALLS_AT_ONCE;
-pub use child_runs::ChildRuns;
+pub use child_runs::{ChildRuns, EndsCancelledRuns};
 pub use error::RunError;
 pub use run_claim::RunClaim;
 pub use run_control::RunControl;
@@ -142,6 +142,7 @@ impl Driver<'_> {
                 },
                 Step::Park(waits) => match Box::pin(self.due(&run.run, &waits)).await? {
                     Some(due) => {
+                        let due = Box::pin(self.billed(due)).await?;
                         let step = self.note(run, due.event()).await?;
                         self.control.observer.0.wait_decided(due.told());
                         self.control.children.stop(due.stops.as_deref().into_iter()).await;

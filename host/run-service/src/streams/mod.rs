@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore, Spawn};
-use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord};
+use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord, StopReason};
 use tokio::time::sleep;
 
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
@@ -278,18 +278,21 @@ impl RunStreams {
                 sleep(CANCEL_PAUSE).await;
                 continue;
             }
-            if matches!(recorded_end(events, None), Ok(Some(_))) {
-                return Ok(CancelOutcome::HadEnded);
+            // Whoever has ended it may have died behind that, and leave the rest to whoever cancels it again.
+            let ended = recorded_end(events, None).ok().flatten().map(|result| result.stop_reason);
+            if ended.is_none() {
+                // Whoever carries the run is refused from now on.
+                match self.kept.journal.append(run_id, Epoch::FINAL, end, &[Event::Cancelled]).await {
+                    Ok(()) => {}
+                    Err(JournalError::Conflict { .. }) => continue,
+                    Err(error) => return Err(error),
+                }
             }
-            // Whoever carries the run is refused from now on.
-            match self.kept.journal.append(run_id, Epoch::FINAL, end, &[Event::Cancelled]).await {
-                Ok(()) => {}
-                Err(JournalError::Conflict { .. }) => continue,
-                Err(error) => return Err(error),
+            if ended.is_none_or(|reason| reason == StopReason::Cancelled) {
+                self.cancel_job_of(run_id, &**records).await?;
             }
-            self.cancel_job_of(run_id, &**records).await?;
             record_end(&**records, &mut record).await?;
-            return Ok(CancelOutcome::Done);
+            return Ok(if ended.is_some() { CancelOutcome::HadEnded } else { CancelOutcome::Done });
         }
         Ok(CancelOutcome::Refused)
     }

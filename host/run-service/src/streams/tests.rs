@@ -4,9 +4,9 @@ mod without_a_store;
 
 use std::time::Duration;
 
-use agent_core::ports::{JournalResult, Model, ModelError, ModelRequest, Unobserved};
+use agent_core::ports::{JobQueue as _, JournalResult, Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
-use agent_core::words::{ModelReply, RunRecord, StopReason};
+use agent_core::words::{JobData, ModelReply, OpenKinds, ParkedRun};
 use boxed_async::boxed_async;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -291,6 +291,27 @@ async fn a_run_is_cancelled_here_from_elsewhere_and_by_a_reader_who_asked_for_th
         assert_eq!((stop_reason, here.runs.under_way()), (StopReason::Cancelled, 0));
         assert_eq!(there.cancel(&run_id).await.unwrap(), CancelOutcome::HadEnded);
     }
+}
+
+/// The replica that cancelled a run while it was handed over died behind the event.
+#[tokio::test(start_paused = true)]
+async fn whoever_cancels_a_run_again_does_what_is_left_to_do() {
+    let (store, queue) = (Arc::new(TestRuns::default()), Arc::new(TestQueue::default()));
+    let record = agent_core::testing::record("run_1", RunOutcome::Running);
+    let record = RunRecord { job_id: Some("job-1".into()), ..record };
+    store.save(&record).await.unwrap();
+    let begun = Event::Started { task: agent_core::testing::task("hi"), tools: "sha256:test".into() };
+    store.append("run_1", Epoch::UNCLAIMED, 0, &[begun]).await.unwrap();
+    store.append("run_1", Epoch::FINAL, 1, &[Event::Cancelled]).await.unwrap();
+    let until = std::time::SystemTime::now() + Duration::from_secs(3600);
+    let goes_on = Some(ParkedRun { run_id: "run_1".into(), until, open: OpenKinds::default() });
+    let job = JobData { goes_on, ..JobData::new("hi", "u1") }.with_id("job-1");
+    queue.add(&job).await.unwrap();
+    let there = idle(&store).with_jobs(Jobs::new(queue.clone()));
+    assert_eq!(there.cancel("run_1").await.unwrap(), CancelOutcome::HadEnded);
+    assert_eq!(queue.job("job-1").status, JobStatus::Cancelled);
+    let RunOutcome::Ended { stop_reason, .. } = store.records()[0].outcome else { panic!() };
+    assert_eq!((stop_reason, store.events("run_1").len()), (StopReason::Cancelled, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ use super::*;
 use crate::conversations::ConversationRefusal;
 use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
 use crate::layers::{Admission, Agent, Invoke, InvokeError};
+use crate::loop_driver::RunError;
 use crate::testing::ScriptedInvoke;
 
 /// A service whose model asks for one payment, with somebody to ask.
@@ -421,6 +422,26 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
     decide(&waits[1]).await;
     bench.work_for(10).await;
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
+}
+
+/// A decision is written under the epoch of who wrote last, and that attempt has written nothing.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_can_be_decided_about_behind_an_attempt_that_failed() {
+    let bench = Bench::parked(tools()).await;
+    let failing = Arc::new(ScriptedInvoke::new([Err(RunError::Panicked.into())]));
+    let other = Worker::new(&bench.jobs, context(failing, &bench.runs));
+    assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
+    let stopping = CancellationToken::new();
+    let stop = async {
+        sleep(Duration::from_millis(500)).await;
+        stopping.cancel();
+    };
+    tokio::join!(other.work(stopping.clone()), stop);
+    assert_eq!(bench.queue.job(&bench.job_id).attempts_made, 1);
+    bench.work_for(10).await;
+    bench.decide(&ada(), Verdict::Approve).await.unwrap();
+    bench.work_for(10).await;
+    assert_eq!(bench.status(), JobStatus::Completed);
 }
 
 /// A server that is restarted without its last second.

@@ -49,16 +49,29 @@ impl Ported<TestQueue> {
         }
     }
 
-    /// Takes note of who has told the queue of an end.
-    fn settled(&self, claim: &Claim, end: &AttemptEnd, error: Option<&QueueError>) {
-        let world = &self.gate.world;
+    /// Takes note of who has told the queue of an end, if that was not told before.
+    fn settled(&self, claim: &Claim, had_ended: bool, error: Option<&QueueError>) {
         match error {
-            None if matches!(end, AttemptEnd::Completed(_)) => {
-                let by = self.gate.process.name.clone();
-                world.promises.lock().completed_by.insert(claim.job_id.clone(), by);
+            None if !had_ended => self.note_end(&claim.job_id),
+            Some(QueueError::LeaseLost { .. }) => {
+                self.gate.world.reached("the end of an attempt came too late");
             }
-            Some(QueueError::LeaseLost { .. }) => world.reached("the end of an attempt came too late"),
-            _ => {}
+            None | Some(_) => {}
+        }
+    }
+
+    fn has_ended(&self, job_id: &str) -> bool {
+        self.store.find(job_id).is_some_and(|job| job.status.has_ended())
+    }
+
+    /// Takes note of the process that has ended the job, or that nobody has.
+    fn note_end(&self, job_id: &str) {
+        let has_ended = self.has_ended(job_id);
+        let mut promises = self.gate.world.promises.lock();
+        if has_ended {
+            promises.ended_by.insert(job_id.to_owned(), self.gate.process.name.clone());
+        } else {
+            promises.ended_by.remove(job_id);
         }
     }
 
@@ -97,7 +110,12 @@ impl JobQueue for Ported<TestQueue> {
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
         let (store, id) = (self.store.clone(), job_id.to_owned());
         let cancel = async move { store.cancel(&id).await };
-        self.gate.write(Call::rare("queue.cancel", job_id), fails, cancel).await
+        let cancelled = self.gate.write(Call::rare("queue.cancel", job_id), fails, cancel).await;
+        // Whoever had no answer does not know that there is a run to be ended.
+        if cancelled == Ok(CancelOutcome::Done) {
+            self.note_end(job_id);
+        }
+        cancelled
     }
 
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError> {
@@ -175,8 +193,9 @@ impl JobQueue for Ported<TestQueue> {
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
         let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
         let settle = async move {
+            let had_ended = this.has_ended(&told.job_id);
             let settled = this.store.settle(&told, &told_of).await;
-            this.settled(&told, &told_of, settled.as_ref().err());
+            this.settled(&told, had_ended, settled.as_ref().err());
             settled
         };
         self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
@@ -191,8 +210,9 @@ impl JobQueue for Ported<TestQueue> {
         let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
         let by = worker.to_owned();
         let settle = async move {
+            let had_ended = this.has_ended(&told.job_id);
             let next = this.store.settle_and_claim(&told, &told_of, &by).await;
-            this.settled(&told, &told_of, next.as_ref().err());
+            this.settled(&told, had_ended, next.as_ref().err());
             next
         };
         let next = self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Postgres as Driver};
 use super::batch::{APPENDED, Batch, ChangedRow, ENDED};
 use super::claims;
 use super::jobs::{ATTEMPT, END_ATTEMPTS, NEW_JOB, waits, waits_since};
-use super::runs::{RUNNING, replace_record};
+use super::runs::{HAS_RESULT, RUNNING, replace_record};
 use crate::sql::{Postgres, on_postgres};
 
 /// A parameter: a column of many rows, or one text.
@@ -209,9 +209,9 @@ fn append<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     ));
 }
 
-/// One statement cannot write a row twice: of the records of a run the last one counts, and a heartbeat only
-/// beside others, of which it counts the latest. They are written in
-/// the order of their runs, so that processes which write the same ones do not wait for each other.
+/// One statement cannot write a row twice. Of the records of a run the last one with a result counts, else
+/// the last failure, else the latest heartbeat. They are written in the order of their runs, so that
+/// processes which write the same ones do not wait for each other.
 fn save<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
     let records = &batch.records;
     let rows = parts.unnest([
@@ -237,7 +237,8 @@ fn save<'a>(parts: &mut Parts<'a>, batch: &Batch<'a>) {
              SELECT DISTINCT ON (run_id) run_id, request_id, user_id, job_id, started_at, finished_at, outcome \
              FROM {rows} WITH ORDINALITY \
                   AS r (run_id, request_id, user_id, job_id, started_at, finished_at, outcome, first, number) \
-             {is_with_its_events} ORDER BY run_id, outcome = {RUNNING}, \
+             {is_with_its_events} ORDER BY run_id, \
+             CASE WHEN outcome {HAS_RESULT} THEN 0 WHEN outcome = {RUNNING} THEN 2 ELSE 1 END, \
              CASE WHEN outcome = {RUNNING} THEN finished_at END DESC, number DESC \
              {replace})",
         replace = replace_record(),

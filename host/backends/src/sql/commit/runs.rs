@@ -18,14 +18,18 @@ pub(crate) enum Entry {
 /// What says of a run that it is under way, as the column has it.
 pub(super) const RUNNING: &str = r#"'{"outcome":"running"}'"#;
 
-/// Replaces the record of a run, unless it is a heartbeat that came too late
-/// ([`RunRecord::is_heartbeat_behind`](agent_core::words::RunRecord::is_heartbeat_behind)).
+/// Whether a run has ended with a result, behind the column that says so.
+pub(super) const HAS_RESULT: &str = r#"LIKE '{"outcome":"ended"%'"#;
+
+/// Replaces the record of a run, unless the new one is behind it
+/// ([`RunRecord::is_behind`](agent_core::words::RunRecord::is_behind)).
 pub(super) fn replace_record() -> String {
     format!(
         "ON CONFLICT (run_id) DO UPDATE SET request_id = excluded.request_id, \
          user_id = excluded.user_id, job_id = excluded.job_id, started_at = excluded.started_at, \
          finished_at = excluded.finished_at, outcome = excluded.outcome \
-         WHERE excluded.outcome <> {RUNNING} \
+         WHERE excluded.outcome {HAS_RESULT} \
+            OR (excluded.outcome <> {RUNNING} AND run_records.outcome NOT {HAS_RESULT}) \
             OR (run_records.outcome = {RUNNING} AND run_records.finished_at <= excluded.finished_at)"
     )
 }

@@ -75,6 +75,7 @@ macro_rules! test_all {
             the_end_of_an_attempt_may_claim_the_next_job,
             an_end_that_is_refused_claims_nothing,
             an_end_that_is_told_again_claims_one_job,
+            the_end_of_a_parked_attempt_that_is_told_again_claims_one_job,
             attempts_that_end_at_once_claim_different_jobs,
             // cancelling
             a_waiting_job_is_cancelled_at_once,

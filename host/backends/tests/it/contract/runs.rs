@@ -47,6 +47,7 @@ macro_rules! test_all {
             a_record_is_found_as_it_was_saved,
             a_record_is_written_anew,
             a_heartbeat_that_comes_too_late_is_not_written,
+            a_failure_that_comes_behind_a_result_is_not_written,
             records_hold_any_text,
             the_last_run_of_a_job_is_found_by_its_owner_alone,
             records_are_listed_from_the_newest_end_on_page_by_page,
@@ -306,6 +307,33 @@ pub(crate) async fn a_heartbeat_that_comes_too_late_is_not_written(bench: &Bench
     let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
     assert!(saved.iter().all(Result::is_ok), "{saved:?}");
     for record in at_once.iter().filter(|record| record.outcome != RunOutcome::Running) {
+        assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
+    }
+}
+
+/// Alone, and together with the others, which a store may commit at once.
+pub(crate) async fn a_failure_that_comes_behind_a_result_is_not_written(bench: &Bench) {
+    let failure = |id: &str, end| RunRecord { finished_at: at(end), ..record(id, failed("late".into())) };
+    let result = |id: &str, reason| RunRecord { finished_at: at(5), ..record(id, ended(reason)) };
+    let cancelled = result("run_1", StopReason::Cancelled);
+    for (store, saved, kept) in [
+        (&bench.store, failure("run_1", 7), failure("run_1", 7)),
+        (&bench.peer, failure("run_1", 6), failure("run_1", 6)),
+        (&bench.peer, result("run_1", StopReason::Completed), result("run_1", StopReason::Completed)),
+        (&bench.store, failure("run_1", 9), result("run_1", StopReason::Completed)),
+        (&bench.peer, cancelled.clone(), cancelled),
+    ] {
+        store.save(&saved).await.unwrap();
+        assert_eq!(bench.store.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
+    }
+    let at_once = (0..20).flat_map(|run| {
+        let id = format!("run_of_{run}");
+        [failure(&id, 4), result(&id, StopReason::Completed), failure(&id, 9)]
+    });
+    let at_once: Vec<_> = at_once.collect();
+    let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
+    assert!(saved.iter().all(Result::is_ok), "{saved:?}");
+    for record in at_once.iter().skip(1).step_by(3) {
         assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
     }
 }

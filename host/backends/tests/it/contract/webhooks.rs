@@ -25,6 +25,7 @@ macro_rules! test_all {
             a_claim_is_settled_once,
             a_claim_that_was_released_is_free_at_once_and_its_holder_has_lost_it,
             a_webhook_is_due_at_once_and_put_in_once,
+            one_of_which_nothing_was_sent_waits_anew_when_it_is_put_in_again,
             one_process_at_a_time_has_a_webhook,
             a_user_with_many_webhooks_delays_nobody_elses,
             what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says,
@@ -98,6 +99,34 @@ pub(crate) async fn a_webhook_is_due_at_once_and_put_in_once(bench: &Bench) {
     assert_eq!((&*webhook.user_id, &*webhook.url), ("u1", "https://example.com/hook"));
     assert_eq!((webhook.state, webhook.tries, &*webhook.attempts), (WebhookState::Waiting, 0, &[][..]));
     assert_eq!(claim(&bench.peer, "o1", LONG).await, [webhook]);
+}
+
+/// Whoever submits a job tries again where it could not be added the first time.
+pub(crate) async fn one_of_which_nothing_was_sent_waits_anew_when_it_is_put_in_again(bench: &Bench) {
+    put(bench, "job-1").await;
+    let first = claim(&bench.store, "o1", LONG).await.remove(0);
+    tokio::time::sleep(SOON).await;
+    put(bench, "job-1").await;
+    let given_up = Webhook { state: WebhookState::Failed, ..first.clone() };
+    assert_eq!(bench.store.settle("o1", &given_up, None).await, Ok(false), "its job is added by now");
+    let second = claim(&bench.peer, "o2", LONG).await.remove(0);
+    assert!(second.created_at > first.created_at, "{first:?}, then {second:?}");
+    assert_eq!(bench.peer.settle("o2", &given_up, None).await, Ok(true));
+    assert_eq!(claim(&bench.store, "o3", LONG).await, []);
+    put(bench, "job-1").await;
+    let third = claim(&bench.store, "o3", LONG).await.remove(0);
+    assert_eq!((third.state, third.tries), (WebhookState::Waiting, 0));
+    assert!(third.created_at >= second.created_at, "{second:?}, then {third:?}");
+    // One that the receiver was sent stays as it is.
+    for state in [WebhookState::Pending, WebhookState::Failed, WebhookState::Delivered] {
+        let sent = Webhook { job_id: state.as_str().into(), state, tries: 1, ..third.clone() };
+        put(bench, &sent.job_id).await;
+        claim(&bench.store, "o1", LONG).await;
+        assert_eq!(bench.store.settle("o1", &sent, None).await, Ok(true));
+        put(bench, &sent.job_id).await;
+        assert_eq!(bench.peer.read(&sent.job_id).await.unwrap().map(|kept| kept.state), Some(state));
+        assert_eq!(claim(&bench.peer, "o2", LONG).await, [], "{state:?}");
+    }
 }
 
 pub(crate) async fn one_process_at_a_time_has_a_webhook(bench: &Bench) {

@@ -1,102 +1,157 @@
-//! Jobs that are to be cancelled and whose workers die before they hear of it.
+//! Jobs that are cancelled at the end of an attempt: job and run come to the same end, whichever was first.
 
-use agent_core::ports::Unobserved;
-use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
-use agent_core::words::{Event, ModelReply, RunOutcome, StopReason};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agent_core::ports::{Epoch, Journal as _, Unobserved};
+use agent_core::testing::task;
+use agent_core::words::{Event, OpenKinds, RunOutcome, StopReason, Task};
 use boxed_async::boxed_async;
-use serde_json::json;
+use futures::FutureExt as _;
 
 use super::*;
-use crate::journal::{Backlog, Flusher, RetryingJournal, WriteBehind};
-use crate::layers::{Agent, Ask, InvokeResult};
+use crate::journal::{Backlog, Flusher, WriteBehind};
+use crate::layers::{Ask, RunAnswer};
 
-/// An agent whose runs are journaled in `runs`, and its model, which replies so.
-fn agent(runs: &Arc<TestRuns>, tools: EchoTools, reply: ModelReply) -> (Agent, Arc<ScriptedModel>) {
-    let model = Arc::new(ScriptedModel::new([Ok(reply)]));
-    let journal = Arc::new(RetryingJournal::new(runs.clone()));
-    (Agent::new(model.clone(), Arc::new(tools), journal), model)
-}
-
-/// Works for half a second and is killed, and the job is to be cancelled from then on.
-async fn killed(bench: &Bench, job_id: &str) {
-    let worker = tokio::time::timeout(SECOND / 2, bench.worker.work(CancellationToken::new()));
-    assert!(worker.await.is_err());
-    bench.queue.switch.hang(false);
-    assert_eq!(bench.jobs.cancel("u1", job_id).await.unwrap(), CancelOutcome::Asked);
-}
-
-/// The next worker over the same stores, which has nothing to ask, and what writes its records.
-fn successor(killed: &Bench) -> (Bench, Flusher) {
-    let (queue, runs) = (&killed.queue, &killed.runs);
-    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
-    let nothing = Arc::new(ScriptedModel::new([]));
-    let journal = Arc::new(RetryingJournal::new(runs.clone()));
-    let agent = Agent::new(nothing, Arc::new(EchoTools::new(&["echo"])), journal);
-    (bench_of(jobs, queue, runs, agent), flusher)
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_next_worker_ends_the_run_without_a_step_and_records_what_it_cost() {
-    let runs = Arc::default();
-    let hanging = EchoTools::new(&["echo"]).hanging();
-    let (agent, model) = agent(&runs, hanging, asks_for(&[("1", "echo", json!({}))]));
-    let bench = bench_on(&Arc::default(), &runs, agent);
-    let job_id = bench.submit().await;
-    killed(&bench, &job_id).await;
-    let before = runs.events("run_job_1");
-
-    let (next, flusher) = successor(&bench);
-    let job = next.work_while(next.ended(&job_id)).await;
-    assert_eq!((job.status, next.noted()), (JobStatus::Cancelled, vec![AttemptOutcome::Cancelled]));
-    assert_eq!(runs.events("run_job_1"), [&before[..], &[Event::Cancelled]].concat());
-    assert_eq!(model.asked().len(), 1);
-    flusher.run(next.stopping.clone()).await;
-    let records = runs.records();
-    let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
-    let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
-    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_whose_run_never_began_is_cancelled_and_leaves_no_run() {
-    let bench = bench(ScriptedInvoke::hanging());
-    let job_id = bench.submit().await;
-    killed(&bench, &job_id).await;
-    let (next, flusher) = successor(&bench);
-    let job = next.work_while(next.ended(&job_id)).await;
-    assert_eq!((job.status, next.noted()), (JobStatus::Cancelled, vec![AttemptOutcome::Cancelled]));
-    flusher.run(next.stopping.clone()).await;
-    assert!(bench.runs.records().is_empty() && bench.runs.events("run_job_1").is_empty());
-}
-
-/// An agent behind whose runs the queue does not answer any more.
-struct Cutting(Agent, Arc<TestQueue>);
+/// An agent whose runs end so as soon as they are cancelled.
+struct WhenCancelled(Result<RunAnswer, InvokeError>);
 
 #[boxed_async]
-impl Invoke for Cutting {
-    async fn invoke(&self, ask: Ask) -> InvokeResult {
-        let answer = self.0.invoke(ask).await;
-        self.1.switch.hang(true);
-        answer
+impl Invoke for WhenCancelled {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        ask.control.cancel.unwrap_or_default().cancelled().await;
+        self.0.clone()
     }
 }
 
-/// Its end came before the wish, and is told although the worker is dead that came to it.
+/// The run's last reply was stored, and the turn of its conversation was about to be appended.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_had_ended_before_keeps_its_result() {
-    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::default());
-    let (agent, model) = agent(&runs, EchoTools::new(&["echo"]), says("done"));
-    let bench = bench_on(&queue, &runs, Cutting(agent, queue.clone()));
+async fn a_run_that_had_come_to_its_end_completes_its_job_although_that_is_cancelled() {
+    let bench = bench(WhenCancelled(Ok(ScriptedInvoke::answer("4"))));
     let job_id = bench.submit().await;
-    killed(&bench, &job_id).await;
-    let before = runs.events("run_job_1");
-
-    let (next, _flusher) = successor(&bench);
-    let job = next.work_while(next.ended(&job_id)).await;
-    assert_eq!((job.status, next.noted()), (JobStatus::Completed, vec![AttemptOutcome::Completed]));
+    let cancel = async {
+        moments(1).await;
+        assert_eq!(bench.jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+        bench.ended(&job_id).await
+    };
+    let job = bench.work_while(cancel).await;
+    assert_eq!((job.status, bench.noted()), (JobStatus::Completed, vec![AttemptOutcome::Completed]));
     let result: Value = serde_json::from_str(job.result.unwrap().get()).unwrap();
-    assert_eq!((&result["output"], model.asked().len()), (&json!("done"), 1));
-    assert_eq!(runs.events("run_job_1"), before);
+    assert_eq!(result["output"], "4");
+}
+
+/// A job whose run was begun and handed back.
+struct Begun {
+    bench: Bench,
+    job_id: String,
+    /// Writes the records of runs that are ended because their jobs are cancelled.
+    flusher: Flusher,
+}
+
+async fn begun(agent: impl Invoke + 'static) -> Begun {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
+    let bench = bench_of(jobs, &queue, &runs, agent);
+    let job_id = bench.submit().await;
+    let task = Task { id: "run_job_1".into(), ..task("2+2") };
+    let events = [Event::Started { task, tools: "sha256:test".into() }, Event::HandedBack];
+    runs.append("run_job_1", Epoch::UNCLAIMED, 0, &events).await.unwrap();
+    Begun { bench, job_id, flusher }
+}
+
+impl Begun {
+    /// Works while somebody cancels the job, and expects that its run ends with it.
+    async fn assert_run_ends(self, cancel: impl Future<Output = ()>) -> Vec<AttemptOutcome> {
+        let Self { bench, job_id, flusher } = self;
+        let ended = async {
+            cancel.await;
+            bench.ended(&job_id).await
+        };
+        assert_eq!(bench.work_while(ended).await.status, JobStatus::Cancelled);
+        assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
+        flusher.run(bench.stopping.clone()).await;
+        let records = bench.runs.records();
+        let [record] = &records[..] else { panic!("{records:?}") };
+        let RunOutcome::Ended { stop_reason, .. } = &record.outcome else { panic!("{record:?}") };
+        assert_eq!((record.job_id.as_deref(), *stop_reason), (Some("1"), StopReason::Cancelled));
+        bench.noted()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_while_it_waits_for_a_permit_ends_with_it() {
+    let begun = begun(ScriptedInvoke::hanging()).await;
+    let (jobs, job_id) = (begun.bench.jobs.clone(), begun.job_id.clone());
+    // Others have every permit as soon as the worker has seen that there is one, and claims the job.
+    let (admission, held) = (begun.bench.admission.clone(), Mutex::new(Vec::new()));
+    begun.bench.queue.before_writes(move |_| {
+        held.lock().extend(std::iter::from_fn(|| admission.acquire().now_or_never()));
+    });
+    let cancel = async {
+        moments(1).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
+}
+
+/// Looking for the ends of child runs is not dropped when the job is cancelled.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_while_it_parks_ends_with_it() {
+    let (children, open) = (vec![], OpenKinds::default());
+    let parked = RunError::Parked { until: u64::MAX, events: 2, due: u64::MAX, children, open };
+    let begun = begun(WhenCancelled(Err(parked.into()))).await;
+    let (jobs, job_id) = (begun.bench.jobs.clone(), begun.job_id.clone());
+    let cancel = async {
+        moments(1).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
+}
+
+/// Another process asks before the lease is renewed the next time.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_that_is_cancelled_before_its_attempt_fails_ends_with_it() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(SECOND / 2, Err(RunError::Panicked.into()));
+    let begun = begun(agent).await;
+    let (queue, job_id) = (begun.bench.queue.clone(), begun.job_id.clone());
+    let cancel = async {
+        tokio::time::sleep(SECOND / 4).await;
+        assert_eq!(queue.cancel(&job_id).await, Ok(CancelOutcome::Asked));
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Failed]);
+}
+
+/// The worker's first try has made an end of the job, and it was not told so.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_whose_cancellation_is_told_as_a_lost_lease_ends_with_it() {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(SECOND / 2, Err(RunError::Stopped.into()));
+    let begun = begun(agent).await;
+    let (queue, job_id) = (begun.bench.queue.clone(), begun.job_id.clone());
+    let cancel = async {
+        tokio::time::sleep(SECOND / 4).await;
+        queue.steal(&job_id);
+        queue.change(&job_id, |job| job.status = JobStatus::Cancelled);
+        moments(1).await;
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Lost]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_cancelled_job_ends_although_the_queue_is_away_behind_the_end_of_the_attempt() {
+    let begun = begun(WhenCancelled(Err(RunError::Stopped.into()))).await;
+    let (jobs, queue, job_id) = (begun.bench.jobs.clone(), begun.bench.queue.clone(), begun.job_id.clone());
+    let is_last_write = Arc::new(AtomicBool::new(false));
+    let fails = is_last_write.clone();
+    queue.before_writes(move |queue| queue.switch.fail(fails.swap(false, Ordering::Relaxed)));
+    let cancel = async {
+        // No lease is renewed in this moment: the next write is the end of the attempt.
+        tokio::time::sleep(SECOND / 2).await;
+        assert_eq!(jobs.cancel("u1", &job_id).await, Ok(CancelOutcome::Asked));
+        is_last_write.store(true, Ordering::Relaxed);
+        moments(1).await;
+        queue.switch.fail(false);
+    };
+    assert_eq!(begun.assert_run_ends(cancel).await, [AttemptOutcome::Cancelled]);
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agent_core::ports::{
     Claim, Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest, Unobserved,
 };
-use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
-use agent_core::words::{Event, ModelReply, RunOutcome, StopReason};
+use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says, task};
+use agent_core::words::{Event, ModelReply, RunOutcome, StopReason, Task};
 use serde_json::json;
 
 use super::*;
@@ -320,6 +320,23 @@ async fn a_step_that_takes_too_long_is_dropped_when_the_process_ends() {
     assert!((25..29).contains(&took), "{took} s");
     assert_eq!((bench.queue.job(&job_id).status, agent.under_way()), (JobStatus::Waiting, 0));
     assert_eq!(bench.runs.events("run_job_1"), [begun, Event::HandedBack]);
+}
+
+/// The run was dropped in the middle of an append, and its job is not tried again.
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_attempt_had_on_its_way_to_the_journal_does_not_arrive_behind_it() {
+    let bench = bench(ScriptedInvoke::new([Err(RunError::Panicked.into())]));
+    let job_id = bench.submit().await;
+    let task = Task { id: "run_job_1".into(), ..task("2+2") };
+    let asks = Event::from(asks_for(&[("1", "echo", json!({}))]));
+    let begun = [Event::Started { task, tools: "sha256:test".into() }, asks];
+    bench.runs.append("run_job_1", Epoch(1), 0, &begun).await.unwrap();
+    let job = bench.work_while(bench.ended(&job_id)).await;
+    assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, ATTEMPTS));
+    // The first two attempts have taken a number each.
+    let late = bench.runs.append("run_job_1", Epoch(3), 4, &[Event::from(says("late"))]).await;
+    assert!(matches!(late, Err(JournalError::Conflict { .. })), "{late:?}");
+    assert_eq!(bench.runs.events("run_job_1")[2..], vec![Event::HandedBack; 3]);
 }
 
 #[tokio::test(start_paused = true)]

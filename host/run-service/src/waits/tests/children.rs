@@ -1,7 +1,9 @@
 //! Child runs: begun once, waited for, told of once, and stopped with their parent.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use agent_core::agent_loop::RUN_AGENT;
-use agent_core::ports::{ModelError, ModelRequest};
+use agent_core::ports::{Journal, JournalError, JournalResult, ModelError, ModelRequest};
 use agent_core::testing::check_conversation;
 use agent_core::words::{Message, ModelReply, WaitKind};
 use boxed_async::boxed_async;
@@ -137,6 +139,27 @@ async fn whoever_cancels_a_parent_cancels_its_children_and_theirs() {
     }
 }
 
+/// The child's worker lets go of it when its parent has seen that it is at work.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_parks_while_it_is_cancelled_ends_with_its_run() {
+    let bench = Bench::family("begin pay").await;
+    // Less than after which the parent is looked at again.
+    bench.work_for(3).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Parked; 2]);
+    let child = bench.all().await.remove(1);
+    bench.queue.change(&child.id, |job| job.status = JobStatus::Active);
+    let (writes, id) = (AtomicU32::new(0), child.id.clone());
+    bench.queue.before_writes(move |queue| {
+        // The first one cancels the parent.
+        if writes.fetch_add(1, Ordering::Relaxed) == 1 {
+            queue.change(&id, |job| job.status = JobStatus::Parked);
+        }
+    });
+    assert_eq!(bench.jobs.cancel("ada", "1").await.unwrap(), CancelOutcome::Done);
+    assert_eq!(bench.statuses().await, [JobStatus::Cancelled; 2]);
+    assert_eq!(bench.runs.events(&child.run_id).last(), Some(&Event::Cancelled));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_child_that_is_cancelled_is_an_answer_to_its_parent() {
     let bench = Bench::family("begin pay,a").await;
@@ -177,6 +200,62 @@ async fn a_child_that_takes_too_long_is_cancelled_and_its_parent_is_told() {
         json!({ "inputTokens": 30, "outputTokens": 15, "totalTokens": 45 }),
         "what it cost until then"
     );
+}
+
+/// [`Family`], but whoever is asked for that thinks for ever.
+#[derive(Debug)]
+struct Endless;
+
+#[boxed_async]
+impl Model for Endless {
+    fn name(&self) -> &'static str {
+        "test/endless"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let first = request.messages.first();
+        if matches!(first, Some(Message::User { content }) if content.text() == "endless") {
+            std::future::pending::<()>().await;
+        }
+        Family.complete(request).await
+    }
+}
+
+/// A journal that takes no decisions.
+struct Undecided(Arc<TestRuns>);
+
+#[boxed_async]
+impl Journal for Undecided {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
+        if events.iter().any(|event| matches!(event, Event::Decided { .. })) {
+            return Err(JournalError::Store { detail: "the disk is full".into() });
+        }
+        self.0.append(run_id, epoch, first, events).await
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
+        self.0.read(run_id, from).await
+    }
+}
+
+/// What it costs is read behind that, and what it uses later is on no bill.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_takes_too_long_is_cancelled_before_its_parent_writes_that_down() {
+    let bench = Bench::begun(Arc::new(Endless), tools(), "begin endless").await;
+    let journal = Arc::new(Undecided(bench.runs.clone()));
+    let agent = Agent::new(Arc::new(Endless), Arc::new(tools()), journal);
+    let agent = Agent { wait_tools: true, ..agent };
+    let worker = Worker::new(&bench.jobs, context(Arc::new(agent), &bench.runs));
+    let stopping = CancellationToken::new();
+    let stop = async {
+        // Behind the first try to write the decision, and before the run is given up after the third.
+        sleep(Duration::from_millis(3_600_200)).await;
+        stopping.cancel();
+    };
+    tokio::join!(worker.work(stopping.clone()), worker.work(stopping.clone()), stop);
+    let events = bench.runs.events("run_job_1");
+    assert!(!events.iter().any(|event| matches!(event, Event::Decided { .. })), "{events:?}");
+    assert_eq!(bench.statuses().await[1], JobStatus::Cancelled);
 }
 
 /// The grandchild goes on when its parent is cut off, and nobody else will tell of what that has cost.

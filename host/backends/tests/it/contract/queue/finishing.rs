@@ -196,17 +196,28 @@ pub(crate) async fn an_end_that_is_refused_claims_nothing(bench: &Bench) {
 
 /// By a worker that had no answer in time.
 pub(crate) async fn an_end_that_is_told_again_claims_one_job(bench: &Bench) {
+    told_again(bench, &completed("1"), JobStatus::Completed).await;
+}
+
+/// What is left until the job is due is less by then.
+pub(crate) async fn the_end_of_a_parked_attempt_that_is_told_again_claims_one_job(bench: &Bench) {
+    let (until, open) = (SystemTime::now() + Duration::from_secs(3600), OpenKinds::default());
+    told_again(bench, &AttemptEnd::Parked { until, open }, JobStatus::Parked).await;
+}
+
+async fn told_again(bench: &Bench, end: &AttemptEnd, ended: JobStatus) {
     let ids = [add(bench, "1").await, add(bench, "2").await, add(bench, "3").await];
     let first = claim_next(&*bench.queue, "worker").await;
-    let next = bench.queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
-    let again = bench.queue.settle_and_claim(&first, &completed("1"), "worker").await;
+    let next = bench.queue.settle_and_claim(&first, end, "worker").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let again = bench.queue.settle_and_claim(&first, end, "worker").await;
     if let Some(next) = &next {
         let again = again.unwrap().expect("the job that was claimed the first time");
         assert_eq!((&again.job_id, &again.token, again.epoch), (&next.job_id, &next.token, next.epoch));
         assert!(again.leased_at >= next.leased_at);
     }
     assert_eq!(bench.queue.depth().await.unwrap().active, u64::from(next.is_some()));
-    assert_eq!(status(bench, &ids[0]).await, JobStatus::Completed);
+    assert_eq!(status(bench, &ids[0]).await, ended);
     assert_eq!(status(bench, &ids[2]).await, JobStatus::Waiting);
 }
 
