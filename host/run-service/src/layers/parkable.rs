@@ -142,14 +142,14 @@ impl Desk {
         let later = persist(outage, || self.store.read(&record.id, count)).await.unwrap_or_default();
         if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
             persist(outage, || self.queue.cancel(&job_id).map_err(failed)).await?;
-            self.end_cancelled(record, &job_id).await?;
+            self.end_cancelled(&record, &job_id).await?;
         }
         Ok(())
     }
 
     /// Ends the run of a job that was cancelled before anybody could claim it. Whoever has cancelled the run
     /// in its journal may have died behind that.
-    async fn end_cancelled(&self, record: RunRecord, job_id: &str) -> JournalResult {
+    async fn end_cancelled(&self, record: &RunRecord, job_id: &str) -> JournalResult {
         let (outage, store) = (&self.outage, &*self.store);
         let job = persist(outage, || self.queue.read(job_id).map_err(failed)).await?;
         if job.is_none_or(|job| job.status != JobStatus::Cancelled) {
