@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 31] = [
+pub const TO_BE_REACHED: [&str; 32] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -40,6 +40,7 @@ pub const TO_BE_REACHED: [&str; 31] = [
     "a run began a run",
     "a run was cancelled with the one that began it",
     "a cancelled job was held to the end of its run",
+    "a job was claimed to be cancelled",
 ];
 
 /// Calls at which a replica has to have died.
