@@ -38,6 +38,9 @@ pub(super) struct MongoRetention {
     records: Collection<Document>,
     events: Collection<Document>,
     indexes: Indexes,
+    /// The index of what ended first and last. No request waits for it: an older release had none, so that it
+    /// may be made over many records.
+    by_outcome: OnceCell<()>,
     /// What their tools were answered over HTTP, which another store keeps.
     recordings: Option<Arc<dyn HttpRecordings>>,
 }
@@ -50,8 +53,7 @@ impl Indexes {
     /// Makes them if they are not there. Several processes may at once, and writes go on meanwhile.
     pub(super) async fn ensure<T: Send + Sync>(&self, records: &Collection<T>) -> Result<(), QueryError> {
         let made = self.0.get_or_try_init(|| async {
-            let by_end = doc! { "outcome": 1, "finished_at": 1 };
-            let indexes = [doc! { "finished_at": 1 }, doc! { "job_id": 1 }, by_end]
+            let indexes = [doc! { "finished_at": 1 }, doc! { "job_id": 1 }]
                 .map(|keys| IndexModel::builder().keys(keys).build());
             answer(records.create_indexes(indexes).into_future()).await.map(drop)
         });
@@ -66,8 +68,18 @@ impl MongoRetention {
             records: database.collection("run_records"),
             events: database.collection("run_events"),
             indexes: Indexes::default(),
+            by_outcome: OnceCell::new(),
             recordings,
         }
+    }
+
+    async fn ensure_by_outcome(&self) -> Result<(), QueryError> {
+        let made = self.by_outcome.get_or_try_init(|| async {
+            let keys = doc! { "outcome": 1, "finished_at": 1 };
+            let index = IndexModel::builder().keys(keys).build();
+            answer(self.records.create_index(index).into_future()).await.map(drop)
+        });
+        made.await.map(drop)
     }
 
     /// What finds records of runs that have ended. Those of runs that wait are passed over by the index,
@@ -113,7 +125,7 @@ impl Retention for MongoRetention {
     }
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
-        self.indexes.ensure(&self.records).await?;
+        self.ensure_by_outcome().await?;
         let newest = self.records.find(Self::ended()).sort(doc! { "finished_at": -1 });
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
         let found: Vec<Document> = answer(async { nth.await?.try_collect().await }).await?;
@@ -172,7 +184,7 @@ impl Retention for MongoRetention {
     }
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
-        self.indexes.ensure(&self.records).await?;
+        self.ensure_by_outcome().await?;
         let found = self.find(Self::ended(), doc! { "finished_at": 1 }, 1).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }

@@ -187,6 +187,13 @@ async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled()
         assert_eq!((&next.job_id, next.cancel_asked), (&unwanted, true));
         queue.settle(&next, &AttemptEnd::Cancelled).await.unwrap();
         assert_eq!(queue.read(&unwanted).await.unwrap().unwrap().status, JobStatus::Cancelled);
+        // Its journal may be what kills them.
+        let hopeless = queue.add(&job("hopeless")).await.unwrap();
+        queue.claim("host#1", PATIENCE).await.unwrap().unwrap();
+        queue.cancel(&hopeless).await.unwrap();
+        database.execute("UPDATE jobs SET losses = 39, due_at = 0 WHERE query = 'hopeless'").await;
+        assert!(queue.claim("host#2", Duration::ZERO).await.unwrap().is_none());
+        assert_eq!(queue.read(&hopeless).await.unwrap().unwrap().status, JobStatus::Failed);
     }
 }
 

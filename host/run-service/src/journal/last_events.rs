@@ -125,6 +125,20 @@ mod tests {
         }
     }
 
+    /// A copy that took a server's place may lack what that had acknowledged.
+    #[tokio::test]
+    async fn a_run_is_recorded_although_the_store_has_lost_events_before_its_last_ones() {
+        let store = Arc::new(TestRuns::default());
+        let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
+        let journal = LastEventsBehind::new(store.clone(), behind.clone());
+        assert_eq!(journal.append_last("run_1", Epoch(2), 1, &[event("b")]).await, Ok(Appended::Behind));
+        behind.end(record());
+        let stopping = CancellationToken::new();
+        stopping.cancel();
+        flusher.run(stopping).await;
+        assert_eq!((store.events("run_1"), store.records()), (vec![], vec![record()]));
+    }
+
     #[tokio::test]
     async fn the_last_events_are_written_at_once_when_there_is_no_room() {
         let store = Arc::new(TestRuns::default());

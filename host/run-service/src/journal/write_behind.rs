@@ -360,8 +360,16 @@ impl Flusher {
                 self.persist(PATIENCE, || store.save(record)).await
             }
             (outcome, Epoch::UNCLAIMED) => outcome,
-            // Whoever has taken over the run of a job records it too.
-            (Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }), _) => Ok(()),
+            // Whoever has taken over the run of a job records it too. Where nothing stands in the way, the store
+            // has lost events that it had acknowledged, and what is left of the run is its record.
+            (Err(error @ JournalError::Conflict { .. }), _) => {
+                if !store.read_page(&record.id, run.first, 1).await?.is_empty() {
+                    return Ok(());
+                }
+                warn!(run_id = record.id, %error, "the last events of a run are lost: its store has lost those before them");
+                self.persist(PATIENCE, || store.save(record)).await
+            }
+            (Err(JournalError::Fenced { .. }), _) => Ok(()),
             (outcome, _) => outcome,
         }
     }

@@ -5,6 +5,7 @@ use agent_core::ports::{JournalError, ModelError};
 use agent_core::words::{FailureKind, RunOutcome, RunRecord};
 use boxed_async::boxed_async;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::clock;
@@ -120,8 +121,20 @@ impl Entry {
     }
 
     fn end(mut self, answer: &Result<RunAnswer, InvokeError>) {
-        let outcome = outcome(answer, &self.meter);
+        let outcome = outcome(answer, &self.meter).or_else(|| self.lost(answer));
         self.write(outcome);
+    }
+
+    /// How the run of a request ended whose event could not be written, because the store has lost one that
+    /// it had acknowledged, or because somebody else has ended the run: the store keeps a result of theirs.
+    /// That of a job goes on elsewhere.
+    fn lost(&self, answer: &Result<RunAnswer, InvokeError>) -> Option<RunOutcome> {
+        let Err(error @ InvokeError::Run(RunError::Journal(JournalError::Conflict { .. }))) = answer else {
+            return None;
+        };
+        let record = self.record.as_ref().filter(|record| record.job_id.is_none())?;
+        debug!(run_id = record.id, %error, "the run of a request could not write its next event");
+        Some(failed(ErrorChain(error).to_string(), &self.meter, kind(error)))
     }
 
     fn write(&mut self, outcome: Option<RunOutcome>) {
@@ -214,6 +227,19 @@ mod tests {
         let RunOutcome::Ended { stop_reason, iterations, .. } = &records[0].outcome else { panic!() };
         assert_eq!((*stop_reason, *iterations), (StopReason::Completed, 2));
         assert_eq!(store.events(&answer.result.id).len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_whose_event_comes_behind_a_hole_is_recorded_where_nobody_goes_on_with_it() {
+        let conflict = || JournalError::Conflict { run_id: "run_1".into(), sequence: 2 };
+        for (claim, records) in [(None, 1), (Some(RunClaim::default()), 0)] {
+            let (store, behind, drain) = behind();
+            let error = InvokeError::Run(RunError::Journal(conflict()));
+            let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
+            recorder.invoke(Ask { claim, ..ask() }).await.unwrap_err();
+            flush(drain).await;
+            assert_eq!(store.records().len(), records);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -78,10 +78,14 @@ impl Waits {
         }
     }
 
-    /// Whether the run does not wait any more: anything is written behind its last wait, a decision or more.
+    /// Whether the run does not wait any more: a decision or more is written behind its last wait. That an
+    /// attempt failed behind it decides nothing.
     async fn goes_on(&self, job: &Job) -> Result<bool, WaitError> {
         match self.journal.read(&job.run_id, 0).await {
-            Ok(events) => Ok(!matches!(events.last(), None | Some(Event::Waiting { .. }))),
+            Ok(events) => {
+                let last = events.iter().rfind(|event| **event != Event::HandedBack);
+                Ok(!matches!(last, None | Some(Event::Waiting { .. })))
+            }
             // A program that can read it goes on with it.
             Err(JournalError::Newer { .. }) => Ok(false),
             Err(error) => Err(error.into()),

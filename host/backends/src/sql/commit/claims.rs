@@ -85,7 +85,7 @@ pub(super) fn claim_next() -> String {
              due_at = (SELECT ms FROM clock) + lease, place = 1, worker = next_worker, token = next_token, \
              claims = claims + 1 \
          FROM next, claimant \
-         WHERE id = next_id AND number = next_number AND (cancel_asked OR losses < {MOST_LOSSES})"
+         WHERE id = next_id AND number = next_number AND losses < {MOST_LOSSES} * CASE WHEN cancel_asked THEN 2 ELSE 1 END"
     )
 }
 

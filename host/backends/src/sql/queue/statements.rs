@@ -81,11 +81,12 @@ pub(super) const NEXT_DUE: &str = "\
           UNION ALL SELECT due_at FROM jobs WHERE status = 'active' \
           UNION ALL SELECT MIN(due_at) FROM jobs WHERE status = 'parked') AS open";
 
-/// Whether as many workers died of a job as may, the one among them whose lease has expired just now. One
-/// that is to be cancelled is not carried on, so it has a worker all the same.
+/// Whether as many workers died of a job as may, the one among them whose lease has expired just now. For one
+/// that is to be cancelled twice as many may: it is not carried on, but its journal is read.
 macro_rules! has_killed_enough {
     () => {
-        "NOT cancel_asked AND losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END >= $4"
+        "losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END \
+         >= CAST($4 AS BIGINT) * CASE WHEN cancel_asked THEN 2 ELSE 1 END"
     };
 }
 
