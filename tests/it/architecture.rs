@@ -57,7 +57,7 @@ impl Workspace {
         self.0.iter().map(|package| package["name"].as_str().unwrap()).collect()
     }
 
-    /// Those whose dependents are ruled.
+    /// The packages that not every crate may depend on.
     fn ruled(&self) -> BTreeSet<&str> {
         let mut ruled = self.names();
         assert!(ruled.remove(ATTRIBUTE), "there is no crate {ATTRIBUTE} any more");

@@ -1,8 +1,8 @@
 //! `#[boxed_async]`: async methods of a trait that is used as an object (`dyn Trait`).
 //!
-//! Each `async fn` becomes a method that returns a boxed future, as with the crate `async-trait`. What differs
-//! are the lifetimes. That crate gives each argument one of its own, and each method the bounds that they
-//! outlive the future. The compiler keeps what it has proved of a type (that a future is `Send`) for all
+//! Each `async fn` becomes a method that returns a boxed future, as with the crate `async-trait`. What
+//! differs are the lifetimes. That crate gives each argument one of its own, and each method the bounds that
+//! they outlive the future. The compiler keeps what it has proved of a type (that a future is `Send`) for all
 //! methods without such bounds, and proves it again for each method that has some: for a future that holds a
 //! connection to a database, some 1,700 types each time, a third of what it takes to compile the stores. So
 //! all borrowed arguments share one lifetime here, and no bound is needed.
@@ -18,8 +18,8 @@ use syn::{
 /// Turns each `async fn` of a trait, or of an implementation of one, into a method that returns
 /// `Pin<Box<dyn Future<Output = …> + Send + 'call>>`, where all that is borrowed is borrowed for `'call`.
 ///
-/// A future owns its arguments until it ends, as that of an `async fn` does. The trait of a method with a body
-/// is `Send` and `Sync`. A method that takes no `self` by reference borrows nothing from it: `Self` is
+/// A future owns its arguments until it ends, as that of an `async fn` does. The trait of a method with a
+/// body is `Send` and `Sync`. A method that takes no `self` by reference borrows nothing from it: `Self` is
 /// `'static`.
 #[proc_macro_attribute]
 pub fn boxed_async(_attribute: TokenStream, item: TokenStream) -> TokenStream {

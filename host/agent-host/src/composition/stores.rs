@@ -112,7 +112,7 @@ pub(crate) fn tool_versions(opened: &Opened) -> Option<Arc<dyn ToolVersions>> {
 }
 
 /// The queue of jobs, for whoever looks at it from beside the service: nothing is worked off and nobody
-/// writes for it. What it notes of a job that it cancels is kept as `retention` says, as the service's own is.
+/// writes for it. What it notes of a job that it cancels is kept as `retention` says, like the service's own.
 pub(crate) fn queue(
     config: &Stores,
     retention: Retention,

@@ -166,7 +166,7 @@ async fn a_stalled_job_or_one_that_killed_enough_is_not_passed_over_by_claims_wi
     }
 }
 
-/// Its run has to be ended, and nothing of it is carried on that could kill another worker.
+/// The run has to be ended, and nothing of it is carried on that could kill another worker.
 #[tokio::test]
 async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled() {
     for database in [Database::sqlite(), Database::postgres().await] {
@@ -177,7 +177,7 @@ async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled()
         database.execute("UPDATE jobs SET losses = 20, due_at = 0 WHERE status = 'active'").await;
         let stalled = queue.claim("host#2", Duration::ZERO).await.unwrap().unwrap();
         assert_eq!((&stalled.job_id, stalled.cancel_asked), (&unwanted, true));
-        // The same when it is given back, and claimed with the end of another job.
+        // Given back, it is claimed with the end of another job.
         let other = queue.add(&job("other")).await.unwrap();
         let held = queue.claim("elsewhere#1", PATIENCE).await.unwrap().unwrap();
         assert_eq!(held.job_id, other);
@@ -187,7 +187,7 @@ async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled()
         assert_eq!((&next.job_id, next.cancel_asked), (&unwanted, true));
         queue.settle(&next, &AttemptEnd::Cancelled).await.unwrap();
         assert_eq!(queue.read(&unwanted).await.unwrap().unwrap().status, JobStatus::Cancelled);
-        // Its journal may be what kills them.
+        // The journal itself may be what kills them.
         let hopeless = queue.add(&job("hopeless")).await.unwrap();
         queue.claim("host#1", PATIENCE).await.unwrap().unwrap();
         queue.cancel(&hopeless).await.unwrap();

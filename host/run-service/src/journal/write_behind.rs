@@ -360,8 +360,8 @@ impl Flusher {
                 self.persist(PATIENCE, || store.save(record)).await
             }
             (outcome, Epoch::UNCLAIMED) => outcome,
-            // Whoever has taken over the run of a job records it too. Where nothing stands in the way, the store
-            // has lost events that it had acknowledged, and what is left of the run is its record.
+            // Whoever has taken over the run of a job records it too. Where nothing stands in the way, the
+            // store has lost events that it had acknowledged, and what is left of the run is its record.
             (Err(error @ JournalError::Conflict { .. }), _) => {
                 if !store.read_page(&record.id, run.first, 1).await?.is_empty() {
                     return Ok(());

@@ -83,7 +83,7 @@ impl Invoke for Cutting {
     }
 }
 
-/// Its end came before the wish, and is told although the worker is dead that came to it.
+/// The end of the run came before the wish, and is told although the worker is dead that came to it.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_had_ended_before_keeps_its_result() {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::default());

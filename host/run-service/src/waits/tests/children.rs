@@ -170,7 +170,7 @@ async fn a_child_that_is_cancelled_is_an_answer_to_its_parent() {
     assert_eq!(bench.result()["output"], "told Error: the run was cancelled, a");
 }
 
-/// Its next worker ends its run, and tells the parent.
+/// The child's next worker ends its run, and tells the parent.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_was_to_be_cancelled_when_its_worker_died_is_an_answer_to_its_parent() {
     let bench = Bench::family("begin pay").await;
