@@ -5,7 +5,6 @@ use std::time::Duration;
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError};
 use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
-use futures::future::join_all;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_servers::{Postgres, Task};
 use tokio::time::sleep;
@@ -156,8 +155,9 @@ async fn a_kill_in_the_middle_damages_no_sqlite_file() {
     let database = Database::sqlite();
     let (runs, writing) = open_runs_of(&database).await;
     let (queue, adding) = open_queue_of(&database).await;
-    let appends = (0..200).map(|sequence| runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]));
-    join_all(appends).await.into_iter().for_each(Result::unwrap);
+    for sequence in 0..200 {
+        runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]).await.unwrap();
+    }
     let id = queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     // What a killed process leaves: the file and its log, copied while both are open.
     let copy = Database::sqlite();
