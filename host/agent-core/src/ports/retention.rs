@@ -116,7 +116,7 @@ pub trait Retention: Send + Sync {
     async fn now(&self) -> RetentionResult<SystemTime>;
 
     /// From when on at least `count` things ended, those that end last first; absent when there are fewer.
-    /// What has not ended does not count. `count` is at least 1.
+    /// Things that have not ended do not count. `count` is at least 1.
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>>;
 
     /// Makes the partitions that will be needed, and drops those in which all ended before `before` and which

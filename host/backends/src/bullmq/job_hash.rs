@@ -120,7 +120,7 @@ pub(super) fn read_claim(
     Claim {
         run_id: given_run(number(Some(runs)), field("opts"))
             .unwrap_or_else(|| run_id(&job_id, created, runs, field("data").unwrap_or_default())),
-        // What the claim says beside the hash.
+        // The claim says it beside the hash.
         cancel_asked: false,
         data,
         earlier: EarlierClaims { are_none: false, lost },

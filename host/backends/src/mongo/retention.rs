@@ -82,13 +82,13 @@ impl MongoRetention {
         made.await.map(drop)
     }
 
-    /// What finds records of runs that have ended. Those of runs that wait are passed over by the index,
+    /// The filter of records of runs that have ended. Those of runs that wait are passed over by the index,
     /// however many there are.
     fn ended() -> Document {
         doc! { "outcome": { "$in": ENDED } }
     }
 
-    /// What finds records of runs whose owner lives: heartbeats of the last minute.
+    /// The filter of records of runs whose owner lives: heartbeats of the last minute.
     async fn under_way(&self) -> RetentionResult<Document> {
         let lives = DateTime::from_system_time(self.now().await? - UNDER_WAY_FOR);
         Ok(doc! { "outcome": "running", "finished_at": { "$gt": lives } })

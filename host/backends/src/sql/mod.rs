@@ -24,6 +24,8 @@ mod runs;
 mod server_check;
 mod server_settings;
 mod sqlite;
+#[cfg(test)]
+mod sqlite_plans;
 mod text_columns;
 mod time_limit;
 mod tool_versions;

@@ -49,13 +49,13 @@ pub(crate) fn is_compressible(headers: &HeaderMap, bytes: usize) -> bool {
     bytes >= usize::from(LEAST_BYTES) && is_text(headers)
 }
 
-/// What a text that does not change was compressed to, made for the first client that asked for it: an
-/// extension of its answers.
+/// The compressed forms of a text that does not change, made for the first client that asks for one: an
+/// extension of the text's answers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KeptCodings(Arc<Kept>);
+pub(crate) struct KeptCodings(Arc<CompressedBytes>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CompressedBytes {
     gzip: OnceLock<Bytes>,
     brotli: OnceLock<Bytes>,
 }

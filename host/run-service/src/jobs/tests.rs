@@ -13,13 +13,14 @@ use parking_lot::Mutex;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::queue::{ATTEMPTS, LEASE};
-use agent_core::ports::{AttemptOutcome, Observer};
+use agent_core::ports::{AttemptOutcome, Observer, Unobserved};
 use agent_core::testing::{TestQueue, TestRuns};
-use agent_core::words::{JobStatus, Principal};
+use agent_core::words::{JobStatus, Principal, RunOutcome, StopReason};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::journal::{Backlog, Flusher, WriteBehind};
 use crate::layers::{Admission, Breaker, Invoke, InvokeError};
 use crate::loop_driver::RunError;
 use crate::testing::ScriptedInvoke;
@@ -69,6 +70,21 @@ fn bench_of(jobs: Jobs, queue: &Arc<TestQueue>, runs: &Arc<TestRuns>, agent: imp
     let worker = Worker::new(&jobs, context);
     let (queue, runs, stopping) = (queue.clone(), runs.clone(), CancellationToken::new());
     Bench { queue, runs, noted, admission, circuit, jobs, worker, stopping }
+}
+
+/// Jobs whose runs are ended when they are cancelled, and what writes the records of those.
+fn ending_jobs(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>) -> (Jobs, Flusher) {
+    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
+    (Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind)), flusher)
+}
+
+/// The only record is that of the user's first job, which was cancelled and had used so many tokens.
+fn assert_recorded_as_cancelled(runs: &TestRuns, tokens: u64) {
+    let records = runs.records();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
+    let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
+    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, tokens));
 }
 
 impl Bench {

@@ -38,7 +38,7 @@ pub use rate_check::{RateCheck, RateChecked};
 pub use recorded::Recorded;
 pub use recorded_start::RecordedStart;
 pub use shutdown_check::ShutdownChecked;
-pub use stream_heartbeat::{HEARTBEAT, Heartbeat, record_end};
+pub use stream_heartbeat::{HEARTBEAT, Heartbeat, cancel_in_journal, record_end};
 
 use crate::clock;
 use crate::conversations::{ConversationRefusal, InConversation};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{
     Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
 };
@@ -17,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Ask, Invoke, InvokeError, RunAnswer, record_end};
+use super::{Ask, Invoke, InvokeError, RunAnswer, cancel_in_journal, record_end};
 use crate::clock;
 use crate::journal::persist;
 use crate::loop_driver::{ChildRuns, RunError, WaitObserver};
@@ -155,17 +154,11 @@ impl Desk {
         if job.is_none_or(|job| job.status != JobStatus::Cancelled) {
             return Ok(());
         }
-        let cancelled = [Event::Cancelled];
-        loop {
-            let events = persist(outage, || store.read(&record.id, 0)).await?;
-            let next = events.len() as u64;
-            if matches!(recorded_end(events, None), Ok(Some(_))) {
-                break;
-            }
-            match persist(outage, || store.append(&record.id, Epoch::FINAL, next, &cancelled)).await {
-                // A decision that was under way. None can be made about a job that is cancelled.
-                Err(JournalError::Conflict { .. }) => {}
-                appended => break appended?,
+        let cancel = async || cancel_in_journal(store, &record.id, store.read(&record.id, 0).await?).await;
+        // The conflict is with a decision that was under way. None can be made about a job that is cancelled.
+        while let Err(error) = persist(outage, &cancel).await {
+            if !matches!(error, JournalError::Conflict { .. }) {
+                return Err(error);
             }
         }
         let save = || {

@@ -5,7 +5,6 @@ use agent_core::ports::{JournalError, ModelError};
 use agent_core::words::{FailureKind, RunOutcome, RunRecord};
 use boxed_async::boxed_async;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
 
 use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::clock;
@@ -38,8 +37,11 @@ impl<I: Invoke> Invoke for Recorded<I> {
 }
 
 /// How a run ended, if one began and will not go on elsewhere.
-fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter) -> Option<RunOutcome> {
+fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter, is_job: bool) -> Option<RunOutcome> {
     match answer {
+        // Somebody else goes on with the job. Nobody does with the run of a request: its store has lost an
+        // event, or somebody has ended it, and then their record stays.
+        Err(InvokeError::Run(RunError::Journal(JournalError::Conflict { .. }))) if is_job => None,
         Ok(RunAnswer { cached: Some(true), .. })
         | Err(
             InvokeError::Busy { .. }
@@ -55,9 +57,7 @@ fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter) -> Optio
             | InvokeError::Run(
                 RunError::Stopped
                 | RunError::Parked { .. }
-                | RunError::Journal(
-                    JournalError::Conflict { .. } | JournalError::Fenced { .. } | JournalError::Newer { .. },
-                ),
+                | RunError::Journal(JournalError::Fenced { .. } | JournalError::Newer { .. }),
             ),
         ) => None,
         Ok(RunAnswer { result, .. }) => Some(RunOutcome::Ended {
@@ -121,20 +121,9 @@ impl Entry {
     }
 
     fn end(mut self, answer: &Result<RunAnswer, InvokeError>) {
-        let outcome = outcome(answer, &self.meter).or_else(|| self.lost(answer));
+        let is_job = self.record.as_ref().is_some_and(|record| record.job_id.is_some());
+        let outcome = outcome(answer, &self.meter, is_job);
         self.write(outcome);
-    }
-
-    /// How the run of a request ended whose event could not be written, because the store has lost one that
-    /// it had acknowledged, or because somebody else has ended the run: the store keeps a result of theirs.
-    /// That of a job goes on elsewhere.
-    fn lost(&self, answer: &Result<RunAnswer, InvokeError>) -> Option<RunOutcome> {
-        let Err(error @ InvokeError::Run(RunError::Journal(JournalError::Conflict { .. }))) = answer else {
-            return None;
-        };
-        let record = self.record.as_ref().filter(|record| record.job_id.is_none())?;
-        debug!(run_id = record.id, %error, "the run of a request could not write its next event");
-        Some(failed(ErrorChain(error).to_string(), &self.meter, kind(error)))
     }
 
     fn write(&mut self, outcome: Option<RunOutcome>) {

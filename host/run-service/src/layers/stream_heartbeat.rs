@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{JournalError, JournalResult, RunStore};
-use agent_core::words::{Event, RunOutcome, RunRecord};
+use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore};
+use agent_core::words::{Event, RunOutcome, RunRecord, StopReason};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use tokio::time::{sleep, timeout};
@@ -58,6 +58,23 @@ impl<I> Heartbeat<I> {
             debug!("the record of a run that was cancelled elsewhere could not be written");
         }
     }
+}
+
+/// Writes into the journal of a run, which has these events, that it is cancelled. Whoever carries the run is
+/// refused from then on. A run that had ended keeps its end, and why it ended is answered.
+/// [`JournalError::Conflict`] means that another event came first: with the events as they are by then it may
+/// be tried again.
+pub async fn cancel_in_journal(
+    journal: &dyn Journal,
+    run_id: &str,
+    events: Vec<Event>,
+) -> JournalResult<Option<StopReason>> {
+    let next = events.len() as u64;
+    if let Ok(Some(result)) = recorded_end(events, None) {
+        return Ok(Some(result.stop_reason));
+    }
+    journal.append(run_id, Epoch::FINAL, next, &[Event::Cancelled]).await?;
+    Ok(None)
 }
 
 /// Writes the last record of a run whose journal says by itself that it has ended. Says whether it does.

@@ -27,8 +27,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{Epoch, Journal, JournalError, JournalResult, RunStore, Spawn};
+use agent_core::ports::{Journal, JournalError, JournalResult, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord, StopReason};
 use tokio::time::sleep;
 
@@ -36,7 +35,7 @@ pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
 
 use crate::jobs::Jobs;
-use crate::layers::{Ask, Invoke, InvokeError, record_end};
+use crate::layers::{Ask, Invoke, InvokeError, cancel_in_journal, record_end};
 use crate::live::LiveRuns;
 use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
@@ -271,23 +270,17 @@ impl RunStreams {
         }
         for _ in 0..CANCEL_ATTEMPTS {
             let events = self.kept.journal.read(run_id, 0).await?;
-            let end = events.len() as u64;
             // The run's owner is about to begin it, or died before it could: what begins with this is no
             // journal.
             if events.is_empty() {
                 sleep(CANCEL_PAUSE).await;
                 continue;
             }
+            let ended = match cancel_in_journal(&*self.kept.journal, run_id, events).await {
+                Err(JournalError::Conflict { .. }) => continue,
+                ended => ended?,
+            };
             // Whoever has ended it may have died behind that, and leave the rest to whoever cancels it again.
-            let ended = recorded_end(events, None).ok().flatten().map(|result| result.stop_reason);
-            if ended.is_none() {
-                // Whoever carries the run is refused from now on.
-                match self.kept.journal.append(run_id, Epoch::FINAL, end, &[Event::Cancelled]).await {
-                    Ok(()) => {}
-                    Err(JournalError::Conflict { .. }) => continue,
-                    Err(error) => return Err(error),
-                }
-            }
             if ended.is_none_or(|reason| reason == StopReason::Cancelled) {
                 self.cancel_job_of(run_id, &**records).await?;
             }

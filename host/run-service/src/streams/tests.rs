@@ -4,7 +4,7 @@ mod without_a_store;
 
 use std::time::Duration;
 
-use agent_core::ports::{JobQueue as _, JournalResult, Model, ModelError, ModelRequest, Unobserved};
+use agent_core::ports::{Epoch, JobQueue as _, JournalResult, Model, ModelError, ModelRequest, Unobserved};
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
 use agent_core::words::{JobData, ModelReply, OpenKinds, ParkedRun};
 use boxed_async::boxed_async;

@@ -303,16 +303,7 @@ mod tests {
 
     fn end(run_id: &str, epoch: i64) -> Write {
         let append = AppendRow { run_id: run_id.into(), epoch, first: 0, events: vec!["{}".into()] };
-        let record = RecordRow {
-            run_id: run_id.into(),
-            request_id: "req".into(),
-            user_id: None,
-            job_id: None,
-            started_at: 1,
-            finished_at: 2,
-            outcome: "{}".into(),
-        };
-        Entry::End(append, record).into()
+        Entry::End(append, RecordRow::of(run_id)).into()
     }
 
     #[test]

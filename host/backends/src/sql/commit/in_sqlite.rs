@@ -292,14 +292,13 @@ mod tests {
     use std::sync::Arc;
 
     use agent_core::words::{JobData, OpenKinds};
-    use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 
     use super::super::claims::NextClaim;
     use super::super::jobs::{AttemptRow, NewJob, Renewal};
     use super::super::runs::{Entry, RecordRow};
     use super::super::write::Write;
     use super::*;
-    use crate::sql::SqlPool;
+    use crate::sql::sqlite_plans::SqlitePlans;
 
     /// One write of each kind.
     fn writes() -> Vec<Write> {
@@ -319,36 +318,22 @@ mod tests {
             next: Some(NextClaim { worker: "worker".into(), token: "next".into(), lease: 1 }),
         };
         let append = AppendRow { run_id: "run_1".into(), epoch: 1, first: 0, events: vec!["{}".into(); 20] };
-        let record = RecordRow {
-            run_id: "run_1".into(),
-            request_id: "req".into(),
-            user_id: None,
-            job_id: None,
-            started_at: 1,
-            finished_at: 2,
-            outcome: "{}".into(),
-        };
         vec![
             NewJob::new(&JobData::new("2 + 3", "u1"), &announcement).into(),
             Renewal { job_id: "job_1".into(), token: "token".into(), lease: 1 }.into(),
             attempt.into(),
-            Entry::End(append, record).into(),
+            Entry::End(append, RecordRow::of("run_1")).into(),
         ]
     }
 
     #[tokio::test]
     async fn no_statement_reads_a_whole_table() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}", folder.path().join("some.db").display());
-        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let mut plans = SqlitePlans::open().await;
         let writes = writes();
         let statements = statements(&Batch::of(&writes));
         assert_eq!(statements.texts.len(), 7, "{:?}", statements.texts);
         for sql in statements.texts {
-            let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
-            let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
-            let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+            let steps = plans.steps(&sql).await;
             let tables = ["jobs", "e", "s", "run_records"].map(|table| format!("SCAN {table}"));
             // What waits and what is held have an index each, which is read from its beginning.
             let is_partial =

@@ -39,7 +39,7 @@ pub(super) fn replace_record() -> String {
 pub(crate) enum StoredUnderKey {
     /// What was written.
     Ours,
-    /// What was there before, or nothing when the event before it is missing.
+    /// An event that was there before, or none because the one before it is missing.
     Another,
     /// Events of a later claim of the run.
     Fenced,
@@ -130,6 +130,22 @@ impl AppendRow {
             StoredUnderKey::Fenced
         } else {
             StoredUnderKey::Another
+        }
+    }
+}
+
+#[cfg(test)]
+impl RecordRow {
+    /// A record of that run with something in it.
+    pub(super) fn of(run_id: &str) -> Self {
+        Self {
+            run_id: run_id.into(),
+            request_id: "req".into(),
+            user_id: None,
+            job_id: None,
+            started_at: 1,
+            finished_at: 2,
+            outcome: "{}".into(),
         }
     }
 }

@@ -173,16 +173,7 @@ mod tests {
     }
 
     fn record(run_id: &str) -> Write {
-        let record = RecordRow {
-            run_id: run_id.into(),
-            request_id: "req".into(),
-            user_id: None,
-            job_id: None,
-            started_at: 1,
-            finished_at: 2,
-            outcome: "{}".into(),
-        };
-        Entry::Record(record).into()
+        Entry::Record(RecordRow::of(run_id)).into()
     }
 
     fn end(job_id: &str, token: &str) -> Write {

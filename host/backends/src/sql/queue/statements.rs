@@ -168,10 +168,8 @@ pub(super) const RETRY: &str = "\
 
 #[cfg(test)]
 mod tests {
-    use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
-
     use super::*;
-    use crate::sql::SqlPool;
+    use crate::sql::sqlite_plans::SqlitePlans;
 
     #[test]
     fn every_combination_of_kinds_is_counted() {
@@ -181,10 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn on_sqlite_no_statement_reads_the_whole_table() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}", folder.path().join("some.db").display());
-        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let mut plans = SqlitePlans::open().await;
         for (sql, indexes) in [
             (CLAIM_IN_SQLITE, &["jobs_waiting", "jobs_active", "jobs_parked"][..]),
             (DEPTH, &["jobs_waiting", "jobs_active", "jobs_parked"]),
@@ -195,9 +190,7 @@ mod tests {
             (RECLAIM, &["jobs_active"]),
             (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
         ] {
-            let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
-            let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
-            let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+            let steps = plans.steps(sql).await;
             let whole = |step: &&String| step.starts_with("SCAN jobs") && !step.contains("INDEX jobs_");
             assert_eq!(steps.iter().find(whole), None, "{sql}");
             for index in indexes {

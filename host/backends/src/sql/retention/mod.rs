@@ -150,10 +150,11 @@ fn failed(error: sqlx::Error) -> RetentionError {
 
 #[cfg(test)]
 mod tests {
-    use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+    use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
     use test_servers::Postgres;
 
     use super::*;
+    use crate::sql::sqlite_plans::SqlitePlans;
 
     /// Statements that pass over nothing that has not ended, each with the index that it walks.
     const WALKS: [(&str, &str); 5] = [
@@ -176,14 +177,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_is_in_no_sweeps_way_on_sqlite() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}", folder.path().join("some.db").display());
-        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let mut plans = SqlitePlans::open().await;
         for (sql, index) in WALKS {
-            let explain = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
-            let plan: Vec<(i64, i64, i64, String)> = explain.fetch_all(&mut connection).await.unwrap();
-            let steps: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+            let steps = plans.steps(sql).await;
             assert!(steps.iter().any(|step| step.contains(index)), "{sql}: {steps:?}");
             assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {steps:?}");
         }
@@ -205,7 +201,7 @@ mod tests {
             let plan = plan.join("\n");
             let index = index.replace("run_records_ended", "run_records_rest_finished_at_idx");
             assert!(plan.contains(&format!("using {index} on")), "{sql}: {plan}");
-            // What the index is of need not be looked at in any row.
+            // No row is looked at for the condition of the index.
             assert!(!["status", "outcome", "Sort"].iter().any(|word| plan.contains(word)), "{sql}: {plan}");
         }
     }

@@ -1,13 +1,12 @@
 //! Jobs that are to be cancelled and whose workers die before they hear of it.
 
-use agent_core::ports::Unobserved;
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
-use agent_core::words::{Event, ModelReply, RunOutcome, StopReason};
+use agent_core::words::{Event, ModelReply};
 use boxed_async::boxed_async;
 use serde_json::json;
 
 use super::*;
-use crate::journal::{Backlog, Flusher, RetryingJournal, WriteBehind};
+use crate::journal::{Flusher, RetryingJournal};
 use crate::layers::{Agent, Ask, InvokeResult};
 
 /// An agent whose runs are journaled in `runs`, and its model, which replies so.
@@ -28,8 +27,7 @@ async fn killed(bench: &Bench, job_id: &str) {
 /// The next worker over the same stores, which has nothing to ask, and what writes its records.
 fn successor(killed: &Bench) -> (Bench, Flusher) {
     let (queue, runs) = (&killed.queue, &killed.runs);
-    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
+    let (jobs, flusher) = ending_jobs(queue, runs);
     let nothing = Arc::new(ScriptedModel::new([]));
     let journal = Arc::new(RetryingJournal::new(runs.clone()));
     let agent = Agent::new(nothing, Arc::new(EchoTools::new(&["echo"])), journal);
@@ -52,11 +50,7 @@ async fn the_next_worker_ends_the_run_without_a_step_and_records_what_it_cost() 
     assert_eq!(runs.events("run_job_1"), [&before[..], &[Event::Cancelled]].concat());
     assert_eq!(model.asked().len(), 1);
     flusher.run(next.stopping.clone()).await;
-    let records = runs.records();
-    let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
-    let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
-    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+    assert_recorded_as_cancelled(&runs, 15);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_core::ports::{Epoch, Journal as _, Unobserved};
+use agent_core::ports::{Epoch, Journal as _};
 use agent_core::testing::task;
-use agent_core::words::{Event, OpenKinds, RunOutcome, StopReason, Task};
+use agent_core::words::{Event, OpenKinds, Task};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
 
 use super::*;
-use crate::journal::{Backlog, Flusher, WriteBehind};
+use crate::journal::Flusher;
 use crate::layers::{Ask, RunAnswer};
 
 /// An agent whose runs end so as soon as they are cancelled.
@@ -49,8 +49,7 @@ struct Begun {
 
 async fn begun(agent: impl Invoke + 'static) -> Begun {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let (behind, flusher) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
+    let (jobs, flusher) = ending_jobs(&queue, &runs);
     let bench = bench_of(jobs, &queue, &runs, agent);
     let job_id = bench.submit().await;
     let task = Task { id: "run_job_1".into(), ..task("2+2") };
@@ -70,10 +69,7 @@ impl Begun {
         assert_eq!(bench.work_while(ended).await.status, JobStatus::Cancelled);
         assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
         flusher.run(bench.stopping.clone()).await;
-        let records = bench.runs.records();
-        let [record] = &records[..] else { panic!("{records:?}") };
-        let RunOutcome::Ended { stop_reason, .. } = &record.outcome else { panic!("{record:?}") };
-        assert_eq!((record.job_id.as_deref(), *stop_reason), (Some("1"), StopReason::Cancelled));
+        assert_recorded_as_cancelled(&bench.runs, 0);
         bench.noted()
     }
 }

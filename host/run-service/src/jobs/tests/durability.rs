@@ -393,8 +393,7 @@ async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_
     bench.work_while(moments(1)).await;
     assert_eq!((queue.job(&job_id).status, runs.records().len()), (JobStatus::Waiting, 0));
 
-    let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
-    let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::new(runs.clone(), behind));
+    let (jobs, drain) = ending_jobs(&queue, &runs);
     for id in [&job_id, &untouched] {
         assert_eq!(jobs.cancel("u1", id).await.unwrap(), CancelOutcome::Done);
     }
@@ -402,11 +401,7 @@ async fn a_job_cancelled_between_two_attempts_leaves_a_record_of_what_the_first_
     assert_eq!(runs.events("run_job_2"), [], "it has no run");
 
     drain.run(bench.stopping.clone()).await;
-    let records = runs.records();
-    let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
-    let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
-    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+    assert_recorded_as_cancelled(&runs, 15);
 }
 
 /// Cancelling a job is no matter of its journal.
