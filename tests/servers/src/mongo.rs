@@ -14,6 +14,24 @@ use crate::server::Server;
 /// The Python that has the server's package, in the virtual environment that `cargo xtask test` makes.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers/secantusdb/bin/python3");
 
+/// Starts the server, in Python. An update of a collection that is not there writes it into the catalog inside
+/// of its transaction, under the collection's lock. `createIndexes` of version 0.7.0b3 makes the collection
+/// under the lock of the whole store instead: when the two meet, it waits for the transaction's row and the
+/// transaction for the lock, and the server answers nobody any more. Here it takes the collection's lock first.
+const BEGIN: &str = "\
+from secantus.cli import main
+from secantus.storage import Storage
+
+create = Storage.create_collection
+
+def create_collection(self, db, coll, options=None):
+    with self._coll_lock(db, coll):
+        return create(self, db, coll, options)
+
+Storage.create_collection = create_collection
+raise SystemExit(main())
+";
+
 /// A server, running or stopped. Dropping it stops it for good.
 #[derive(Debug)]
 pub struct Mongo {
@@ -40,7 +58,7 @@ impl Mongo {
     /// Serves, at the same address as ever.
     pub async fn resume(&mut self) {
         let child = Command::new(find_python())
-            .args(["-m", "secantus", "--config"])
+            .args(["-c", BEGIN, "--config"])
             .arg(self.home().join("secantusd.toml"))
             .args(["--host", "127.0.0.1", "--port", &self.address().port().to_string()])
             .arg("--storage-path")
