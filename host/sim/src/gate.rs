@@ -210,6 +210,8 @@ impl Gate {
         }
         if fault == Some(Fault::Hangs) || self.process.is_forgotten(call.store()) {
             self.note(call, "no answer");
+            // Noted before: its caller may not wait as long.
+            self.world.slowed(call.subject);
             sleep(ANSWER_WITHIN).await;
             return Some("no answer in time");
         }

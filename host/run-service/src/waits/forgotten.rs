@@ -1,6 +1,7 @@
-//! Decisions of which the queue has forgotten that it was told: its server was restarted and had not kept its
-//! last second. The journals have them. So whenever the server lives another life, the runs of parked jobs
-//! are looked at, and each that was decided about since it was taken up last is claimed.
+//! What the queue has forgotten about jobs that wait: its server was restarted and had not kept its last
+//! second. The journals have it. So whenever the server lives another life, the runs of parked jobs are looked
+//! at: each that was decided about since it was taken up last is claimed, and each other one when what it waits
+//! for by its journal expires, which may be sooner than the queue knows.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use super::{WaitError, Waits};
+use crate::clock;
 
 /// How often the queue is asked which life of its server this is.
 const LOOK: Duration = Duration::from_secs(20);
@@ -57,11 +59,12 @@ impl Waits {
         loop {
             let page = self.queue.list_parked(PAGE, cursor.as_deref()).await?;
             for job in &page.jobs {
-                match self.goes_on(job).await {
-                    Ok(goes_on) => {
+                match self.due_within(job).await {
+                    Ok(due) => {
                         read += 1;
-                        if goes_on {
-                            resumed += usize::from(self.queue.resume(&job.id, Duration::ZERO).await?);
+                        if let Some(within) = due {
+                            let is_parked = self.queue.resume(&job.id, within).await?;
+                            resumed += usize::from(is_parked && within.is_zero());
                         }
                     }
                     Err(error) => {
@@ -78,16 +81,21 @@ impl Waits {
         }
     }
 
-    /// Whether the run does not wait any more: a decision or more is written behind its last wait. That an
-    /// attempt failed behind it decides nothing.
-    async fn goes_on(&self, job: &Job) -> Result<bool, WaitError> {
+    /// In how long the run of a job is to go on by its journal, if that is known: at once where a decision or
+    /// more is written behind its last wait, else when the first of what it waits for expires. That an attempt
+    /// failed behind it decides nothing.
+    async fn due_within(&self, job: &Job) -> Result<Option<Duration>, WaitError> {
         match self.journal.read(&job.run_id, 0).await {
-            Ok(events) => {
-                let last = events.iter().rfind(|event| **event != Event::HandedBack);
-                Ok(!matches!(last, None | Some(Event::Waiting { .. })))
-            }
+            Ok(events) => match events.iter().rfind(|event| **event != Event::HandedBack) {
+                None => Ok(None),
+                Some(Event::Waiting { waits, .. }) => {
+                    let first = waits.iter().map(|wait| wait.expires_at).min();
+                    Ok(first.map(|first| Duration::from_millis(first.saturating_sub(clock::millis()))))
+                }
+                Some(_) => Ok(Some(Duration::ZERO)),
+            },
             // A program that can read it goes on with it.
-            Err(JournalError::Newer { .. }) => Ok(false),
+            Err(JournalError::Newer { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -467,3 +467,28 @@ async fn a_decision_that_the_queue_has_forgotten_has_its_job_go_on_all_the_same(
         assert_eq!(bench.queue.claims() - claims, u64::from(is_decided));
     }
 }
+
+/// A worker wrote another wait under a claim that the server forgot, and died: to the queue the job waits as
+/// it did before.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_queue_does_not_know_expires_when_the_journal_says() {
+    let bench = Bench::parked(tools()).await;
+    let before = bench.queue.held_now();
+    let events = bench.runs.events("run_job_1");
+    let Some(Event::Waiting { mut waits, epoch }) = events.last().cloned() else { panic!("{events:?}") };
+    waits[0].expires_at = crate::clock::millis() + 300_000;
+    let (next, waiting) = (events.len() as u64, Event::Waiting { waits, epoch });
+    bench.runs.append("run_job_1", Epoch(epoch), next, &[waiting]).await.unwrap();
+    bench.queue.go_back(before);
+    let work = async {
+        bench.work_for(200).await;
+        assert_eq!(bench.status(), JobStatus::Parked, "claimed before");
+        bench.work_for(200).await;
+    };
+    tokio::select! {
+        biased;
+        () = bench.waits.recover_decided() => panic!("a queue that forgets is looked after for ever"),
+        () = work => {}
+    }
+    assert_eq!(bench.status(), JobStatus::Completed);
+}
