@@ -15,11 +15,13 @@ mod flushes;
 mod kill;
 mod load;
 #[path = "../measuring/mod.rs"]
-#[allow(dead_code, reason = "no baseline is measured here")]
 mod measuring;
 mod processes;
 mod provider;
 mod site;
+#[path = "../lone/syscalls.rs"]
+#[allow(dead_code, reason = "only flushes are counted here, and not by name")]
+mod syscalls;
 mod table;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

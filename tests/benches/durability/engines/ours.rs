@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{AS_IT_SHIPS, Deployment, Engine, get, post, redis_strictness};
 use crate::deployments;
+use crate::measuring::process::Server;
 use crate::measuring::subject::Subject;
 use crate::provider::query;
 use crate::site::{AppendOnly, Site, Stores};
@@ -86,16 +87,16 @@ impl Engine for Ours {
         if let Some(workers) = self.workers {
             command.env("JOB_WORKERS", workers.to_string());
         }
-        let server = deployments::serve(&mut command);
+        let server = Server::start(&mut command);
         Deployment { address: server.address, server: Some(server.running), service: Vec::new() }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
-        post(request, "/api/agent/async", self.headers(run), &json!({ "query": query(run) }));
+    fn submit(&self, run: usize) -> Vec<u8> {
+        post("/api/agent/async", self.headers(run), &json!({ "query": query(run) }))
     }
 
-    fn read(&self, run: usize, submitted: &Value, request: &mut Vec<u8>) {
+    fn read(&self, run: usize, submitted: &Value) -> Vec<u8> {
         let id = submitted["jobId"].as_str().expect("the id of a job");
-        get(request, &format!("/api/agent/jobs/{id}?wait=60"), self.headers(run));
+        get(&format!("/api/agent/jobs/{id}?wait=60"), self.headers(run))
     }
 }
