@@ -7,6 +7,9 @@
 //! is counted by strace in a pass of its own. Then the engine's processes are killed in the middle of a run.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
+#[path = "../variant_b/callers.rs"]
+#[allow(dead_code, reason = "each run has a caller by its number here")]
+mod callers;
 #[path = "../variant_b/deployments.rs"]
 #[allow(dead_code, reason = "the Node deployment has an agent with tools here")]
 mod deployments;

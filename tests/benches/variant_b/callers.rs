@@ -41,7 +41,12 @@ impl Callers {
             asked < CALLERS * ASKS,
             "the callers would come to the end of their windows: have more of them"
         );
-        Caller(&self.headers[asked / times % CALLERS])
+        self.of(asked / times)
+    }
+
+    /// The caller with that number. There are fewer callers than numbers.
+    pub(crate) fn of(&self, number: usize) -> Caller<'_> {
+        Caller(&self.headers[number % CALLERS])
     }
 }
 

@@ -1,9 +1,10 @@
 //! What OpenAI and Anthropic demand of the conversation in a request, as far as they are known to refuse what
-//! breaks it. Tests that play a provider hold every request against these rules.
+//! breaks it, and in which order they read it. Tests that play a provider hold every request against these
+//! rules.
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Collects broken rules, in words.
 #[derive(Debug, Default)]
@@ -107,4 +108,27 @@ fn are_parts(parts: &[Value]) -> bool {
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=64).contains(&name.len()) && name.chars().all(plain)
+}
+
+/// The blocks of a request in the order in which providers read them: tools, instructions, turns; and behind
+/// how many of them there is a mark. The marks themselves are no part of what is compared.
+pub fn blocks_read(body: &Value) -> (Vec<String>, Vec<usize>) {
+    let (mut blocks, mut marks) = (Vec::new(), Vec::new());
+    let turns = list(&body["messages"]).flat_map(|turn| match turn["content"].as_array() {
+        Some(content) => content.iter().map(|block| (turn["role"].clone(), block.clone())).collect(),
+        None => vec![(Value::Null, turn.clone())],
+    });
+    let beginnings =
+        list(&body["tools"]).chain(list(&body["system"])).map(|block| (Value::Null, block.clone()));
+    for (role, mut block) in beginnings.chain(turns) {
+        let mark =
+            block.as_object_mut().and_then(|fields: &mut Map<String, Value>| fields.remove("cache_control"));
+        blocks.push(format!("{role}{block}"));
+        marks.extend(mark.map(|_| blocks.len()));
+    }
+    (blocks, marks)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
