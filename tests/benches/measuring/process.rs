@@ -102,8 +102,8 @@ pub(crate) fn status_mib(process: u32, name: &str) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
 }
 
-/// The words of the `stat` of a process behind its name, which is in parentheses and may hold anything; nothing
-/// of one that has ended.
+/// The words of the `stat` of a process behind its name, which is in parentheses and may hold anything;
+/// nothing of one that has ended.
 pub(crate) fn stat_words(process: u32) -> Option<Vec<String>> {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, words) = line.rsplit_once(')')?;
