@@ -77,6 +77,7 @@ fn main() {
     // Contenders that share a queue would work off each other's jobs.
     let [redis, queue, baseline_queue] = [(); 3].map(|()| deployments::start_redis(&runtime));
     let [events, baseline_events] = [&queue, &baseline_queue].map(Events::of);
+    let [job, baseline_job] = [&events, &baseline_events].map(|events| Kind::Job(Seen::InEvents(events)));
     let ours = Subject::ours();
     let asked = contenders::start_all(&ours, provider, &redis.url());
     let plain = [
@@ -93,10 +94,9 @@ fn main() {
         rows.extend(asked.iter().map(|deployment| row(deployment, what, kind, 1)));
     }
     rows.extend(plain.iter().map(|deployment| row(deployment, "run", INVOKE, 1)));
-    rows.push(row(&worker, "job", Kind::Job(Seen::InEvents(&events)), 1));
+    rows.push(row(&worker, "job", job, 1));
     if let Some(baseline) = &baseline {
-        let kinds =
-            [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::Job(Seen::InEvents(&baseline_events)))];
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", baseline_job)];
         rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, 1)));
     }
     let direct = [("provider, asked directly", provider, PROVIDER), ("bare axum echo", echo, ECHO)];
@@ -112,10 +112,9 @@ fn main() {
     for (what, kind) in [("miss", Kind::Miss), ("hit", Kind::Hit)] {
         rows.push(row(whole, what, kind, MANY));
     }
-    rows.push(row(&worker, "job", Kind::Job(Seen::InEvents(&events)), MANY));
+    rows.push(row(&worker, "job", job, MANY));
     if let Some(baseline) = &baseline {
-        let kinds =
-            [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::Job(Seen::InEvents(&baseline_events)))];
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", baseline_job)];
         rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, MANY)));
     }
     measure(&mut rows);
