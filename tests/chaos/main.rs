@@ -91,7 +91,7 @@ fn print(Wanted { order, beside, .. }: &Wanted, report: &Report) {
 
 fn digest(file: &Path) -> String {
     let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.16x}", Sha256::digest(bytes))
 }
 
 /// Arguments `--name=value`, as xtask has checked them.

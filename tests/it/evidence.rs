@@ -12,9 +12,6 @@ mod areas;
 mod costs;
 #[path = "../soak/endurance/mod.rs"]
 mod endurance;
-#[path = "../benches/durability/flushes.rs"]
-#[allow(dead_code, clippy::print_stdout, reason = "only its tests are run here")]
-mod flushes;
 #[path = "../chaos/kills/mod.rs"]
 mod kills;
 #[path = "../benches/lone/syscalls.rs"]

@@ -1,7 +1,5 @@
 //! Files for a tools folder: the components that were built, other versions of them, and what is none.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::built_component;
@@ -95,11 +93,7 @@ impl Component {
 
     /// `sha256:…` of the content.
     pub fn digest(&self) -> String {
-        let digest = Sha256::digest(&self.bytes);
-        digest.iter().fold("sha256:".to_owned(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("text can be appended");
-            text
-        })
+        format!("sha256:{:x}", Sha256::digest(&self.bytes))
     }
 
     /// As it stands in receipts: `name@sha256:…`.

@@ -1,6 +1,5 @@
 //! A folder with a tool's sources: its language and name, and the component that is built from it.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -110,10 +109,7 @@ impl Project {
             ))
             .mend("in Rust: export functions with `agent_tool_sdk::export! { … }`; elsewhere: export agent:tool/tool from the world"));
         }
-        let mut digest = "sha256:".to_owned();
-        for byte in Sha256::digest(&bytes) {
-            let _ = write!(digest, "{byte:02x}");
-        }
+        let digest = format!("sha256:{:x}", Sha256::digest(&bytes));
         let toolchain = match self.language {
             Language::Rust => "cargo",
             Language::Python => "componentize-py",

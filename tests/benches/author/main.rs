@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
 #[path = "../measuring/mod.rs"]
-#[allow(dead_code, reason = "no load is made here")]
 mod measuring;
 
 use std::fs;

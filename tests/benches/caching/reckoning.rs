@@ -2,7 +2,7 @@
 //! four bytes: what counts here is a ratio.
 
 use acceptance::Request;
-use serde_json::{Map, Value};
+use test_servers::provider_rules::blocks_read;
 
 /// Fewer tokens than that are not kept, by both providers (docs.anthropic.com, "Prompt caching", "Cache
 /// limitations"; platform.openai.com, "Prompt caching", "Requirements").
@@ -47,7 +47,7 @@ impl Bill {
 pub(crate) fn anthropic(requests: &[Request]) -> Vec<Bill> {
     let mut kept: Vec<Vec<String>> = Vec::new();
     let bills = requests.iter().map(|request| {
-        let (blocks, marks) = blocks(&request.body);
+        let (blocks, marks) = blocks_read(&request.body);
         let tokens = |blocks: &[String]| -> f64 { blocks.iter().map(|block| tokens(block)).sum() };
         let candidates = marks.iter().flat_map(|mark| (mark.saturating_sub(LOOKBACK)..=*mark).rev());
         let known = |end: &usize| kept.iter().any(|kept| *kept == blocks[..*end]);
@@ -71,7 +71,7 @@ pub(crate) fn anthropic(requests: &[Request]) -> Vec<Bill> {
 pub(crate) fn openai(requests: &[Request]) -> Vec<Bill> {
     let mut earlier: Vec<Vec<String>> = Vec::new();
     let bills = requests.iter().map(|request| {
-        let (blocks, _) = blocks(&request.body);
+        let (blocks, _) = blocks_read(&request.body);
         let tokens = |blocks: &[String]| -> f64 { blocks.iter().map(|block| tokens(block)).sum() };
         let common = |other: &Vec<String>| blocks.iter().zip(other).take_while(|(a, b)| a == b).count();
         let same = earlier.iter().map(common).max().unwrap_or(0);
@@ -82,29 +82,6 @@ pub(crate) fn openai(requests: &[Request]) -> Vec<Bill> {
         Bill { input, read, written: 0.0, paid: input - read + READING * read }
     });
     bills.collect()
-}
-
-/// The blocks of a request in the order in which providers read them: tools, instructions, turns; and behind
-/// how many of them there is a mark. The marks themselves are no part of what is compared.
-fn blocks(body: &Value) -> (Vec<String>, Vec<usize>) {
-    let (mut blocks, mut marks) = (Vec::new(), Vec::new());
-    let turns = list(&body["messages"]).flat_map(|turn| match turn["content"].as_array() {
-        Some(content) => content.iter().map(|block| (turn["role"].clone(), block.clone())).collect(),
-        None => vec![(Value::Null, turn.clone())],
-    });
-    let beginnings =
-        list(&body["tools"]).chain(list(&body["system"])).map(|block| (Value::Null, block.clone()));
-    for (role, mut block) in beginnings.chain(turns) {
-        let mark =
-            block.as_object_mut().and_then(|fields: &mut Map<String, Value>| fields.remove("cache_control"));
-        blocks.push(format!("{role}{block}"));
-        marks.extend(mark.map(|_| blocks.len()));
-    }
-    (blocks, marks)
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 fn tokens(text: &str) -> f64 {

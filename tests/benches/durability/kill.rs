@@ -42,7 +42,7 @@ pub(crate) fn measure(engine: &dyn Engine, site: &Site, provider: &Provider) -> 
         let run = next_run();
         let asked = provider.watch(run);
         let mut connection = Connection::open(deployment.address);
-        let submitted = submit(engine, &mut connection, run, &mut Vec::new()).expect("the run is taken");
+        let submitted = submit(engine, &mut connection, run).expect("the run is taken");
         while asked.recv_timeout(PATIENCE).expect("the provider is asked").call < LAST_CALL {}
         provider.release();
         deployment.kill();
@@ -67,8 +67,7 @@ fn read(
     submitted: &Value,
     killed: Instant,
 ) -> Option<Duration> {
-    let mut request = Vec::new();
-    engine.read(run, submitted, &mut request);
+    let request = engine.read(run, submitted);
     while killed.elapsed() < PATIENCE {
         let mut connection = Connection::try_open(address, PATIENCE).ok();
         let response = connection.as_mut().and_then(|connection| connection.try_ask(&request).ok());

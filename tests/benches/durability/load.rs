@@ -67,26 +67,18 @@ impl Loads {
 
 fn run(engine: &dyn Engine, deployment: &Deployment, under_way: usize, lasting: Duration) -> Turn {
     client::run(deployment.address, under_way, lasting, || {
-        let mut request = Vec::new();
         move |connection: &mut Connection| {
             let run = next_run();
-            let Some(submitted) = submit(engine, connection, run, &mut request) else { return false };
-            engine.read(run, &submitted, &mut request);
-            let response = connection.ask(&request);
+            let Some(submitted) = submit(engine, connection, run) else { return false };
+            let response = connection.ask(&engine.read(run, &submitted));
             response.status == 200 && holds_answer(response.body, run)
         }
     })
 }
 
 /// Submits a run: what the engine says to it, if it takes it.
-pub(crate) fn submit(
-    engine: &dyn Engine,
-    connection: &mut Connection,
-    run: usize,
-    request: &mut Vec<u8>,
-) -> Option<Value> {
-    engine.submit(run, request);
-    let response = connection.ask(request);
+pub(crate) fn submit(engine: &dyn Engine, connection: &mut Connection, run: usize) -> Option<Value> {
+    let response = connection.ask(&engine.submit(run));
     let is_taken = matches!(response.status, 200 | 202);
     is_taken.then(|| serde_json::from_slice(response.body).unwrap_or_default())
 }

@@ -7,6 +7,9 @@
 //! is counted by strace in a pass of its own. Then the engine's processes are killed in the middle of a run.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
 
+#[path = "../variant_b/callers.rs"]
+#[allow(dead_code, reason = "each run has a caller by its number here")]
+mod callers;
 #[path = "../variant_b/deployments.rs"]
 #[allow(dead_code, reason = "the Node deployment has an agent with tools here")]
 mod deployments;
@@ -15,11 +18,13 @@ mod flushes;
 mod kill;
 mod load;
 #[path = "../measuring/mod.rs"]
-#[allow(dead_code, reason = "no baseline is measured here")]
 mod measuring;
 mod processes;
 mod provider;
 mod site;
+#[path = "../lone/syscalls.rs"]
+#[allow(dead_code, reason = "only flushes are counted here, and not by name")]
+mod syscalls;
 mod table;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What the kernel counts processor time in, for every program on every machine: hundredths of a second.
-const TICK: Duration = Duration::from_millis(10);
+use crate::measuring::process::{self, stat_words};
 
 /// A process with all that it has started and that live.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
@@ -15,7 +14,7 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
         // The second word behind the name is the parent.
-        let parent = words_of(process).and_then(|words| words.get(1)?.parse().ok());
+        let parent = stat_words(process).and_then(|words| words.get(1)?.parse().ok());
         children.entry(parent.unwrap_or_default()).or_default().push(process);
     }
     let mut found = vec![root];
@@ -29,11 +28,7 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
 
 /// Processor time from their start on. A process that has ended is none.
 pub(crate) fn processor_time(processes: &[u32]) -> Duration {
-    let ticks = |process: &u32| {
-        let words = words_of(*process)?;
-        Some(TICK * (words[11].parse::<u32>().ok()? + words[12].parse::<u32>().ok()?))
-    };
-    processes.iter().filter_map(ticks).sum()
+    processes.iter().filter_map(|process| process::processor_time(*process)).sum()
 }
 
 /// Resident memory in MiB, in which a page that several processes have counts once: the `Pss` of the kernel.
@@ -53,11 +48,4 @@ pub(crate) fn kill(root: u32) {
             let _gone_already = kill_process(process, Signal::KILL);
         }
     }
-}
-
-/// The words of its `stat` behind the name, which is in parentheses and may hold anything.
-fn words_of(process: u32) -> Option<Vec<String>> {
-    let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, words) = line.rsplit_once(')')?;
-    Some(words.split_whitespace().map(str::to_owned).collect())
 }

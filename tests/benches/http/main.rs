@@ -9,9 +9,6 @@
 #[path = "../measuring/mod.rs"]
 mod measuring;
 mod service;
-#[path = "../lone/spent.rs"]
-#[allow(dead_code, reason = "only processor time is asked for here")]
-mod spent;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,11 +16,11 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::routing::post;
 use axum::{Json, Router};
-use measuring::client::{self, Load};
+use measuring::client::{self, Load, percentile};
+use measuring::process::{Server, processor_time};
 use measuring::subject::Subject;
 use measuring::{machine, provider};
 use serde_json::{Value, json};
-use service::Service;
 
 /// How long each contender runs in one turn.
 const TURN: Duration = Duration::from_millis(700);
@@ -44,13 +41,13 @@ fn main() {
     let echo = provider::serve(Router::new().route("/echo", post(echo)));
     let ours = Subject::ours();
     let compiled = service::resident_mib_after_compiling(&ours, provider);
-    let mut service = Service::start(&ours, provider);
-    let idle = service.resident_mib();
+    let mut service = Server::start(&mut ours.serve(provider));
+    let idle = service.running.resident_mib();
     let collector = provider::serve(Router::new().route("/v1/traces", post(async |_: Bytes| ())));
-    let mut traced = Service::start_traced(&ours, provider, collector);
+    let mut traced = service::start_traced(&ours, provider, collector);
     let baseline = Subject::baseline();
-    let mut baseline = baseline.map(|subject| Service::start(&subject, provider));
-    let baseline_idle = baseline.as_ref().map_or(0.0, Service::resident_mib);
+    let mut baseline = baseline.map(|subject| Server::start(&mut subject.serve(provider)));
+    let baseline_idle = baseline.as_ref().map_or(0.0, |baseline| baseline.running.resident_mib());
     let mut contenders = vec![
         ("provider, asked directly", request(provider, "/v1/chat/completions", PROVIDER_BODY)),
         ("bare axum echo", request(echo, "/echo", INVOKE_BODY)),
@@ -78,21 +75,20 @@ fn main() {
     crowd(service.address, baseline.as_ref().map(|baseline| baseline.address));
     println!(
         "\nresident memory: {idle:.1} MiB idle (aim: 40), {:.1} MiB at most under load,\n  {compiled:.1} MiB after a start that had to compile all tools",
-        service.peak_mib()
+        service.running.peak_mib()
     );
-    service.stop();
-    traced.stop();
+    service.running.kill();
+    traced.running.kill();
     if let Some(baseline) = &mut baseline {
-        println!("baseline: {baseline_idle:.1} MiB idle, {:.1} at most under load", baseline.peak_mib());
-        baseline.stop();
+        let peak = baseline.running.peak_mib();
+        println!("baseline: {baseline_idle:.1} MiB idle, {peak:.1} at most under load");
+        baseline.running.kill();
     }
     let mut starts: Vec<Duration> = (0..STARTS).map(|_| service::time_to_ready(&ours, provider)).collect();
-    starts.sort_unstable();
-    let milliseconds = |start: Duration| start.as_secs_f64() * 1e3;
+    let [median, worst] =
+        [50, 100].map(|percent| percentile(&mut starts, percent).unwrap_or_default().as_secs_f64() * 1e3);
     println!(
-        "exec to ready, warm compile cache: median {:.0} ms, worst of {STARTS} {:.0} ms (aim: 100)",
-        milliseconds(starts[STARTS / 2]),
-        milliseconds(starts[STARTS - 1])
+        "exec to ready, warm compile cache: median {median:.0} ms, worst of {STARTS} {worst:.0} ms (aim: 100)"
     );
 }
 
@@ -100,15 +96,16 @@ fn main() {
 fn take_turns(
     contenders: &[(&str, (SocketAddr, Vec<u8>))],
     connections: usize,
-    services: [&Service; 2],
+    services: [&Server; 2],
 ) -> (Vec<Load>, [Duration; 2]) {
     let mut loads: Vec<Load> = contenders.iter().map(|_| Load::default()).collect();
     let mut processor = [Duration::ZERO; 2];
+    let spent_by = |server: &Server| processor_time(server.running.0.id()).expect("it serves");
     for _ in 0..TURNS {
         for (index, ((_, (address, request)), load)) in contenders.iter().zip(&mut loads).enumerate() {
-            let before = services.map(Service::processor);
+            let before = services.map(spent_by);
             load.add(client::run(*address, connections, TURN, asking(request)));
-            let spent = services.map(Service::processor);
+            let spent = services.map(spent_by);
             match index {
                 NOT_TRACED => processor[0] += spent[0].saturating_sub(before[0]),
                 TRACED => processor[1] += spent[1].saturating_sub(before[1]),
@@ -189,11 +186,7 @@ const PROVIDER_BODY: &str =
     r#"{"model":"bench","messages":[{"role":"user","content":"hello"}],"max_tokens":9000,"temperature":0}"#;
 
 fn request(address: SocketAddr, path: &str, body: &str) -> (SocketAddr, Vec<u8>) {
-    let length = body.len();
-    let text = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    (address, text.into_bytes())
+    (address, measuring::request::post(path, "", body))
 }
 
 /// A run asks the provider once, or twice with a tool call; that much of its time is the provider's.

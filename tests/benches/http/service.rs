@@ -2,64 +2,25 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::measuring::process::Running;
+use crate::measuring::process::Server;
 use crate::measuring::subject::Subject;
-use crate::spent::Reading;
 
-pub(crate) struct Service {
-    running: Running,
-    pub(crate) address: SocketAddr,
-}
-
-impl Service {
-    /// Starts the service and waits for the address in its log.
-    pub(crate) fn start(subject: &Subject, provider: SocketAddr) -> Self {
-        Self::start_command(&mut subject.serve(provider))
-    }
-
-    fn start_command(command: &mut Command) -> Self {
-        let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
-        let (running, address) = Running::start(command, address);
-        Self { running, address }
-    }
-
-    /// Every request is traced and its spans are exported to `collector`.
-    pub(crate) fn start_traced(subject: &Subject, provider: SocketAddr, collector: SocketAddr) -> Self {
-        let mut command = subject.serve(provider);
-        command.env("TRACING_API_KEY", "bench");
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
-        Self::start_command(&mut command)
-    }
-
-    /// Processor time since it was started.
-    pub(crate) fn processor(&self) -> Duration {
-        Reading::of(self.running.0.id()).processor()
-    }
-
-    pub(crate) fn resident_mib(&self) -> f64 {
-        self.running.resident_mib()
-    }
-
-    pub(crate) fn peak_mib(&self) -> f64 {
-        self.running.peak_mib()
-    }
-
-    pub(crate) fn stop(&mut self) {
-        self.running.kill();
-    }
+/// Every request is traced and its spans are exported to `collector`.
+pub(crate) fn start_traced(subject: &Subject, provider: SocketAddr, collector: SocketAddr) -> Server {
+    let mut command = subject.serve(provider);
+    command.env("TRACING_API_KEY", "bench");
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
+    Server::start(&mut command)
 }
 
 /// What a service holds that found nothing compiled. Leaves the cache warm.
 pub(crate) fn resident_mib_after_compiling(subject: &Subject, provider: SocketAddr) -> f64 {
     subject.forget_compiled();
-    let mut service = Service::start(subject, provider);
-    let resident = service.resident_mib();
-    service.stop();
-    resident
+    Server::start(&mut subject.serve(provider)).running.resident_mib()
 }
 
 /// From exec to the first readiness report that says healthy, found by asking again and again.

@@ -1,27 +1,19 @@
 //! The release binary as it is deployed, and the same without one part of it at a time, as its settings
 //! allow.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::callers::Callers;
-use crate::deployments::{self, Server};
-use crate::measuring::process::Running;
-use crate::measuring::subject::Subject;
-
-/// The windows of the rate limits, so wide that nobody meets them.
-const ENDLESS: &str = "1000000000";
+use crate::deployments;
+use crate::measuring::process::{Running, Server};
+use crate::measuring::subject::{Subject, widen_rate_limits};
 
 /// Where files lie in memory, so that a flush costs nothing.
 const IN_MEMORY: &str = "/dev/shm";
-
-/// How long a service may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything: windows and cache on Redis, records in SQLite on disk, a line in the log for each request.
 pub(crate) const WHOLE: &str = "everything";
@@ -122,10 +114,8 @@ pub(crate) fn with_queue(
 }
 
 fn start(name: &'static str, mut command: Command, home: TempDir, logs: bool) -> Deployment {
-    for window in ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"] {
-        command.env(window, ENDLESS);
-    }
-    let server = if logs { deployments::serve(&mut command) } else { serve_silently(&mut command) };
+    widen_rate_limits(&mut command);
+    let server = if logs { Server::start(&mut command) } else { serve_silently(&mut command) };
     Deployment { name, server, callers: Callers::new(), _home: home }
 }
 
@@ -133,12 +123,5 @@ fn start(name: &'static str, mut command: Command, home: TempDir, logs: bool) ->
 fn serve_silently(command: &mut Command) -> Server {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     command.env("LOG_LEVEL", "error").env("PORT", address.port().to_string());
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    let running = Running(child.expect("what is measured can be started"));
-    let until = Instant::now() + PATIENCE;
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < until, "it never listens");
-        thread::yield_now();
-    }
-    Server { running, address }
+    Server { running: Running::listening(command, &[address]), address }
 }

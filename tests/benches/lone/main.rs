@@ -14,18 +14,15 @@
     reason = "unit tests without a harness, and modules that other benches share"
 )]
 
-#[allow(dead_code, reason = "what the embedded queue does is in the profile")]
 mod asking;
 #[path = "../variant_b/callers.rs"]
 mod callers;
 mod contenders;
 #[path = "../variant_b/deployments.rs"]
-#[allow(dead_code, reason = "nobody is compared with the peer here")]
 mod deployments;
 #[path = "../variant_b/events.rs"]
 mod events;
 #[path = "../measuring/mod.rs"]
-#[allow(dead_code, reason = "nothing is said of memory and rates here")]
 mod measuring;
 mod spent;
 mod syscalls;
@@ -38,7 +35,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use callers::Callers;
 use contenders::{Deployment, WHOLE};
-use events::Events;
+use events::{Events, Seen};
 use measuring::subject::Subject;
 use measuring::{machine, provider};
 use serde_json::{Value, json};
@@ -80,6 +77,7 @@ fn main() {
     // Contenders that share a queue would work off each other's jobs.
     let [redis, queue, baseline_queue] = [(); 3].map(|()| deployments::start_redis(&runtime));
     let [events, baseline_events] = [&queue, &baseline_queue].map(Events::of);
+    let [job, baseline_job] = [&events, &baseline_events].map(|events| Kind::Job(Seen::InEvents(events)));
     let ours = Subject::ours();
     let asked = contenders::start_all(&ours, provider, &redis.url());
     let plain = [
@@ -96,9 +94,9 @@ fn main() {
         rows.extend(asked.iter().map(|deployment| row(deployment, what, kind, 1)));
     }
     rows.extend(plain.iter().map(|deployment| row(deployment, "run", INVOKE, 1)));
-    rows.push(row(&worker, "job", Kind::JobOnRedis(&events), 1));
+    rows.push(row(&worker, "job", job, 1));
     if let Some(baseline) = &baseline {
-        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::JobOnRedis(&baseline_events))];
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", baseline_job)];
         rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, 1)));
     }
     let direct = [("provider, asked directly", provider, PROVIDER), ("bare axum echo", echo, ECHO)];
@@ -114,9 +112,9 @@ fn main() {
     for (what, kind) in [("miss", Kind::Miss), ("hit", Kind::Hit)] {
         rows.push(row(whole, what, kind, MANY));
     }
-    rows.push(row(&worker, "job", Kind::JobOnRedis(&events), MANY));
+    rows.push(row(&worker, "job", job, MANY));
     if let Some(baseline) = &baseline {
-        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", Kind::JobOnRedis(&baseline_events))];
+        let kinds = [("miss", Kind::Miss), ("hit", Kind::Hit), ("job", baseline_job)];
         rows.extend(kinds.map(|(what, kind)| row(baseline, what, kind, MANY)));
     }
     measure(&mut rows);

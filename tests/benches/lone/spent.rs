@@ -6,8 +6,7 @@ use std::fs;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// What the kernel counts processor time in, for every program on every machine: hundredths of a second.
-const TICK: Duration = Duration::from_millis(10);
+use crate::measuring::process::{stat_words, user_and_system};
 
 /// Counts since the process was started.
 pub(crate) struct Reading {
@@ -32,24 +31,9 @@ pub(crate) struct Spent {
 
 impl Reading {
     pub(crate) fn of(process: u32) -> Self {
-        let line = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-        // The name, in parentheses, may hold anything. Behind it page faults are the 8th word, user and
-        // system time the 12th and 13th.
-        let (_, words) = line.rsplit_once(')').unwrap();
-        let words: Vec<&str> = words.split_whitespace().collect();
-        let ticks = |index: usize| TICK * words[index].parse::<u32>().unwrap();
-        Self {
-            user: ticks(11),
-            system: ticks(12),
-            page_faults: words[7].parse().unwrap(),
-            switches: switches_of(process),
-        }
-    }
-
-    /// User and system time since the start.
-    #[allow(dead_code, reason = "not every bench reads it of a whole process")]
-    pub(crate) fn processor(&self) -> Duration {
-        self.user + self.system
+        let words = stat_words(process).unwrap();
+        let [user, system] = user_and_system(&words);
+        Self { user, system, page_faults: words[7].parse().unwrap(), switches: switches_of(process) }
     }
 
     /// What was spent from `earlier` on.

@@ -1,4 +1,4 @@
-//! System calls of a process by name, counted by `strace -c` in a pass of its own: a process that is traced
+//! System calls of processes by name, counted by `strace -c` in a pass of its own: a process that is traced
 //! is several times as slow.
 
 use std::fs;
@@ -24,20 +24,27 @@ pub(crate) struct Syscalls {
 }
 
 impl Syscalls {
-    /// Counts the calls of a process while `run` asks it and says how many answers it had. An error says why
-    /// they cannot be counted here.
-    pub(crate) fn count(process: u32, home: &Path, run: impl FnOnce() -> usize) -> Result<Self, String> {
+    /// Counts the calls of processes, all or those `only`, while `run` asks them and says how many answers it
+    /// had. An error says why they cannot be counted here.
+    pub(crate) fn count(
+        processes: &[u32],
+        only: Option<&str>,
+        home: &Path,
+        run: impl FnOnce() -> usize,
+    ) -> Result<Self, String> {
         let summary = home.join("strace");
         let mut strace = Command::new("strace")
-            .args(["-f", "-c", "-qq", "-o"])
+            .args(["-f", "-c", "-qq"])
+            .args(only.iter().flat_map(|only| ["-e", *only]))
+            .arg("-o")
             .arg(&summary)
-            .args(["-p", &process.to_string()])
+            .args(processes.iter().flat_map(|process| ["-p".to_owned(), process.to_string()]))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("strace cannot be started ({error}): apt-get install strace"))?;
-        let attached = wait_until_attached(&mut strace, process);
+        let attached = wait_until_attached(&mut strace, processes);
         let answers = if attached.is_ok() { run() } else { 0 };
         // SIGINT makes strace write its summary and let go of the process.
         let _gone_already = kill_process(Pid::from_child(&strace), Signal::INT);
@@ -64,7 +71,7 @@ impl Syscalls {
     }
 }
 
-fn wait_until_attached(strace: &mut Child, process: u32) -> Result<(), String> {
+fn wait_until_attached(strace: &mut Child, processes: &[u32]) -> Result<(), String> {
     let until = Instant::now() + PATIENCE;
     loop {
         if strace.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -72,9 +79,9 @@ fn wait_until_attached(strace: &mut Child, process: u32) -> Result<(), String> {
             if let Some(errors) = &mut strace.stderr {
                 let _ = errors.read_to_string(&mut said);
             }
-            return Err(format!("strace may not watch the process: {}", said.trim()));
+            return Err(format!("strace may not watch the processes: {}", said.trim()));
         }
-        if is_traced(process) {
+        if processes.iter().copied().all(is_traced) {
             return Ok(());
         }
         if Instant::now() > until {
@@ -84,9 +91,9 @@ fn wait_until_attached(strace: &mut Child, process: u32) -> Result<(), String> {
     }
 }
 
-/// Whether every thread has a tracer.
+/// Whether every thread has a tracer. A process that has ended meanwhile needs none.
 fn is_traced(process: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return true };
     threads.filter_map(Result::ok).all(|thread| {
         // One that has ended meanwhile needs none.
         fs::read_to_string(thread.path().join("status")).is_ok_and(|status| {
@@ -126,5 +133,6 @@ mod tests {
         let counted = Syscalls { by_name: parse(summary), answers: 1000 };
         assert_eq!(counted.most_frequent(), "epoll_wait 84.6, futex 10.2");
         assert!((counted.all() - 94.78).abs() < 1e-9, "{}", counted.all());
+        assert!(parse("").is_empty(), "strace writes nothing when there were no calls");
     }
 }

@@ -45,7 +45,7 @@ impl Row<'_> {
     /// Counts system calls for a turn.
     pub(crate) fn count_syscalls(&mut self, turn: Duration, home: &std::path::Path) -> Result<(), String> {
         let Some(process) = self.process else { return Ok(()) };
-        let counted = Syscalls::count(process, home, || {
+        let counted = Syscalls::count(&[process], None, home, || {
             let answers = self.asking.run(self.connections, turn);
             answers.times.len() + answers.failures
         });

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 pub(crate) struct Load {
     pub(crate) times: Vec<Duration>,
     pub(crate) failures: usize,
-    sorted: bool,
     elapsed: Duration,
 }
 
@@ -38,7 +37,6 @@ impl Load {
     pub(crate) fn add(&mut self, turn: Turn) {
         self.times.extend(turn.times);
         self.failures += turn.failures;
-        self.sorted = false;
         self.elapsed += turn.elapsed;
     }
 
@@ -49,13 +47,15 @@ impl Load {
 
     /// In microseconds.
     pub(crate) fn percentile(&mut self, percent: usize) -> f64 {
-        if !self.sorted {
-            self.times.sort_unstable();
-            self.sorted = true;
-        }
-        let last = self.times.len().checked_sub(1).expect("something was answered as expected");
-        self.times[last * percent / 100].as_secs_f64() * 1e6
+        let time = percentile(&mut self.times, percent).expect("something was answered as expected");
+        time.as_secs_f64() * 1e6
     }
+}
+
+/// The time that so many percent of these took at most; nothing when there are none. Sorts them.
+pub(crate) fn percentile(times: &mut [Duration], percent: usize) -> Option<Duration> {
+    times.sort_unstable();
+    Some(times[times.len().checked_sub(1)? * percent / 100])
 }
 
 /// One ask after the other on each of `connections` for that long; `ask` says whether the answer was the
@@ -106,7 +106,6 @@ impl Connection {
     }
 
     /// Where nobody may listen, or nobody answer within that time.
-    #[allow(dead_code, reason = "only servers that are killed may be gone")]
     pub(crate) fn try_open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(patience))?;

@@ -46,7 +46,7 @@ async fn answer(body: Bytes) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], reply)
 }
 
-const SAYS: &str = r#"{"id":"1","object":"chat.completion","model":"bench","choices":[{"index":0,
+pub(crate) const SAYS: &str = r#"{"id":"1","object":"chat.completion","model":"bench","choices":[{"index":0,
     "message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],
     "usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}"#;
 

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use acceptance::{agent_host, agent_tool, repository};
+use acceptance::{SECRET, agent_host, agent_tool, repository};
+
+/// Permits for runs of ours. What is compared has no such limit, so this one is not to be reached.
+const PERMITS: usize = 1000;
 
 /// A binary under measurement.
 #[derive(Clone)]
@@ -73,9 +76,29 @@ impl Subject {
         command
     }
 
+    /// Variant B as [`Self::serve`] starts it, with its records (and with `memory://` its queue) in a SQLite
+    /// file in `home`.
+    pub(crate) fn serve_variant_b(&self, provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
+        let mut command = self.serve(provider);
+        command
+            .env("SERVICE_VARIANT", "b")
+            .env("JWT_SECRET", SECRET)
+            .env("REDIS_URL", redis_url)
+            .env("MAX_CONCURRENT_AGENTS", PERMITS.to_string())
+            .env("DATABASE_URL", format!("sqlite://{}", home.join("agent.db").display()));
+        command
+    }
+
     /// Forgets what was compiled for it.
     pub(crate) fn forget_compiled(&self) {
         // Absent before the first run.
         let _ = std::fs::remove_dir_all(&self.cache);
+    }
+}
+
+/// Sets the windows of the rate limits so wide that nobody meets them.
+pub(crate) fn widen_rate_limits(command: &mut Command) {
+    for window in ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"] {
+        command.env(window, "1000000000");
     }
 }

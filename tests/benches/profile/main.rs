@@ -18,25 +18,20 @@
 
 mod areas;
 #[path = "../lone/asking.rs"]
-#[allow(dead_code, reason = "only Variant B is asked here")]
 mod asking;
 #[path = "../variant_b/callers.rs"]
 mod callers;
 #[path = "../lone/contenders.rs"]
-#[allow(dead_code, reason = "nothing is taken away here")]
 mod contenders;
 #[path = "../variant_b/deployments.rs"]
-#[allow(dead_code, reason = "nobody is compared with the peer here")]
 mod deployments;
 #[path = "../variant_b/events.rs"]
 mod events;
 #[path = "../measuring/mod.rs"]
-#[allow(dead_code, reason = "nothing is said of memory and latency here")]
 mod measuring;
 mod perf;
 mod report;
 #[path = "../lone/spent.rs"]
-#[allow(dead_code, reason = "only processor time is asked for here")]
 mod spent;
 
 use std::path::Path;
@@ -45,7 +40,7 @@ use std::time::Duration;
 
 use asking::{Asking, Kind};
 use contenders::Deployment;
-use events::Events;
+use events::{Events, Seen};
 use measuring::subject::Subject;
 use measuring::{machine, provider};
 use perf::Recording;
@@ -88,8 +83,8 @@ fn profile_all(subject: &Subject, home: &Path) -> Result<Vec<Profile>, String> {
     let wanted = [
         ("hit, 32 connections", &on_redis, Kind::Hit, MANY),
         ("miss, 32 connections", &on_redis, Kind::Miss, MANY),
-        ("job on Redis, 32 under way", &on_redis, Kind::JobOnRedis(&events), MANY),
-        ("embedded job, 32 under way", &embedded, Kind::EmbeddedJob, MANY),
+        ("job on Redis, 32 under way", &on_redis, Kind::Job(Seen::InEvents(&events)), MANY),
+        ("embedded job, 32 under way", &embedded, Kind::Job(Seen::InAnswer), MANY),
         ("hit, one connection", &on_redis, Kind::Hit, 1),
         ("miss, one connection", &on_redis, Kind::Miss, 1),
     ];

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 
+use crate::measuring::provider::SAYS;
 use crate::script::{Script, WORD};
 
 /// A thousand connections may be made at once. With fewer places some would be made again after a second.
@@ -157,7 +158,3 @@ const END: &str = concat!(
     r#""usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}"#,
     "\n\ndata: [DONE]\n\n"
 );
-
-const SAYS: &str = r#"{"id":"1","object":"chat.completion","model":"bench","choices":[{"index":0,
-    "message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],
-    "usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}"#;

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use acceptance::Token;
 
+use crate::measuring::request::post;
+
 /// Users of Variant B.
 const USERS: usize = 32;
 
@@ -59,13 +61,4 @@ fn user(connection: usize) -> &'static str {
         tokens.map(|token| format!("Authorization: Bearer {token}\r\n")).collect()
     });
     &HEADERS[connection % USERS]
-}
-
-fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    let text = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
-    );
-    text.into_bytes()
 }

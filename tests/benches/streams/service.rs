@@ -4,13 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use acceptance::SECRET;
-
-use crate::measuring::process::Running;
-use crate::measuring::subject::Subject;
-
-/// The windows of the rate limits, so wide that nobody meets them.
-const ENDLESS: &str = "1000000000";
+use crate::measuring::process::{Running, Server};
+use crate::measuring::subject::{Subject, widen_rate_limits};
 
 pub(crate) struct Service {
     /// Whose binary it is.
@@ -22,7 +17,7 @@ pub(crate) struct Service {
 impl Service {
     /// Without users and without a database: streams as such.
     pub(crate) fn variant_a(subject: &Subject, provider: SocketAddr) -> Self {
-        Self::start(subject, &mut command(subject, provider))
+        Self::start(subject, &mut subject.serve(provider))
     }
 
     /// Starts Variant A of every binary that is measured: ours comes first.
@@ -32,20 +27,9 @@ impl Service {
 
     /// With the native route and the OpenAI front, its records in a SQLite file in `home`.
     pub(crate) fn variant_b(subject: &Subject, provider: SocketAddr, home: &Path) -> Self {
-        let mut command = command(subject, provider);
         std::fs::create_dir_all(home).unwrap();
-        command
-            .env("SERVICE_VARIANT", "b")
-            .env("JWT_SECRET", SECRET)
-            .env("REDIS_URL", "memory://")
-            // Nobody approves the tools of benches.
-            .env("TOOLS_APPROVAL", "off")
-            .env("DATABASE_URL", format!("sqlite://{}", home.join("agent.db").display()))
-            // Not to be reached: what is compared is what stands before it.
-            .env("MAX_CONCURRENT_AGENTS", "1000");
-        for window in ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"] {
-            command.env(window, ENDLESS);
-        }
+        let mut command = subject.serve_variant_b(provider, "memory://", home);
+        widen_rate_limits(&mut command);
         Self::start(subject, &mut command)
     }
 
@@ -54,15 +38,8 @@ impl Service {
     }
 
     fn start(subject: &Subject, command: &mut Command) -> Self {
-        let address = |line: &serde_json::Value| line["address"].as_str()?.parse().ok();
-        let (running, address) = Running::start(command, address);
+        // A stream that waits for its turn on a slow machine is not to be cut for it.
+        let Server { running, address } = Server::start(command.env("AGENT_TIMEOUT_MS", "60000"));
         Self { name: subject.name, running, address }
     }
-}
-
-fn command(subject: &Subject, provider: SocketAddr) -> Command {
-    let mut command = subject.serve(provider);
-    // A stream that waits for its turn on a slow machine is not to be cut for it.
-    command.env("AGENT_TIMEOUT_MS", "60000");
-    command
 }

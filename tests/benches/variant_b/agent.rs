@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::callers::Callers;
 use crate::cpu::Meter;
 use crate::measuring::client::{self, Connection};
+use crate::measuring::request;
 use crate::row::{self, Row};
 use crate::{CONNECTIONS, aim};
 
@@ -71,13 +72,9 @@ pub(crate) fn measure(provider: SocketAddr, contenders: &[Contender<'_>]) {
 /// What the load generator and the provider come to without anything between them.
 fn ask_directly(provider: SocketAddr, connections: usize) -> client::Turn {
     let body = r#"{"model":"bench","messages":[{"role":"user","content":"hello"}]}"#;
-    let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let request = request::post("/v1/chat/completions", "", body);
     client::run(provider, connections, TURN, || {
-        |connection: &mut Connection| connection.ask(request.as_bytes()).status == 200
+        |connection: &mut Connection| connection.ask(&request).status == 200
     })
 }
 
@@ -87,7 +84,6 @@ impl<'a> Asking<'a> {
     }
 
     fn on_a_connection(&self) -> impl FnMut(&mut Connection) -> bool {
-        let mut request = Vec::new();
         move |connection| {
             let number = self.asked.fetch_add(1, Ordering::Relaxed);
             // `cached` is the last field of both deployments' answers.
@@ -96,8 +92,7 @@ impl<'a> Asking<'a> {
                 Kind::Hit => (format!("known {}", number % KNOWN), r#""cached":true}"#),
             };
             let caller = self.contender.callers.next(1);
-            caller.post("/api/agent", &format!(r#"{{"query":"{query}"}}"#), &mut request);
-            let response = connection.ask(&request);
+            let response = connection.ask(&caller.post("/api/agent", &format!(r#"{{"query":"{query}"}}"#)));
             let is_expected = response.status == 200 && response.body.ends_with(end.as_bytes());
             // The first of the known ones are new.
             if !is_expected && number >= KNOWN * 2 {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acceptance::Token;
 
+use crate::measuring::request;
+
 /// Users, each at an address of its own.
 const CALLERS: usize = 8_000;
 
@@ -39,30 +41,23 @@ impl Callers {
             asked < CALLERS * ASKS,
             "the callers would come to the end of their windows: have more of them"
         );
-        Caller(&self.headers[asked / times % CALLERS])
+        self.of(asked / times)
+    }
+
+    /// The caller with that number. There are fewer callers than numbers.
+    pub(crate) fn of(&self, number: usize) -> Caller<'_> {
+        Caller(&self.headers[number % CALLERS])
     }
 }
 
 impl Caller<'_> {
-    /// Writes a request with a JSON body in the place of what `request` holds.
-    pub(crate) fn post(self, path: &str, body: &str, request: &mut Vec<u8>) {
-        let (headers, length) = (self.0, body.len());
-        write(
-            request,
-            &format!(
-                "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: application/json\r\n\
-                 Content-Length: {length}\r\n\r\n{body}"
-            ),
-        );
+    /// Makes a request with a JSON body.
+    pub(crate) fn post(self, path: &str, body: &str) -> Vec<u8> {
+        request::post(path, self.0, body)
     }
 
-    /// Writes a request without a body in the place of what `request` holds.
-    pub(crate) fn get(self, path: &str, request: &mut Vec<u8>) {
-        write(request, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", self.0));
+    /// Makes a request without a body.
+    pub(crate) fn get(self, path: &str) -> Vec<u8> {
+        request::get(path, self.0)
     }
-}
-
-fn write(request: &mut Vec<u8>, text: &str) {
-    request.clear();
-    request.extend_from_slice(text.as_bytes());
 }

@@ -13,8 +13,10 @@ use tokio::runtime::Runtime;
 
 use crate::callers::Callers;
 use crate::cpu::Meter;
-use crate::jobs::{Contender, Seen};
+use crate::events::Seen;
+use crate::jobs::Contender;
 use crate::measuring::client;
+use crate::measuring::process::Server;
 use crate::measuring::subject::Subject;
 use crate::{CONNECTIONS, deployments};
 
@@ -64,7 +66,7 @@ fn measure_one(runtime: &Runtime, provider: SocketAddr, home: &Path, subject: &S
     let postgres = runtime.block_on(Postgres::start());
     let url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
     let mut host = deployments::host(subject, provider, &url, &folder);
-    let server = deployments::serve(host.env("DATABASE_URL", postgres.url()));
+    let server = Server::start(host.env("DATABASE_URL", postgres.url()));
     let callers = Callers::new();
     let contender = Contender {
         name: name.clone(),

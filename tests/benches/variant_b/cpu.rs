@@ -1,16 +1,12 @@
 //! Processor time, which says where a request's time goes on a machine whose cores everybody shares: no more
 //! requests are answered in a second than there is processor time for all who take part in one.
 
-use std::fs;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use test_servers::Redis;
 
-use crate::measuring::process::Running;
-
-/// What the kernel counts processor time in, for every program on every machine: hundredths of a second.
-const TICK: Duration = Duration::from_millis(10);
+use crate::measuring::process::{Running, processor_time};
 
 /// Whose time is metered.
 pub(crate) struct Meter {
@@ -34,19 +30,14 @@ impl Meter {
     }
 
     pub(crate) fn read(&self) -> Spent {
-        let service = self.processes.iter().map(|id| of_process(&id.to_string())).sum();
+        let service = self.processes.iter().copied().map(of_process).sum();
         let redis = self.redis.as_deref().map_or(Duration::ZERO, of_redis);
-        Spent { service, redis, load: of_process("self") }
+        Spent { service, redis, load: of_process(std::process::id()) }
     }
 }
 
-fn of_process(id: &str) -> Duration {
-    let line = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-    // The name, in parentheses, may hold anything; user and system time are the 12th and 13th word behind it.
-    let (_, words) = line.rsplit_once(')').unwrap();
-    let ticks: u32 =
-        words.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u32>().unwrap()).sum();
-    TICK * ticks
+fn of_process(id: u32) -> Duration {
+    processor_time(id).expect("it is measured while it runs")
 }
 
 fn of_redis(url: &str) -> Duration {

@@ -6,21 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use acceptance::{SECRET, repository};
-use serde_json::Value;
 use test_servers::Redis;
 use tokio::runtime::Runtime;
 
 use crate::measuring::process::Running;
 use crate::measuring::subject::Subject;
-
-/// Places for runs of ours. The peer has no such limit, so this one is not to be reached.
-const PLACES: usize = 1000;
-
-/// A process that serves.
-pub(crate) struct Server {
-    pub(crate) running: Running,
-    pub(crate) address: SocketAddr,
-}
 
 /// A Redis of its own, which flushes its append-only file every second, as Redis does unless it is told
 /// otherwise. Tests want theirs to flush every write; that would make this a bench of the disk.
@@ -34,12 +24,8 @@ pub(crate) fn start_redis(runtime: &Runtime) -> Redis {
 /// A binary of ours, on any free port, with its records (and with `memory://` its queue) in a SQLite file in
 /// `home`.
 pub(crate) fn host(subject: &Subject, provider: SocketAddr, redis_url: &str, home: &Path) -> Command {
-    let mut command = subject.serve(provider);
-    command
-        .env("SERVICE_VARIANT", "b")
-        .env("MAX_CONCURRENT_AGENTS", PLACES.to_string())
-        .env("DATABASE_URL", format!("sqlite://{}", home.join("agent.db").display()));
-    set_common(&mut command, provider, redis_url);
+    let mut command = subject.serve_variant_b(provider, redis_url, home);
+    command.env("TRUST_PROXY", "1");
     command
 }
 
@@ -53,13 +39,7 @@ pub(crate) fn peer(program: &str, provider: SocketAddr, redis_url: &str) -> Comm
         .current_dir(folder)
         .env_remove("NODE_OPTIONS")
         // The deployment connects only when its health is asked for.
-        .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing");
-    set_common(&mut command, provider, redis_url);
-    command
-}
-
-fn set_common(command: &mut Command, provider: SocketAddr, redis_url: &str) {
-    command
+        .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing")
         .env("NODE_ENV", "production")
         .env("PORT", "0")
         .env("JWT_SECRET", SECRET)
@@ -68,21 +48,10 @@ fn set_common(command: &mut Command, provider: SocketAddr, redis_url: &str) {
         .env("LLM_MODEL", "openai/bench")
         .env("LLM_BASE_URL", format!("http://{provider}"))
         .env("TRUST_PROXY", "1");
-}
-
-/// Starts ours or the peer's server, and waits until it listens.
-pub(crate) fn serve(command: &mut Command) -> Server {
-    let (running, address) = Running::start(command, address_in);
-    Server { running, address }
+    command
 }
 
 /// Starts the peer's worker, and waits until it takes jobs.
 pub(crate) fn work(command: &mut Command) -> Running {
     Running::start(command, |line| (line["event"] == "ready").then_some(())).0
-}
-
-/// Ours logs the address, the peer its port.
-fn address_in(line: &Value) -> Option<SocketAddr> {
-    let port = || Some(SocketAddr::from(([127, 0, 0, 1], u16::try_from(line["port"].as_u64()?).ok()?)));
-    line["address"].as_str().and_then(|address| address.parse().ok()).or_else(port)
 }

@@ -7,7 +7,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
 use test_servers::Redis;
+
+use crate::callers::Callers;
+use crate::measuring::client::Connection;
 
 /// How long a job may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,6 +21,45 @@ type Streams = Vec<(String, Vec<(String, HashMap<String, String>)>)>;
 
 /// Who waits for which job.
 pub(crate) struct Events(Arc<Mutex<HashMap<String, Slot>>>);
+
+/// How whoever submitted a job learns of its end.
+#[derive(Clone, Copy)]
+pub(crate) enum Seen<'a> {
+    /// From BullMQ's events.
+    InEvents(&'a Events),
+    /// From the answer to `GET /api/agent/jobs/{id}?wait=60`, which carries the result.
+    InAnswer,
+}
+
+impl Seen<'_> {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InEvents(_) => "events",
+            Self::InAnswer => "GET ?wait=",
+        }
+    }
+
+    /// Submits a job and waits until its end is seen. Says whether it is completed.
+    pub(crate) fn work_off(self, connection: &mut Connection, callers: &Callers) -> bool {
+        let caller = callers.next(2);
+        let response = connection.ask(&caller.post("/api/agent/async", r#"{"query":"hello"}"#));
+        // Ours says 202, the peer 200.
+        if !matches!(response.status, 200 | 202) {
+            return false;
+        }
+        let submitted: Value = serde_json::from_slice(response.body).unwrap();
+        let job_id = submitted["jobId"].as_str().expect("the id of a job");
+        match self {
+            Self::InEvents(events) => events.wait_for(job_id),
+            Self::InAnswer => {
+                let response = connection.ask(&caller.get(&format!("/api/agent/jobs/{job_id}?wait=60")));
+                let completed = br#""status":"completed""#;
+                response.status == 200
+                    && response.body.windows(completed.len()).any(|window| window == completed)
+            }
+        }
+    }
+}
 
 enum Slot {
     /// Whether it is completed; nobody has asked yet.

@@ -4,11 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::callers::Callers;
 use crate::cpu::Meter;
-use crate::events::Events;
+use crate::events::Seen;
 use crate::measuring::client::{self, Connection};
 use crate::row::{self, Row};
 use crate::{CONNECTIONS, aim};
@@ -29,23 +27,6 @@ pub(crate) struct Contender<'a> {
     pub(crate) callers: &'a Callers,
     pub(crate) meter: Meter,
     pub(crate) seen: Seen<'a>,
-}
-
-/// How whoever submitted a job learns of its end.
-pub(crate) enum Seen<'a> {
-    /// From BullMQ's events.
-    InEvents(&'a Events),
-    /// From the answer to `GET /api/agent/jobs/{id}?wait=60`, which carries the result.
-    InAnswer,
-}
-
-impl Seen<'_> {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::InEvents(_) => "events",
-            Self::InAnswer => "GET ?wait=",
-        }
-    }
 }
 
 /// Measures and prints. The first two are ours and the peer, seen in the same way; the third one, where a
@@ -70,28 +51,7 @@ pub(crate) fn measure(contenders: &[Contender<'_>], has_baseline: bool) {
 impl Contender<'_> {
     /// Submits one job after the other on a connection, each until its end is seen.
     pub(crate) fn on_a_connection(&self) -> impl FnMut(&mut Connection) -> bool {
-        let mut request = Vec::new();
-        move |connection| {
-            let caller = self.callers.next(2);
-            caller.post("/api/agent/async", r#"{"query":"hello"}"#, &mut request);
-            let response = connection.ask(&request);
-            // Ours says 202, the peer 200.
-            if !matches!(response.status, 200 | 202) {
-                return false;
-            }
-            let submitted: Value = serde_json::from_slice(response.body).unwrap();
-            let job_id = submitted["jobId"].as_str().expect("the id of a job");
-            match self.seen {
-                Seen::InEvents(events) => events.wait_for(job_id),
-                Seen::InAnswer => {
-                    caller.get(&format!("/api/agent/jobs/{job_id}?wait=60"), &mut request);
-                    let response = connection.ask(&request);
-                    let completed = br#""status":"completed""#;
-                    response.status == 200
-                        && response.body.windows(completed.len()).any(|window| window == completed)
-                }
-            }
-        }
+        move |connection| self.seen.work_off(connection, self.callers)
     }
 }
 

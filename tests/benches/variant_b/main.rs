@@ -27,9 +27,8 @@ use std::path::Path;
 
 use callers::Callers;
 use cpu::Meter;
-use deployments::Server;
-use events::Events;
-use jobs::Seen;
+use events::{Events, Seen};
+use measuring::process::Server;
 use measuring::subject::Subject;
 use measuring::{machine, provider};
 use memory::{Idle, Memory};
@@ -56,7 +55,7 @@ fn main() {
     let subjects = Subject::all();
     for subject in &subjects {
         // A start that has to compile the tools would be measured as one that holds more memory.
-        drop(deployments::serve(&mut deployments::host(subject, provider, "memory://", home.path())));
+        drop(Server::start(&mut deployments::host(subject, provider, "memory://", home.path())));
     }
     let agents = measure_agents(&runtime, &subjects, provider, &home.path().join("agents"));
     let jobs = measure_jobs(&runtime, &subjects, provider, home.path());
@@ -95,7 +94,7 @@ impl Deployed {
     fn start(subject: &Subject, provider: SocketAddr, redis: Option<Redis>, home: &Path) -> Self {
         std::fs::create_dir_all(home).unwrap();
         let url = redis.as_ref().map_or_else(|| "memory://".to_owned(), Redis::url);
-        let server = deployments::serve(&mut deployments::host(subject, provider, &url, home));
+        let server = Server::start(&mut deployments::host(subject, provider, &url, home));
         Self { name: subject.name, server, callers: Callers::new(), redis }
     }
 
@@ -117,10 +116,10 @@ fn measure_agents(runtime: &Runtime, subjects: &[Subject], provider: SocketAddr,
     let serve = |subject: &Subject| {
         let home = home.join(subject.name);
         std::fs::create_dir_all(&home).unwrap();
-        deployments::serve(&mut deployments::host(subject, provider, &redis.url(), &home))
+        Server::start(&mut deployments::host(subject, provider, &redis.url(), &home))
     };
     let mut servers: Vec<_> = subjects.iter().map(|subject| (subject.name, serve(subject))).collect();
-    let peer = deployments::serve(&mut deployments::peer("server.mjs", provider, &redis.url()));
+    let peer = Server::start(&mut deployments::peer("server.mjs", provider, &redis.url()));
     servers.insert(1, ("peer (Express)", peer));
     let idle: Vec<_> = servers.iter().map(|(_, server)| Idle::of([&server.running])).collect();
     let callers: Vec<_> = servers.iter().map(|_| Callers::new()).collect();
@@ -148,7 +147,7 @@ fn measure_jobs(runtime: &Runtime, subjects: &[Subject], provider: SocketAddr, h
     let with_redis: Vec<_> = subjects.iter().map(on_redis).collect();
     let embedded: Vec<_> = subjects.iter().map(embedded).collect();
     let peer_redis = deployments::start_redis(runtime);
-    let server = deployments::serve(&mut deployments::peer("server.mjs", provider, &peer_redis.url()));
+    let server = Server::start(&mut deployments::peer("server.mjs", provider, &peer_redis.url()));
     let worker = deployments::work(&mut deployments::peer("worker.mjs", provider, &peer_redis.url()));
     let mut idle: Vec<_> = with_redis.iter().map(|it| Idle::of([&it.server.running])).collect();
     idle.insert(1, Idle::of([&server.running, &worker]));

@@ -13,9 +13,9 @@ use test_servers::Redis;
 use tokio::runtime::Runtime;
 
 use crate::callers::Callers;
-use crate::deployments::{self, Server};
+use crate::deployments;
 use crate::measuring::client::Connection;
-use crate::measuring::process::Running;
+use crate::measuring::process::{Running, Server};
 use crate::measuring::subject::Subject;
 
 /// How long anything may take: twice what BullMQ's own figures add up to.
@@ -77,7 +77,7 @@ fn kill_ours(runtime: &Runtime, subject: &Subject, on_redis: bool, heir: Heir) -
     let home = tempfile::tempdir().unwrap();
     let start = |home: &Path, port: u16| {
         let mut command = deployments::host(subject, provider.address, &redis_url, home);
-        deployments::serve(command.env("PORT", port.to_string()))
+        Server::start(command.env("PORT", port.to_string()))
     };
     let mut first = start(home.path(), 0);
     submit(&first);
@@ -92,7 +92,7 @@ fn kill_ours(runtime: &Runtime, subject: &Subject, on_redis: bool, heir: Heir) -
 fn kill_peer(runtime: &Runtime) -> Noticing {
     let (provider, redis) = (Holding::start(), deployments::start_redis(runtime));
     let command = |program: &str| deployments::peer(program, provider.address, &redis.url());
-    let server = deployments::serve(&mut command("server.mjs"));
+    let server = Server::start(&mut command("server.mjs"));
     let mut first = deployments::work(&mut command("worker.mjs"));
     submit(&server);
     provider.next();
@@ -102,8 +102,7 @@ fn kill_peer(runtime: &Runtime) -> Noticing {
 }
 
 fn submit(server: &Server) {
-    let mut request = Vec::new();
-    Callers::new().next(1).post("/api/agent/async", r#"{"query":"hello"}"#, &mut request);
+    let request = Callers::new().next(1).post("/api/agent/async", r#"{"query":"hello"}"#);
     let mut connection = Connection::open(server.address);
     assert!(matches!(connection.ask(&request).status, 200 | 202), "the job is accepted");
 }

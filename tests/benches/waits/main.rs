@@ -3,18 +3,21 @@
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "it prints and fails like a test"
 )]
 
-#[path = "../measuring/machine.rs"]
-mod machine;
+#[path = "../measuring/mod.rs"]
+mod measuring;
 mod seeding;
 
-use std::path::Path;
 use std::time::Duration;
 
 use acceptance::{Builder, Component, Model, Service, Token, User, asks_for, eventually, says};
+use measuring::client::percentile;
+use measuring::machine;
+use measuring::process::status_mib;
 use reqwest::Method;
 use seeding::Store;
 use serde_json::{Value, json};
@@ -76,7 +79,7 @@ async fn measure(mut store: Store) {
 }
 
 async fn row(store: &Store, service: &Service, waiting: u64, seeded: Duration, model: Option<&Model>) {
-    let resident = resident_mib(service.id());
+    let resident = status_mib(service.id(), "VmRSS:");
     let before = store.commits().await;
     sleep(IDLE).await;
     let commits = store
@@ -137,18 +140,9 @@ async fn approve(user: &User, wait: &Value) -> Duration {
     began.elapsed()
 }
 
-fn resident_mib(process: u32) -> f64 {
-    let status =
-        std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
-}
-
 fn spread(times: &mut [Duration]) -> String {
-    times.sort_unstable();
-    let Some(last) = times.len().checked_sub(1) else { return "–".to_owned() };
-    let at = |percent: usize| times[last * percent / 100].as_secs_f64() * 1e3;
-    format!("{:.1} / {:.1} ms", at(50), at(99))
+    let [p50, p99] = [50, 99].map(|percent| percentile(times, percent).map(|time| time.as_secs_f64() * 1e3));
+    p50.zip(p99).map_or_else(|| "–".to_owned(), |(p50, p99)| format!("{p50:.1} / {p99:.1} ms"))
 }
 
 fn number(name: &str) -> Option<u64> {

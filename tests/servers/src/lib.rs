@@ -9,6 +9,7 @@
 //! - [`PgBouncer`]: before a PostgreSQL server.
 //! - [`Registry`]: for OCI artifacts; it can be stopped and brought back.
 //! - [`Proxy`]: the network between the host and a store, which can fail in more ways than a server.
+//! - [`provider_rules`]: what model providers refuse, for tests that play one.
 //! - [`eventually`], [`within`], [`Task`]: waiting for something to happen, and not for ever.
 //!
 //! What does not belong here: anything of agent-host.
@@ -27,6 +28,7 @@ mod mongo;
 mod monitor;
 mod pgbouncer;
 mod postgres;
+pub mod provider_rules;
 mod proxy;
 mod redis;
 mod registry;

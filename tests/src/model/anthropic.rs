@@ -1,11 +1,10 @@
 //! Anthropic Messages as their server sees them: what it demands, and what it replies.
 
-use std::collections::HashSet;
-
 use serde_json::{Value, json};
+use test_servers::provider_rules::Violations;
 
 use super::request::Request;
-use super::rules::{Violations, is_name};
+use super::rules::check_tools;
 
 /// A reply. `calls` are numbered over the whole conversation.
 pub(super) fn reply<'a>(
@@ -76,54 +75,10 @@ pub(super) fn check_headers(request: &Request, key: &str, violations: &mut Viola
 /// What the parameters must be.
 pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
     violations.unless(body["max_tokens"].as_u64().is_some_and(|limit| limit > 0), "max_tokens");
-    violations.tools(&body["tools"], |tool| Some((tool, "input_schema")));
+    check_tools(violations, &body["tools"], |tool| Some((tool, "input_schema")));
     let is_text = |block: &Value| {
         block["type"] == "text" && block["text"].as_str().is_some_and(|text| !text.is_empty())
     };
     let is_told = body["system"].as_array().is_some_and(|blocks| blocks.iter().all(is_text));
     violations.unless(body["system"].is_null() || is_told, "instructions are texts");
-}
-
-/// Turns alternate, and the turn after one with calls begins with the answers to all of them.
-pub(super) fn check_turns(turns: &[Value], violations: &mut Violations) {
-    violations.unless(!turns.is_empty(), "there are messages");
-    let (mut open, mut seen) = (HashSet::new(), HashSet::new());
-    for (turn, role) in turns.iter().zip(["user", "assistant"].into_iter().cycle()) {
-        violations.unless(turn["role"] == role, "roles alternate and begin with the user");
-        let blocks = turn["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-        violations.unless(!blocks.is_empty(), "a turn has content");
-        let results = blocks.iter().take_while(|block| block["type"] == "tool_result");
-        for id in results.map(|result| result["tool_use_id"].as_str().unwrap_or_default()) {
-            let answers = role == "user" && open.remove(id);
-            violations.unless(answers, "a result answers a call of the turn before");
-        }
-        violations.unless(open.is_empty(), "every call is answered in the next turn, before anything else");
-        for block in blocks.iter().skip_while(|block| block["type"] == "tool_result") {
-            match block["type"].as_str() {
-                Some("text") => {
-                    let text = block["text"].as_str().unwrap_or_default();
-                    violations.unless(!text.trim().is_empty(), "text is not blank");
-                }
-                Some("tool_use") => {
-                    let id = block["id"].as_str().unwrap_or_default();
-                    violations.unless(is_name(id) && seen.insert(id), "ids of calls are unique and plain");
-                    open.insert(id);
-                    violations.unless(role == "assistant", "only the assistant calls");
-                    violations.unless(block["input"].is_object(), "input is an object");
-                    violations.unless(block["name"].as_str().is_some_and(is_name), "name of a call");
-                }
-                Some("image") => {
-                    let source = &block["source"];
-                    let is_whole = match source["type"].as_str() {
-                        Some("base64") => source["media_type"].is_string() && source["data"].is_string(),
-                        Some("url") => source["url"].is_string(),
-                        _ => false,
-                    };
-                    violations.unless(role == "user" && is_whole, "an image of the user");
-                }
-                _ => violations.unless(false, "type of a block"),
-            }
-        }
-    }
-    violations.unless(open.is_empty(), "every call is answered");
 }

@@ -1,11 +1,10 @@
 //! OpenAI chat completions as their server sees them: what it demands, and what it replies.
 
-use std::collections::HashSet;
-
 use serde_json::{Value, json};
+use test_servers::provider_rules::Violations;
 
 use super::request::Request;
-use super::rules::{Violations, is_name};
+use super::rules::check_tools;
 
 /// A reply. `calls` are numbered over the whole conversation.
 pub(super) fn reply<'a>(
@@ -87,49 +86,8 @@ pub(super) fn check_parameters(body: &Value, violations: &mut Violations) {
     let is_streamed = body["stream"] == true;
     violations
         .unless(body["stream_options"]["include_usage"] == is_streamed || !is_streamed, "usage of a stream");
-    violations.tools(&body["tools"], |tool| {
+    check_tools(violations, &body["tools"], |tool| {
         let function = (tool["type"] == "function").then_some(&tool["function"])?;
         Some((function, "parameters"))
     });
-}
-
-/// Every call is answered, by a message of its own, before anybody says anything else.
-pub(super) fn check_messages(messages: &[Value], violations: &mut Violations) {
-    let said = || messages.iter().skip_while(|message| message["role"] == "system");
-    violations.unless(said().next().is_some_and(|first| first["role"] == "user"), "begins with the user");
-    violations.unless(said().all(|message| message["role"] != "system"), "instructions come first");
-    let (mut open, mut seen) = (HashSet::new(), HashSet::new());
-    for message in messages {
-        if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default();
-            violations.unless(open.remove(id), "a tool message answers an open call");
-            violations.unless(message["content"].is_string(), "a tool message has content");
-            continue;
-        }
-        violations.unless(open.is_empty(), "every call is answered before anything else is said");
-        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let has_parts =
-            message["role"] == "user" && message["content"].as_array().is_some_and(|parts| are_parts(parts));
-        let has_content = message["content"].is_string() || has_parts;
-        violations.unless(has_content || !calls.is_empty(), "a message has content");
-        for call in calls {
-            let id = call["id"].as_str().unwrap_or_default();
-            violations.unless(!id.is_empty() && seen.insert(id), "ids of calls are unique");
-            open.insert(id);
-            violations.unless(call["type"] == "function", "type of a call");
-            violations.unless(call["function"]["name"].as_str().is_some_and(is_name), "name of a call");
-            violations.unless(call["function"]["arguments"].is_string(), "arguments are text");
-        }
-    }
-    violations.unless(open.is_empty(), "every call is answered");
-}
-
-/// Texts and images, in the form of each.
-fn are_parts(parts: &[Value]) -> bool {
-    let is_part = |part: &Value| match part["type"].as_str() {
-        Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
-        Some("image_url") => part["image_url"]["url"].is_string(),
-        _ => false,
-    };
-    !parts.is_empty() && parts.iter().all(is_part)
 }

@@ -1,7 +1,6 @@
 //! On whose behalf a run is made, and what it may do.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -89,11 +88,7 @@ impl Grants {
             hash.update((name.len() as u64).to_be_bytes());
             hash.update(name);
         }
-        hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        format!("{:x}", hash.finalize())
     }
 }
 

@@ -266,7 +266,8 @@ impl<'a> EndingJob<'a> {
     /// The token of the claim that this end makes: the same one however often the end is sent, so that the
     /// job which was claimed the first time is given again.
     fn next_token(&self, worker: &str) -> String {
-        format!("{worker}:{}", hexadecimal(&Sha256::digest(format!("{}\0{}", self.claim.token, self.digest))))
+        // The first half of a digest: others tell the tokens of our workers by their 32 digits.
+        format!("{worker}:{:.32x}", Sha256::digest(format!("{}\0{}", self.claim.token, self.digest)))
     }
 }
 
@@ -286,12 +287,7 @@ fn digest_of(end: &AttemptEnd) -> String {
             ["handed back", &delay.as_millis().to_string()].into_iter().for_each(&mut add);
         }
     }
-    hexadecimal(&digest.finalize())
-}
-
-/// The first half of a digest in as many digits as the tokens of our workers have, by which others tell them.
-fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.32x}", digest.finalize())
 }
 
 /// A number alone, or with something beside it.

@@ -189,9 +189,7 @@ fn given_run(ended_runs: u32, options: Option<&str>) -> Option<String> {
 /// others may retry it: what is done then is another run.
 fn run_id(job_id: &str, created: &str, runs: &str, data: &str) -> String {
     let identity = format!("{}\0{job_id}\0{created}\0{runs}\0{data}", agent_core::ports::queue::QUEUE);
-    let digest = Sha256::digest(identity);
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("run_{hex}")
+    format!("run_{:.32x}", Sha256::digest(identity))
 }
 
 fn number(text: Option<&str>) -> u32 {

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::schema_parts::{of, reference};
+
 /// `{"error": text}`.
 pub(super) fn error() -> Value {
     json!({
         "type": "object", "required": ["error"], "description": "Why a request was refused, or what went wrong.",
-        "properties": { "error": {
-            "type": "string", "description": "A text for people.", "examples": ["Invalid input"],
-        } },
+        "properties": { "error": of("string", "A text for people.", "Invalid input") },
     })
 }
 
@@ -20,10 +20,10 @@ pub(super) fn openai_error() -> Value {
             "type": "object", "required": ["message", "type", "param", "code"], "description": "What went wrong.",
             "examples": [{ "message": "Missing required parameter: 'model'.", "type": "invalid_request_error", "param": "model", "code": "missing_required_parameter" }],
             "properties": {
-                "message": { "type": "string", "description": "A text for people.", "examples": ["Missing required parameter: 'model'."] },
-                "type": { "type": "string", "description": "What kind of error it is.", "examples": ["invalid_request_error"] },
-                "param": { "type": ["string", "null"], "description": "Where in the request it is.", "examples": ["model"] },
-                "code": { "type": ["string", "null"], "description": "Its name for programs.", "examples": ["missing_required_parameter"] },
+                "message": of("string", "A text for people.", "Missing required parameter: 'model'."),
+                "type": of("string", "What kind of error it is.", "invalid_request_error"),
+                "param": of(["string", "null"], "Where in the request it is.", "model"),
+                "code": of(["string", "null"], "Its name for programs.", "missing_required_parameter"),
             },
         } },
     })
@@ -35,16 +35,15 @@ pub(super) fn validation() -> Value {
         "type": "object", "required": ["error"], "description": "Everything that is wrong with a request.",
         "properties": { "error": {
             "type": "array", "minItems": 1, "description": "One issue for each mistake, in the order of the schema.",
-            "items": { "$ref": "#/components/schemas/Issue" },
+            "items": reference("Issue"),
         } },
     })
 }
 
 /// An issue as zod 3 writes it, with zod 4's `origin` beside `type`.
 pub(super) fn issue() -> Value {
-    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
+    let text = |description: &str, example: &str| of("string", description, example);
     let bound = |description: &str, example: u32| json!({ "type": "integer", "minimum": 0, "description": description, "examples": [example] });
-    let truth = |description: &str, example: bool| json!({ "type": "boolean", "description": description, "examples": [example] });
     let texts = |description: &str, example: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description, "examples": [[example]] });
     json!({
         "type": "object", "required": ["code", "path", "message"],
@@ -65,8 +64,8 @@ pub(super) fn issue() -> Value {
             "maximum": bound("`too_big`: the most that may be.", 1000),
             "type": text("What the bound is one of.", "string"),
             "origin": text("The same, as zod 4 calls it.", "string"),
-            "inclusive": truth("Whether the bound itself may be.", true),
-            "exact": truth("Whether nothing else may be.", false),
+            "inclusive": of("boolean", "Whether the bound itself may be.", true),
+            "exact": of("boolean", "Whether nothing else may be.", false),
             "options": texts("`invalid_enum_value`: what may be there.", "waiting"),
             "keys": texts("`unrecognized_keys`: the key.", "thresold"),
         },

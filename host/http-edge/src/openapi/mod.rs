@@ -7,7 +7,8 @@
 //! - `routes`: the table. `operation`: what is said of one route, `parameter`: of its parameters,
 //!   `described_answer`: of its answers. `refused`: what is said of an error, `error_schemas`: in which
 //!   forms.
-//! - `schemas`: the schemas by name. `document`: all of it as one JSON text.
+//! - `schemas`: the schemas by name, `schema_parts`: what they are made of. `document`: all of it as one JSON
+//!   text.
 //! - `serve`: `GET /openapi.json` and `GET /docs/api`. `endpoints`: the same in a line each, for the front
 //!   page.
 //!
@@ -21,6 +22,7 @@ mod operation;
 mod parameter;
 mod refused;
 mod routes;
+pub(crate) mod schema_parts;
 mod schemas;
 mod serve;
 

@@ -11,6 +11,7 @@ use super::described_answer::DescribedAnswer;
 use super::error_schemas;
 use super::parameter::Parameter;
 use super::refused::{Refused, RefusedBody};
+use super::schema_parts::reference;
 use super::schemas::Schemas;
 use crate::request::{Field, Request};
 
@@ -211,7 +212,7 @@ impl Operation {
     /// An answer of JSON of the form of that name, which [`Self::defines`] says.
     pub(crate) fn answers_named(mut self, name: &str, description: &str) -> Self {
         let content = self.answer(StatusCode::OK, description).content.entry(JSON).or_default();
-        content.schemas.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
+        content.schemas.push(reference(name));
         self
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::schema_parts::reference;
+
 /// Schemas that others refer to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Schemas(BTreeMap<String, Value>);
@@ -49,11 +51,6 @@ impl Schemas {
         debug_assert!(same, "two types are called {name} in the document: give one of them another name");
         self.0.insert(name, schema);
     }
-}
-
-/// A reference to a schema of the document.
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 /// JSON Schema 2020-12 has `examples`, a list; keys of objects are always strings. What the library leaves

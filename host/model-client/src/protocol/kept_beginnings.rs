@@ -8,6 +8,7 @@ use agent_core::words::{Catalog, Message, ToolCall, ToolSpec};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use test_servers::provider_rules::blocks_read;
 use url::Url;
 
 use super::provider::Provider;
@@ -46,26 +47,7 @@ fn read(protocol: &dyn Protocol, messages: &[Message], tools: &RawValue) -> Vec<
     let profile = protocol.initial_profile(&Url::parse(protocol.default_base()).unwrap());
     let prompt = Prompt { model: "m", request: &request, tools: Some(tools), profile, stream: false };
     let body: Value = serde_json::from_slice(&protocol.render_request(prompt).unwrap()).unwrap();
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let mut blocks: Vec<Value> = list(&body["tools"]).into_iter().chain(list(&body["system"])).collect();
-    for message in list(&body["messages"]) {
-        match message["content"].as_array() {
-            Some(content) => {
-                blocks.extend(content.iter().map(|block| json!({ "of": message["role"], "block": block })));
-            }
-            None => blocks.push(message),
-        }
-    }
-    blocks.into_iter().map(without_mark).map(|block| block.to_string()).collect()
-}
-
-fn without_mark(mut block: Value) -> Value {
-    for place in ["", "/block"] {
-        if let Some(Value::Object(fields)) = block.pointer_mut(place) {
-            fields.remove("cache_control");
-        }
-    }
-    block
+    blocks_read(&body).0
 }
 
 /// The tools of a catalog as a process renders them that has just started.

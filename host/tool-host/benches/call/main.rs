@@ -163,16 +163,12 @@ async fn burst(call: impl AsyncFn()) -> Duration {
 }
 
 fn report(times: &mut [Vec<Duration>; 4]) {
-    let mut medians = [0.0; 4];
-    for (times, median) in times.iter_mut().zip(&mut medians) {
-        times.sort_unstable();
-        *median = times[times.len() / 2].as_secs_f64() * 1e6;
-    }
-    let p99 = |times: &[Duration]| times[times.len() * 99 / 100].as_secs_f64() * 1e6;
+    let [medians, p99s] = [0.5, 0.99]
+        .map(|share| times.each_mut().map(|times| callers::quantile(times, share).as_secs_f64() * 1e6));
     println!("tool call, calculator, fresh instance per call, one thread, {TURNS} bursts of {BURST} calls");
     let names = ["tool host", "bare wasmtime", "bare, interruptible", "native"];
-    for (name, (times, median)) in names.iter().zip(times.iter().zip(&medians)) {
-        println!("  {name:<19} p50 {median:>8.2} µs   p99 {:>8.2} µs", p99(times));
+    for (name, (median, p99)) in names.iter().zip(medians.iter().zip(&p99s)) {
+        println!("  {name:<19} p50 {median:>8.2} µs   p99 {p99:>8.2} µs");
     }
     println!("  tool host / bare wasmtime         {:.2}   (aim: at most 1.15)", medians[0] / medians[1]);
     println!("  tool host / bare, interruptible   {:.2}", medians[0] / medians[2]);

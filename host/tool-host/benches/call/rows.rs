@@ -14,12 +14,12 @@ use futures::future::join_all;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 
-use crate::components::component;
+use crate::callers::quantile;
+use crate::components::{component, digest};
 use crate::{call, expression, start};
 
 /// Calls of one row.
@@ -60,7 +60,7 @@ pub(crate) async fn print(guest_runtime: &Handle) {
 }
 
 fn entry(name: &str, bytes: &[u8]) -> String {
-    format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n", Sha256::digest(bytes))
+    format!("[[component]]\nname = \"{name}\"\ndigest = \"{}\"\n", digest(bytes))
 }
 
 /// Four tools in turn.
@@ -184,8 +184,7 @@ async fn median(call: impl AsyncFn()) -> Duration {
         call().await;
         times.push(begun.elapsed());
     }
-    times.sort_unstable();
-    times[times.len() / 2]
+    quantile(&mut times, 0.5)
 }
 
 fn micros(time: Duration) -> f64 {

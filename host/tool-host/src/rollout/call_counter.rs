@@ -68,8 +68,7 @@ impl CallCounter {
         // A caller who is not known is none of the users.
         hasher.update([u8::from(user.is_some())]);
         hasher.update(user.unwrap_or_default());
-        let hash = hasher.finalize();
-        hash.iter().take(USER_BYTES).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
+        format!("{:.*x}", 2 * USER_BYTES, hasher.finalize())
     }
 
     pub(super) fn is_undecided(&self) -> bool {

@@ -117,7 +117,7 @@ pub(super) fn copy_tools(repository: &Path, to: &Path) -> anyhow::Result<()> {
 
 fn digest(file: &Path) -> anyhow::Result<String> {
     let bytes = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:x}", Sha256::digest(bytes)))
 }
 
 #[cfg(test)]

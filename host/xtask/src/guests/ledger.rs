@@ -2,7 +2,6 @@
 //! and touches nothing that somebody else put there.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -97,11 +96,7 @@ impl Ledger {
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
-        // Text can always be appended to.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("{:x}", Sha256::digest(content))
 }
 
 #[cfg(test)]

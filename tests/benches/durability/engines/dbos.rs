@@ -30,11 +30,11 @@ impl Engine for Dbos {
         Deployment { address: site.address(0), server: None, service: vec![service] }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
-        post(request, &format!("/runs/{run}"), "", &json!({ "query": query(run) }));
+    fn submit(&self, run: usize) -> Vec<u8> {
+        post(&format!("/runs/{run}"), "", &json!({ "query": query(run) }))
     }
 
-    fn read(&self, run: usize, _submitted: &Value, request: &mut Vec<u8>) {
-        get(request, &format!("/runs/{run}"), "");
+    fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {
+        get(&format!("/runs/{run}"), "")
     }
 }

@@ -51,16 +51,16 @@ impl Engine for LangGraph {
         Deployment { address, server: None, service: vec![service] }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
+    fn submit(&self, run: usize) -> Vec<u8> {
         let said = json!([{ "role": "user", "content": query(run) }]);
         let body =
             json!({ "assistant_id": "agent", "if_not_exists": "create", "input": { "messages": said } });
-        post(request, &format!("/threads/{}/runs", thread(run)), "", &body);
+        post(&format!("/threads/{}/runs", thread(run)), "", &body)
     }
 
-    fn read(&self, run: usize, submitted: &Value, request: &mut Vec<u8>) {
+    fn read(&self, run: usize, submitted: &Value) -> Vec<u8> {
         let id = submitted["run_id"].as_str().expect("the id of a run");
-        get(request, &format!("/threads/{}/runs/{id}/join", thread(run)), "");
+        get(&format!("/threads/{}/runs/{id}/join", thread(run)), "")
     }
 }
 

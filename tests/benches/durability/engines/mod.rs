@@ -9,23 +9,18 @@ mod ours;
 mod restate;
 mod temporal;
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use acceptance::repository;
 use serde_json::Value;
 
 use crate::measuring::process::Running;
+use crate::measuring::request::{get, post};
 use crate::processes::{self, resident_mib, tree};
 use crate::site::{AppendOnly, Site, Stores};
 use crate::table::Memory;
-
-/// How long a server may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(60);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Every commit is flushed, without a setting that says so.
 const AS_IT_SHIPS: &str = "every commit, as it ships";
@@ -44,11 +39,11 @@ pub(crate) trait Engine: Sync {
     /// Starts it, or starts it again: what it left is in the site's home and stores.
     fn start(&self, site: &Site) -> Deployment;
 
-    /// Writes the request that submits a run.
-    fn submit(&self, run: usize, request: &mut Vec<u8>);
+    /// The request that submits a run.
+    fn submit(&self, run: usize) -> Vec<u8>;
 
-    /// Writes the request for the answer of a run, of which the engine has said `submitted`.
-    fn read(&self, run: usize, submitted: &Value, request: &mut Vec<u8>);
+    /// The request for the answer of a run, of which the engine has said `submitted`.
+    fn read(&self, run: usize, submitted: &Value) -> Vec<u8>;
 }
 
 /// An engine that has been started and takes runs.
@@ -164,37 +159,5 @@ fn script(command: &mut Command) -> Running {
 
 /// Starts a server that says nothing, and waits until it listens at these addresses.
 fn server(command: &mut Command, addresses: &[SocketAddr]) -> Running {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut running = Running(child.expect("what is measured can be started"));
-    let until = Instant::now() + PATIENCE;
-    while !addresses.iter().all(|address| TcpStream::connect(address).is_ok()) {
-        assert!(running.0.try_wait().unwrap().is_none(), "{command:?} ended");
-        assert!(Instant::now() < until, "{command:?} does not listen");
-        #[expect(clippy::disallowed_methods, reason = "a server says nothing when it listens")]
-        thread::sleep(BETWEEN_LOOKS);
-    }
-    running
-}
-
-/// Writes a request with a JSON body.
-fn post(request: &mut Vec<u8>, path: &str, headers: &str, body: &Value) {
-    let body = body.to_string();
-    let length = body.len();
-    write(
-        request,
-        &format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: application/json\r\n\
-             Content-Length: {length}\r\n\r\n{body}"
-        ),
-    );
-}
-
-/// Writes a request without a body.
-fn get(request: &mut Vec<u8>, path: &str, headers: &str) {
-    write(request, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
-}
-
-fn write(request: &mut Vec<u8>, text: &str) {
-    request.clear();
-    request.extend_from_slice(text.as_bytes());
+    Running::listening(command.stderr(Stdio::null()), addresses)
 }

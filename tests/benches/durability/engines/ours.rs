@@ -1,23 +1,21 @@
 //! agent-host: a job by `POST /api/agent/async`, its result by `GET ?wait=60`, the calculator as it ships.
 
-use acceptance::Token;
 use serde_json::{Value, json};
 
-use super::{AS_IT_SHIPS, Deployment, Engine, get, post, redis_strictness};
+use super::{AS_IT_SHIPS, Deployment, Engine, redis_strictness};
+use crate::callers::Callers;
 use crate::deployments;
+use crate::measuring::process::Server;
 use crate::measuring::subject::Subject;
 use crate::provider::query;
 use crate::site::{AppendOnly, Site, Stores};
-
-/// The windows of a minute are of each user and each address, so runs come from many.
-const USERS: usize = 4_000;
 
 pub(crate) struct Ours {
     stores: Stores,
     /// Instead of the five that ship.
     workers: Option<usize>,
-    /// What identifies each of the users.
-    headers: Vec<String>,
+    /// The windows of a minute are of each user and each address, so runs come from many.
+    callers: Callers,
 }
 
 impl Ours {
@@ -37,19 +35,7 @@ impl Ours {
     }
 
     fn new(stores: Stores, workers: Option<usize>) -> Self {
-        let headers = (0..USERS).map(|user| {
-            let token = Token::of(format!("user-{user}")).premium();
-            format!(
-                "Authorization: Bearer {token}\r\nX-Forwarded-For: 10.0.{}.{}\r\n",
-                user / 250,
-                user % 250
-            )
-        });
-        Self { stores, workers, headers: headers.collect() }
-    }
-
-    fn headers(&self, run: usize) -> &str {
-        &self.headers[run % USERS]
+        Self { stores, workers, callers: Callers::new() }
     }
 }
 
@@ -86,16 +72,16 @@ impl Engine for Ours {
         if let Some(workers) = self.workers {
             command.env("JOB_WORKERS", workers.to_string());
         }
-        let server = deployments::serve(&mut command);
+        let server = Server::start(&mut command);
         Deployment { address: server.address, server: Some(server.running), service: Vec::new() }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
-        post(request, "/api/agent/async", self.headers(run), &json!({ "query": query(run) }));
+    fn submit(&self, run: usize) -> Vec<u8> {
+        self.callers.of(run).post("/api/agent/async", &json!({ "query": query(run) }).to_string())
     }
 
-    fn read(&self, run: usize, submitted: &Value, request: &mut Vec<u8>) {
+    fn read(&self, run: usize, submitted: &Value) -> Vec<u8> {
         let id = submitted["jobId"].as_str().expect("the id of a job");
-        get(request, &format!("/api/agent/jobs/{id}?wait=60"), self.headers(run));
+        self.callers.of(run).get(&format!("/api/agent/jobs/{id}?wait=60"))
     }
 }

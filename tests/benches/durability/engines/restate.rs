@@ -48,11 +48,11 @@ impl Engine for Restate {
         Deployment { address: ingress, server: Some(server), service: vec![service] }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
-        post(request, &format!("/agent/{run}/run/send"), "", &json!({ "query": query(run) }));
+    fn submit(&self, run: usize) -> Vec<u8> {
+        post(&format!("/agent/{run}/run/send"), "", &json!({ "query": query(run) }))
     }
 
-    fn read(&self, run: usize, _submitted: &Value, request: &mut Vec<u8>) {
-        get(request, &format!("/restate/workflow/agent/{run}/attach"), "");
+    fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {
+        get(&format!("/restate/workflow/agent/{run}/attach"), "")
     }
 }

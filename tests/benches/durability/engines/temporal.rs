@@ -51,18 +51,18 @@ impl Engine for Temporal {
         Deployment { address: http, server: Some(server), service: vec![service] }
     }
 
-    fn submit(&self, run: usize, request: &mut Vec<u8>) {
+    fn submit(&self, run: usize) -> Vec<u8> {
         let body = json!({
             "workflowType": { "name": "agent" },
             "taskQueue": { "name": "bench" },
             "input": [query(run)],
             "requestId": run.to_string(),
         });
-        post(request, &format!("{WORKFLOWS}/run-{run}"), "", &body);
+        post(&format!("{WORKFLOWS}/run-{run}"), "", &body)
     }
 
-    fn read(&self, run: usize, _submitted: &Value, request: &mut Vec<u8>) {
+    fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {
         let closed = "waitNewEvent=true&historyEventFilterType=HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT";
-        get(request, &format!("{WORKFLOWS}/run-{run}/history?{closed}"), "");
+        get(&format!("{WORKFLOWS}/run-{run}/history?{closed}"), "")
     }
 }

@@ -1,7 +1,5 @@
 //! The claim that a worker makes with the end of an attempt.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
 use crate::sql::commit::{AttemptRow, NextClaim};
@@ -18,9 +16,6 @@ pub(super) fn next_claim(attempt: &AttemptRow, worker: String, lease: i64) -> Ne
         digest.update(text.unwrap_or_default());
     }
     // As long as the other tokens.
-    let token = digest.finalize().iter().take(16).fold(String::new(), |mut token, byte| {
-        let _never_fails = write!(token, "{byte:02x}");
-        token
-    });
+    let token = format!("{:.32x}", digest.finalize());
     NextClaim { worker, token, lease }
 }

@@ -12,6 +12,7 @@ use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
 use crate::body::BodyError;
 use crate::mcp_server::SUPPORTED;
+use crate::openapi::schema_parts::{always, of};
 use crate::openapi::{Operation, Parameter, tags};
 use crate::variant_b::error::Error;
 
@@ -83,13 +84,10 @@ fn message() -> Value {
     json!({
         "type": "object", "required": ["jsonrpc", "method"], "description": "A request or a notification.",
         "properties": {
-            "jsonrpc": { "type": "string", "enum": ["2.0"], "description": "The version of JSON-RPC.", "examples": ["2.0"] },
-            "id": {
-                "type": ["integer", "string"], "description": "The client's name for the request; notifications have none.",
-                "examples": [1],
-            },
-            "method": { "type": "string", "description": "What is to be done.", "examples": ["tools/list"] },
-            "params": { "type": ["object", "null"], "description": "With what.", "examples": [{}] },
+            "jsonrpc": always("2.0", "The version of JSON-RPC."),
+            "id": of(["integer", "string"], "The client's name for the request; notifications have none.", 1),
+            "method": of("string", "What is to be done.", "tools/list"),
+            "params": of(["object", "null"], "With what.", json!({})),
         },
     })
 }

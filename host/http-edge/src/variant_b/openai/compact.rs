@@ -102,7 +102,7 @@ fn compact(head: &Head, users: Vec<Message>, result: &AgentResult) -> Result<Val
 }
 
 fn compacted() -> Value {
-    use response_schema::{fields, list, object, of, one_of, reference, usage};
+    use crate::openapi::schema_parts::{fields, list, object, of, one_of, reference};
     let item = json!({
         "description": "An item.", "anyOf": [reference(item_schema::ITEM), reference(request_schema::COMPACTION)],
     });
@@ -114,7 +114,7 @@ fn compacted() -> Value {
             ("object", one_of(&["response.compaction"], "Always the same.")),
             ("created_at", of("integer", "Seconds since 1970.", 1_700_000_000)),
             ("output", list("The user's messages, then the summary.", item)),
-            ("usage", usage()),
+            ("usage", response_schema::usage()),
         ]),
     )
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::parameters::Fields;
+use crate::openapi::schema_parts::{always, of};
 
 /// What the content begins with: whose it is, and which form it has.
 const FORM: &str = "agent-host compaction 1\n";
@@ -46,14 +47,9 @@ pub(super) fn schema() -> Value {
     json!({
         "type": "object", "required": ["type", "encrypted_content"], "description": "A conversation in fewer words.",
         "properties": {
-            "type": { "type": "string", "enum": ["compaction"], "description": "What it is.", "examples": ["compaction"] },
-            "id": {
-                "type": ["string", "null"], "description": "Names it.", "examples": ["cmp_01a204ec6206715fbb305322b42db99d"],
-            },
-            "encrypted_content": {
-                "type": "string", "description": "The summary, to be sent back unchanged.",
-                "examples": ["YWdlbnQtaG9zdCBjb21wYWN0aW9uIDEKQWRhIHNhaWQgaGku"],
-            },
+            "type": always("compaction", "What it is."),
+            "id": of(["string", "null"], "Names it.", "cmp_01a204ec6206715fbb305322b42db99d"),
+            "encrypted_content": of("string", "The summary, to be sent back unchanged.", "YWdlbnQtaG9zdCBjb21wYWN0aW9uIDEKQWRhIHNhaWQgaGku"),
         },
     })
 }

@@ -7,6 +7,7 @@ use agent_core::words::{
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
+use crate::openapi::schema_parts::always;
 
 /// The types of parts that are images: that of chat completions, and that of responses.
 pub(super) const KINDS: [&str; 2] = ["image_url", "input_image"];
@@ -76,8 +77,7 @@ fn part(kind: &str, image_url: &Value) -> Value {
     json!({
         "type": "object", "required": ["type", "image_url"], "description": "An image.",
         "properties": {
-            "type": { "type": "string", "enum": [kind], "description": "An image.", "examples": [kind] },
-            "image_url": image_url,
+            "type": always(kind, "An image."), "image_url": image_url,
         },
     })
 }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::added_items::MOST_ITEMS;
 use super::request_schema;
-use super::response_schema::{self, fields, list, object, of, one_of, reference};
+use super::response_schema;
 use crate::openapi::Operation;
+use crate::openapi::schema_parts::{fields, list, object, of, one_of, reference};
 
 /// An item that is kept.
 pub(super) const ITEM: &str = "OpenAiItem";

@@ -9,6 +9,7 @@ use super::background::BACKGROUND;
 use super::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::{PREVIOUS, STORE};
 use super::{compaction, images, models, rules};
+use crate::openapi::schema_parts::{always, of, reference};
 use crate::request::Field;
 
 /// The names of the bodies.
@@ -38,7 +39,7 @@ pub(super) const COMPACTION: &str = "OpenAiCompactionItem";
 /// because generators of clients lose forms without one.
 pub(super) fn items() -> [(&'static str, Value); 10] {
     let [user, message, call, output, mcp_call, request, answer, thought, compaction] = item_forms();
-    let forms = ITEM_FORMS.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let forms = ITEM_FORMS.map(reference);
     let item = json!({ "description": "A message, or an item of an earlier response.", "anyOf": forms });
     let [a, b, c, d, e, f, g, h, i] = ITEM_FORMS;
     [
@@ -57,7 +58,7 @@ pub(super) fn items() -> [(&'static str, Value); 10] {
 
 /// A reference to an item that a client sends.
 pub(super) fn item_reference() -> Value {
-    json!({ "$ref": format!("#/components/schemas/{ITEM}") })
+    reference(ITEM)
 }
 
 /// The body of `POST /v1/chat/completions`.
@@ -88,13 +89,8 @@ pub(super) fn response() -> Value {
         "properties": {
             "model": model(),
             "input": input("A text, or the whole conversation."),
-            "instructions": {
-                "type": ["string", "null"], "description": "What the model is told after what the deployment tells it.",
-                "examples": ["Be brief."],
-            },
-            "metadata": {
-                "type": ["object", "null"], "description": "Repeated by the response.", "examples": [{ "order": "4711" }],
-            },
+            "instructions": of(["string", "null"], "What the model is told after what the deployment tells it.", "Be brief."),
+            "metadata": of(["object", "null"], "Repeated by the response.", json!({ "order": "4711" })),
             "text": {
                 "type": ["object", "null"], "description": "The form of the answer.",
                 "properties": { "format": rules::format_schema(None) }, "examples": [{ "format": { "type": "text" } }],
@@ -121,10 +117,7 @@ pub(super) fn compact() -> Value {
         "properties": {
             "model": model(),
             "input": input("A text, or the whole conversation. It may be absent beside `previous_response_id`."),
-            "instructions": {
-                "type": ["string", "null"], "description": "What the model is told beside, such as what matters.",
-                "examples": ["Names matter."],
-            },
+            "instructions": of(["string", "null"], "What the model is told beside, such as what matters.", "Names matter."),
         },
     });
     add(&mut schema, [PREVIOUS]);
@@ -146,12 +139,12 @@ fn chat_message() -> Value {
         "items": {
             "type": "object", "required": ["id", "function"], "description": "A call.",
             "properties": {
-                "id": { "type": "string", "description": "Names the call.", "examples": ["call_1"] },
+                "id": of("string", "Names the call.", "call_1"),
                 "function": {
                     "type": "object", "required": ["name", "arguments"], "description": "What was called.",
                     "properties": {
-                        "name": { "type": "string", "description": "The function.", "examples": ["look"] },
-                        "arguments": { "type": "string", "description": "JSON, as text.", "examples": ["{}"] },
+                        "name": of("string", "The function.", "look"),
+                        "arguments": of("string", "JSON, as text.", "{}"),
                     },
                 },
             },
@@ -178,7 +171,7 @@ fn chat_message() -> Value {
             "properties": {
                 "role": role(&["tool"]),
                 "content": content("text"),
-                "tool_call_id": { "type": "string", "description": "Which call it answers.", "examples": ["call_1"] },
+                "tool_call_id": of("string", "Which call it answers.", "call_1"),
             },
         },
     ] })
@@ -186,8 +179,8 @@ fn chat_message() -> Value {
 
 /// What has to be there depends on what it is.
 fn item_forms() -> [Value; 9] {
-    let kind = |kind: &str| json!({ "type": "string", "enum": [kind], "description": "What it is.", "examples": [kind] });
-    let text = |description: &str, example: &str| json!({ "type": "string", "description": description, "examples": [example] });
+    let kind = |kind: &str| always(kind, "What it is.");
+    let text = |description: &str, example: &str| of("string", description, example);
     let (name, arguments) = (text("What was called.", "look"), text("JSON, as text.", "{}"));
     [
         message_item(&["user"], &content_of_user("input_text", &images::response_part())),
@@ -211,7 +204,7 @@ fn item_forms() -> [Value; 9] {
             "description": "A call of one of the agent's tools, with its answer.",
             "properties": {
                 "type": kind("mcp_call"), "id": text("Names the call.", "mcp_1"), "name": name, "arguments": arguments,
-                "output": { "type": ["string", "null"], "description": "What it returned.", "examples": ["42"] },
+                "output": of(["string", "null"], "What it returned.", "42"),
             },
         }),
         json!({
@@ -224,7 +217,7 @@ fn item_forms() -> [Value; 9] {
             "description": "The answer to an approval request, with which its run goes on.",
             "properties": {
                 "type": kind("mcp_approval_response"), "approval_request_id": text("Which request it answers.", "mcpr_01a2:1.0_3_9f86d081"),
-                "approve": { "type": "boolean", "description": "Whether the call may be made.", "examples": [true] },
+                "approve": of("boolean", "Whether the call may be made.", true),
                 "reason": { "type": ["string", "null"], "maxLength": 1000, "description": "Why not, which the model is told.", "examples": ["too dear"] },
             },
         }),
@@ -258,10 +251,7 @@ fn add<const N: usize>(schema: &mut Value, fields: [Field; N]) {
 }
 
 fn model() -> Value {
-    json!({
-        "type": "string", "enum": [models::AGENT], "examples": [models::AGENT],
-        "description": "The agent. Any other is a 404.",
-    })
+    always(models::AGENT, "The agent. Any other is a 404.")
 }
 
 fn content(kind: &str) -> Value {
@@ -288,8 +278,7 @@ fn text_part(kind: &str) -> Value {
     json!({
         "type": "object", "required": ["type", "text"], "description": "A part.",
         "properties": {
-            "type": { "type": "string", "enum": [kind], "description": "A text.", "examples": [kind] },
-            "text": { "type": "string", "description": "What it says.", "examples": ["What is 6 * 7?"] },
+            "type": always(kind, "A text."), "text": of("string", "What it says.", "What is 6 * 7?"),
         },
     })
 }

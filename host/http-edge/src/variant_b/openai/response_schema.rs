@@ -2,9 +2,10 @@
 //! of the Open Responses specification: every field is there, those that say nothing are `null`. Calls of the
 //! agent's own tools are items of OpenAI's type `mcp_call`, which that specification leaves to providers.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{models, rules};
+use crate::openapi::schema_parts::{Fields, add, fields, if_any, list, object, of, one_of, reference};
 
 pub(super) const RESPONSE: &str = "OpenAiResponse";
 /// An item of its output.
@@ -276,60 +277,8 @@ fn event() -> Value {
     })
 }
 
-/// The fields of an object, all of which have to be there.
-pub(super) type Fields = Map<String, Value>;
-
-pub(super) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
-    fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
-}
-
-pub(super) fn object(description: &str, properties: Fields) -> Value {
-    let required: Vec<_> = properties.keys().cloned().collect();
-    let parts = [("required", required.into()), ("properties", properties.into())];
-    of_type("object", description, fields(parts))
-}
-
-/// What is said of a type beside its name.
-fn of_type(name: &str, description: &str, more: Fields) -> Value {
-    let mut schema = fields([("type", name.into()), ("description", description.into())]);
-    schema.extend(more);
-    schema.into()
-}
-
-/// Adds fields to an object.
-fn add(object: &mut Value, fields: Fields) {
-    if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
-        required.extend(fields.keys().map(|name| Value::from(name.as_str())));
-    }
-    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.extend(fields);
-    }
-}
-
-pub(super) fn of(kind: impl Into<Value>, description: &str, example: impl Into<Value>) -> Value {
-    let (kind, example) = (kind.into(), example.into());
-    json!({ "type": kind, "description": description, "examples": [example] })
-}
-
-pub(super) fn one_of(words: &[&str], description: &str) -> Value {
-    json!({ "type": "string", "enum": words, "description": description })
-}
-
-pub(super) fn list(description: &str, items: Value) -> Value {
-    of_type("array", description, fields([("items", items)]))
-}
-
 fn empty() -> Value {
     json!({ "type": "array", "description": "Always empty.", "items": {}, "maxItems": 0 })
-}
-
-fn if_any(description: &str, schema: Value) -> Value {
-    let any = vec![schema, json!({ "type": "null" })];
-    fields([("description", description.into()), ("anyOf", any.into())]).into()
-}
-
-pub(super) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 fn explained(description: &str, reference: &Value) -> Value {

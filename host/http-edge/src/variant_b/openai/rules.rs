@@ -10,6 +10,7 @@ use super::allowed_tools;
 use super::functions::Named;
 use super::models;
 use super::parameters::{self, Fields, switch};
+use crate::openapi::schema_parts::of;
 use crate::request::Field;
 
 /// Most texts of `stop`, as OpenAI has it, and most bytes of one.
@@ -135,10 +136,8 @@ pub(super) fn repeated(rules: &ReplyRules, strict: bool) -> Value {
 
 /// The schema of a format, for the document; `within` is where it has its name and its schema.
 pub(super) fn format_schema(within: Option<&str>) -> Value {
-    let name = json!({ "type": "string", "description": "What the schema is called.", "examples": ["sum"] });
-    let schema = json!({
-        "type": "object", "description": "The JSON Schema of the answer.", "examples": [{ "type": "object" }],
-    });
+    let name = of("string", "What the schema is called.", "sum");
+    let schema = of("object", "The JSON Schema of the answer.", json!({ "type": "object" }));
     let described = json!({ "name": name, "schema": schema });
     let properties = match within {
         Some(within) => json!({ within: {

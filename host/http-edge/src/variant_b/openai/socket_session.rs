@@ -31,7 +31,7 @@ use super::super::error::{Error, Problem};
 use super::super::rate_limit;
 use super::super::state::Shared;
 use super::last_response::OfConnection;
-use super::{parameters, response_schema, responses};
+use super::{parameters, responses};
 use crate::json;
 use crate::middleware::client_address::ClientAddress;
 use crate::middleware::request_id::RequestId;
@@ -334,7 +334,7 @@ fn error_event(error: &Error, production: bool) -> (StatusCode, String) {
 
 /// The schema of the event, for the document.
 pub(super) fn error_schema() -> Value {
-    use response_schema::{fields, object, of, one_of};
+    use crate::openapi::schema_parts::{fields, object, of, one_of};
     let text = |about: &str, example: &str| of(["string", "null"], about, example);
     let error = object(
         "What is wrong.",

@@ -217,9 +217,7 @@ fn id_of(kind: &str, turn_id: &str, before: usize, text: &str) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    let digest = hash.finalize();
-    let hex: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    format!("{kind}_{hex}")
+    format!("{kind}_{:.*x}", 2 * DIGEST_BYTES, hash.finalize())
 }
 
 /// Whether another item of the turn says the same.

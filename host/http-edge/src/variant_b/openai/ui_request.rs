@@ -10,6 +10,7 @@ use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
 use super::ui_chunks::HiddenAnswer;
+use crate::openapi::schema_parts::of;
 
 /// What a tool is called that the client's code does not know by name.
 const ANY_TOOL: &str = "dynamic-tool";
@@ -219,8 +220,8 @@ pub(super) fn schema() -> Value {
     let part = json!({
         "type": "object", "required": ["type"], "description": "A text, an image, a call of a tool, …",
         "properties": {
-            "type": { "type": "string", "description": "What it is.", "examples": ["text"] },
-            "text": { "type": "string", "description": "The text of a text.", "examples": ["What is 6 * 7?"] },
+            "type": of("string", "What it is.", "text"),
+            "text": of("string", "The text of a text.", "What is 6 * 7?"),
         },
     });
     json!({

@@ -166,8 +166,7 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
             digest.update(content);
         }
     }
-    let key: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("agent-host-{key}")
+    format!("agent-host-{:.32x}", digest.finalize())
 }
 
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {

@@ -1,7 +1,5 @@
 //! What makes two questions the same.
 
-use std::fmt::Write;
-
 use agent_core::ports::cache::NAMESPACE;
 use agent_core::words::Options;
 use sha2::{Digest, Sha256};
@@ -61,14 +59,7 @@ pub(super) fn of(query: &str, options: &Options, by: &Answerer, tools: &str, gra
         part(b"rules");
         part(&serde_json::to_vec(&options.rules).unwrap_or_default());
     }
-    let digest = hash.finalize();
-    let mut key = String::with_capacity(NAMESPACE.len() + 2 * digest.len());
-    key.push_str(NAMESPACE);
-    for byte in digest {
-        // Writing to a string cannot fail.
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    format!("{NAMESPACE}{:x}", hash.finalize())
 }
 
 #[cfg(test)]
