@@ -166,16 +166,16 @@ mod tests {
     use std::sync::Arc;
 
     use agent_core::ports::Unobserved;
-    use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, says};
+    use agent_core::testing::{EchoTools, TestRuns, asks_for, says};
     use agent_core::words::{Principal, StopReason};
     use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
     use crate::journal::{Backlog, Flusher};
-    use crate::layers::{Agent, Deadline};
+    use crate::layers::Deadline;
     use crate::loop_driver::RunClaim;
-    use crate::testing::ScriptedInvoke;
+    use crate::testing::{ScriptedInvoke, scripted_agent};
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
@@ -202,11 +202,8 @@ mod tests {
     async fn a_run_is_answered_although_the_store_hangs_and_recorded_once_it_does_not() {
         let (store, behind, drain) = behind();
         store.switch.hang(true);
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["echo"])),
-            Arc::new(behind.clone()),
-        );
+        let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
+        let agent = scripted_agent(script, EchoTools::new(&["echo"]), Arc::new(behind.clone()));
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
         flush(drain).await;
@@ -274,11 +271,9 @@ mod tests {
         for (hangs, waits) in [(false, minute), (true, minute), (true, minute / 60)] {
             let (store, behind, drain) = behind();
             let tools = EchoTools::new(&["echo"]);
-            let agent = Agent::new(
-                Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Err(refused())])),
-                Arc::new(if hangs { tools.hanging() } else { tools }),
-                Arc::new(behind.clone()),
-            );
+            let tools = if hangs { tools.hanging() } else { tools };
+            let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Err(refused())];
+            let agent = scripted_agent(script, tools, Arc::new(behind.clone()));
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
             assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
@@ -292,11 +287,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_run_of_a_job_that_is_cancelled_is_recorded_with_what_it_cost() {
         let (store, behind, drain) = behind();
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["echo"]).hanging()),
-            Arc::new(TestRuns::default()),
-        );
+        let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
+        let tools = EchoTools::new(&["echo"]).hanging();
+        let agent = scripted_agent(script, tools, Arc::new(TestRuns::default()));
         let cancel = CancellationToken::new();
         let recorder = Recorded::new(agent, behind);
         let mut run = recorder.invoke(of_job(&cancel));
