@@ -13,7 +13,7 @@ use run_service::jobs::{Jobs, Worker};
 use run_service::testing::{scripted_agent, waiting_calls, worker_context};
 use run_service::waits::Waits;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::mcp::{asked, message, of_client};
@@ -22,13 +22,7 @@ use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
 struct Bench {
     fakes: Fakes,
     runs: Arc<TestRuns>,
-    worker: JoinHandle<()>,
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.worker.abort();
-    }
+    _worker: Task<()>,
 }
 
 fn bench() -> Bench {
@@ -37,8 +31,7 @@ fn bench() -> Bench {
     let agent = || scripted_agent([], tools.clone(), runs.clone());
     let jobs = Jobs::new(queue.clone());
     let worker = Worker::new(&jobs, worker_context(Arc::new(agent()), runs.clone()));
-    #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
-    let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
+    let worker = Task::begin(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), Arc::new(tools.clone()));
     let calls = waiting_calls(agent(), &queue, &runs, &jobs, &waits);
     let fakes = Fakes::configured(Answers, |edge| {
@@ -48,7 +41,7 @@ fn bench() -> Bench {
         b(edge).runs = runs.clone();
         b(edge).queue = queue.clone();
     });
-    Bench { fakes, runs, worker }
+    Bench { fakes, runs, _worker: worker }
 }
 
 fn tasks() -> Value {

@@ -15,7 +15,7 @@ use run_service::layers::{Agent, ConversationTurns, Parkable};
 use run_service::testing::{run_stores, streams_of, worker_context};
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::openai::{RESPONSES, events};
@@ -27,13 +27,7 @@ pub(super) struct Bench {
     pub(super) model: Arc<ScriptedModel>,
     runs: Arc<TestRuns>,
     waits: Waits,
-    worker: JoinHandle<()>,
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.worker.abort();
-    }
+    _worker: Task<()>,
 }
 
 fn tools() -> EchoTools {
@@ -52,8 +46,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
     let jobs = Jobs::new(queue.clone());
     let of_jobs = ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30));
     let worker = Worker::new(&jobs, worker_context(Arc::new(of_jobs), journal.clone()));
-    #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
-    let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
+    let worker = Task::begin(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), toolbox.clone());
     let stack = || {
         let spawn = Arc::new(TokioSpawn);
@@ -70,7 +63,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         b(edge).queue = queue.clone();
         b(edge).conversations = conversations.clone();
     });
-    Bench { fakes, model, runs, waits, worker }
+    Bench { fakes, model, runs, waits, _worker: worker }
 }
 
 pub(super) fn pays(euros: &[u32]) -> ModelReply {
