@@ -178,6 +178,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::testing::scripted_agent;
 
     fn premium() -> Principal {
         Principal { tier: Some("premium".into()), ..Principal::user("u1") }
@@ -187,12 +188,8 @@ mod tests {
     fn agent(journal: TestJournal) -> (Agent, Arc<TestJournal>) {
         let journal = Arc::new(journal);
         let calls = asks_for(&[("1", "add", json!({})), ("2", "search", json!({}))]);
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-            journal.clone(),
-        );
-        (agent, journal)
+        let tools = EchoTools::new(&["add", "search"]).only_for_tier("search", "premium");
+        (scripted_agent([Ok(calls), Ok(says("done"))], tools, journal.clone()), journal)
     }
 
     fn ask(principal: Principal, tools: Option<&[&str]>) -> Ask {

@@ -175,18 +175,12 @@ mod tests {
     use crate::journal::{Backlog, Flusher};
     use crate::layers::Deadline;
     use crate::loop_driver::RunClaim;
-    use crate::testing::{ScriptedInvoke, scripted_agent};
+    use crate::testing::{ScriptedInvoke, flush, scripted_agent};
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
         let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         (store, behind, drain)
-    }
-
-    async fn flush(drain: Flusher) {
-        let stopping = CancellationToken::new();
-        stopping.cancel();
-        drain.run(stopping).await;
     }
 
     fn ask() -> Ask {
@@ -206,7 +200,7 @@ mod tests {
         let agent = scripted_agent(script, EchoTools::new(&["echo"]), Arc::new(behind.clone()));
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
-        flush(drain).await;
+        flush(&drain).await;
         let records = store.records();
         assert_eq!((records[0].id.as_str(), records[0].request_id.as_str()), (&*answer.result.id, "req-1"));
         assert_eq!((records[0].user_id.as_deref(), &records[0].job_id), (Some("u1"), &None));
@@ -223,7 +217,7 @@ mod tests {
             let error = InvokeError::Run(RunError::Journal(conflict()));
             let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
             recorder.invoke(Ask { claim, ..ask() }).await.unwrap_err();
-            flush(drain).await;
+            flush(&drain).await;
             assert_eq!(store.records().len(), records);
         }
     }
@@ -244,7 +238,7 @@ mod tests {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
             recorder.invoke(ask()).await.unwrap_err();
-            flush(drain).await;
+            flush(&drain).await;
             let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
             let expected: Vec<_> = recorded
                 .iter()
@@ -257,7 +251,7 @@ mod tests {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::hanging(), behind);
             assert!(recorder.invoke(Ask { claim, ..ask() }).now_or_never().is_none());
-            flush(drain).await;
+            flush(&drain).await;
             assert_eq!(store.records().len(), records);
         }
     }
@@ -277,7 +271,7 @@ mod tests {
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
             assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
-            flush(drain).await;
+            flush(&drain).await;
             let outcome = &store.records()[0].outcome;
             let RunOutcome::Failed { iterations, usage, .. } = outcome else { panic!("{outcome:?}") };
             assert_eq!((*iterations, usage.total()), (1, 15), "{outcome:?}");
@@ -297,7 +291,7 @@ mod tests {
         assert!(tokio::time::timeout(second, &mut run).await.is_err());
         cancel.cancel();
         let answer = run.await.unwrap();
-        flush(drain).await;
+        flush(&drain).await;
         assert_eq!(answer.result.stop_reason, StopReason::Cancelled);
         let RunOutcome::Ended { stop_reason, usage, .. } = &store.records()[0].outcome else { panic!() };
         assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
@@ -314,7 +308,7 @@ mod tests {
         assert!(run.as_mut().now_or_never().is_none());
         cancel.cancel();
         drop(run);
-        flush(drain).await;
+        flush(&drain).await;
         assert_eq!(
             store.records()[0].outcome,
             failed(

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::direct_calls::{DirectCalls, WaitingCalls};
 use crate::jobs::{Jobs, Worker, WorkerContext};
+use crate::journal::Flusher;
 use crate::layers::{Admission, Agent, Invoke, Parkable};
 use crate::live::{LiveJournal, LiveRuns};
 use crate::streams::{RunStores, RunStreams};
@@ -57,6 +58,13 @@ pub async fn work_for(worker: &Worker, time: Duration) {
         stopping.cancel();
     };
     tokio::join!(worker.work(stopping.clone()), stop);
+}
+
+/// Has all written that waits to be, as a process does that ends.
+pub async fn flush(flusher: &Flusher) {
+    let stopping = CancellationToken::new();
+    stopping.cancel();
+    flusher.run(stopping).await;
 }
 
 /// Direct calls of an agent's tools, which wait as jobs of that queue.

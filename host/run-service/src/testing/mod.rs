@@ -17,7 +17,7 @@ use boxed_async::boxed_async;
 
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
-pub use in_memory::{run_stores, scripted_agent, streams_of, waiting_calls, work_for, worker_context};
+pub use in_memory::{flush, run_stores, scripted_agent, streams_of, waiting_calls, work_for, worker_context};
 pub use nested::read_nested;
 pub(crate) use planted::has;
 pub use planted::{Bug, Planted};

@@ -13,14 +13,13 @@ use agent_core::words::{
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::conversations::ConversationRefusal;
 use crate::jobs::{CancelledRuns, Jobs, Worker};
 use crate::layers::{Agent, InvokeError};
 use crate::loop_driver::RunError;
-use crate::testing::{ScriptedInvoke, work_for, worker_context};
+use crate::testing::{ScriptedInvoke, flush, work_for, worker_context};
 
 /// A service whose model asks for one payment, with somebody to ask.
 struct Bench {
@@ -369,9 +368,7 @@ async fn a_process_without_model_and_tools_ends_the_run_of_a_job_that_it_cancels
     let (ending, flusher) = CancelledRuns::beside_the_service(&store);
     let jobs = Jobs::new(bench.queue.clone()).ending(ending);
     assert_eq!(jobs.cancel("ada", &bench.job_id).await.unwrap(), CancelOutcome::Done);
-    let written = CancellationToken::new();
-    written.cancel();
-    flusher.run(written).await;
+    flush(&flusher).await;
     assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
     let RunOutcome::Ended { stop_reason, usage, .. } = &bench.runs.records()[0].outcome else { panic!() };
     assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));

@@ -7,6 +7,7 @@ use agent_core::ports::{Journal, JournalError, JournalResult, ModelError, ModelR
 use agent_core::testing::check_conversation;
 use agent_core::words::{Message, ModelReply, WaitKind};
 use boxed_async::boxed_async;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
