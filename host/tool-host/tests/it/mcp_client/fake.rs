@@ -42,7 +42,8 @@ impl Fake {
     /// One that answers the handshake, and every other request by its method and parameters as the function
     /// says.
     pub(crate) async fn new(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
-        let answer: Arc<Mutex<Arc<Answer>>> = Arc::new(Mutex::new(Arc::new(answer)));
+        let answer: Arc<Answer> = Arc::new(answer);
+        let answer = Arc::new(Mutex::new(answer));
         let refuses_replies = Arc::<AtomicBool>::default();
         let (answers, refuses) = (answer.clone(), refuses_replies.clone());
         let serve = move |connection: HttpConnection| {
