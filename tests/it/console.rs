@@ -60,8 +60,7 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
         .granting([(&Component::shipped("text-stats"), "approve = \"always\"\n")])
         .env("TOOLS_APPROVAL", "on")
         .env("WAIT_TOOLS", "on")
-        .env("RATE_LIMIT_IP", "10000")
-        .env("RATE_LIMIT_PREMIUM", "10000")
+        .without_windows()
         .start()
         .await;
     let ops = service.user(Token::of("ops").admin().premium());

@@ -12,6 +12,7 @@
 //! - [`Upstream`]: an HTTP server that is neither, and remembers what it was sent.
 //! - [`Socket`]: for requests that no HTTP client would send. [`Exposition`]: metrics, read.
 //! - [`Postgres`], [`Redis`], [`Registry`]: real servers of our own, which can be stopped (`servers/`).
+//! - [`Stores`]: the stores of a deployment, in each combination that is supported.
 //! - [`Process`], [`Log`], [`Task`], [`eventually`]: running things and waiting for them.
 //!
 //! Whatever is started ends when its guard is dropped, and a service whose test fails prints its log. Nothing
@@ -39,6 +40,7 @@ mod process;
 mod random;
 mod service;
 mod socket;
+mod stores;
 mod token;
 mod tokens;
 mod upstream;
@@ -57,6 +59,7 @@ pub use process::{Ended, Process, Signal};
 pub use random::Random;
 pub use service::{Builder, Service, Startable};
 pub use socket::{ReservedPort, Socket};
+pub use stores::Stores;
 pub use test_servers::{PATIENCE, Postgres, Redis, Registry, Task, eventually, within};
 pub use token::{SECRET, Token, claims, now};
 pub use tokens::count_tokens;

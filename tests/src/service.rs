@@ -5,11 +5,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use tempfile::TempDir;
 use test_servers::{Postgres, Redis, eventually};
 use tokio::net::TcpStream;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::artifacts::{agent_host, agent_tool, shared_compile_cache};
 use crate::caller::Caller;
@@ -251,6 +252,13 @@ impl Builder {
         self
     }
 
+    /// Takes so many requests that no rate window ends a test.
+    #[must_use]
+    pub fn without_windows(self) -> Self {
+        let windows = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"];
+        windows.into_iter().fold(self, |this, window| this.env(window, "1000000000"))
+    }
+
     /// Sets no such variable.
     #[must_use]
     pub fn without_env(mut self, name: &str) -> Self {
@@ -337,6 +345,14 @@ impl Startable {
     /// Puts a file into the tools folder, as [`Service::put`].
     pub fn put(&self, component: &Component) {
         put(&self.home.path().join("tools"), component);
+    }
+
+    /// Starts it with pipes for its input and its output, for a test that is its client.
+    pub fn spawn(&self, stderr: Stdio) -> Child {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().envs(&self.variables);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true);
+        command.spawn().expect("the binary can be started")
     }
 }
 

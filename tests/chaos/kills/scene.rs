@@ -171,9 +171,7 @@ impl Scene {
     /// A service that asks this model and has the tools that act on this server, and no window that would
     /// end.
     pub(super) fn around(&self, service: Builder) -> Builder {
-        let service = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"]
-            .into_iter()
-            .fold(service, |service, window| service.env(window, "1000000"));
+        let service = service.without_windows();
         let nothing: [Component; 0] = [];
         let service = match self.components.len() {
             1 => service,

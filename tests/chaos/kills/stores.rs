@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use acceptance::{Builder, Postgres, Redis, Service};
+use acceptance::{Builder, Postgres, Redis};
 use futures::TryStreamExt as _;
 use mongodb::bson::{Document, doc};
 use serde_json::Value;
@@ -27,12 +27,7 @@ const MONGO_DATABASE: &str = "agent_host";
 const LONGEST_WRITE: Duration = Duration::from_millis(500);
 
 /// The stores of one lane. They outlive its processes.
-pub(super) struct Stores {
-    redis: Option<Redis>,
-    postgres: Option<Postgres>,
-    mongo: Option<Mongo>,
-    folder: TempDir,
-}
+pub(super) struct Stores(acceptance::Stores);
 
 /// Whether a living process has the SQLite file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,38 +44,22 @@ enum Database {
 
 impl Stores {
     pub(super) async fn start(kind: StoreKind) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for the database");
-        let mut this = Self { redis: None, postgres: None, mongo: None, folder };
-        match kind {
-            StoreKind::Sqlite => {}
-            StoreKind::Postgres => this.postgres = Some(Postgres::start().await),
-            StoreKind::Redis => this.redis = Some(Redis::start().await),
-            StoreKind::Mongo => {
-                let (redis, mongo) = tokio::join!(Redis::start(), Mongo::start());
-                (this.redis, this.mongo) = (Some(redis), Some(mongo));
-            }
-        }
-        this
+        Self(match kind {
+            StoreKind::Sqlite => acceptance::Stores::embedded(),
+            StoreKind::Postgres => acceptance::Stores::postgres().await,
+            StoreKind::Redis => acceptance::Stores::redis().await,
+            StoreKind::Mongo => acceptance::Stores::redis_and_mongo().await,
+        })
     }
 
     /// A service on these stores.
     pub(super) fn service(&self) -> Builder {
-        let mut builder = Service::variant_b().sqlite_in(self.folder.path());
-        if let Some(redis) = &self.redis {
-            builder = builder.redis(redis);
-        }
-        if let Some(postgres) = &self.postgres {
-            builder = builder.postgres(postgres);
-        }
-        if let Some(mongo) = &self.mongo {
-            builder = builder.env("MONGODB_URL", mongo.url());
-        }
-        builder
+        self.0.service_without_model()
     }
 
     /// What the queue says of a job.
     pub(super) async fn job(&self, id: &str, opened: Opened) -> JobState {
-        if let Some(redis) = &self.redis {
+        if let Some(redis) = &self.0.redis {
             return job_on_redis(redis, id);
         }
         let status = self.database(opened).await.texts("SELECT status FROM jobs WHERE id = $1", id).await;
@@ -106,7 +85,7 @@ impl Stores {
 
     /// The journals of all runs whose beginning has this text.
     async fn journals_with(&self, query: &str, opened: Opened) -> BTreeMap<String, Vec<Value>> {
-        let texts = match &self.mongo {
+        let texts = match &self.0.mongo {
             Some(mongo) => journals_on_mongo(mongo, query).await,
             None => self.database(opened).await.journals(query).await,
         };
@@ -116,7 +95,7 @@ impl Stores {
 
     /// The ids of the runs that have a record and are of that job.
     pub(super) async fn records(&self, job: &str) -> Vec<String> {
-        let Some(mongo) = &self.mongo else {
+        let Some(mongo) = &self.0.mongo else {
             let sql = "SELECT run_id FROM run_records WHERE job_id = $1";
             return self.database(Opened::ByNobody).await.texts(sql, job).await;
         };
@@ -127,20 +106,18 @@ impl Stores {
 
     /// How often the queue has announced the end of a job, if it announces any.
     pub(super) fn ends_announced(&self, job: &str) -> usize {
-        self.redis.as_ref().map_or(0, |redis| ends_on_redis(redis, job))
+        self.0.redis.as_ref().map_or(0, |redis| ends_on_redis(redis, job))
     }
 
     /// Whether nobody holds a transaction open.
     pub(super) async fn can_be_written(&self) -> bool {
-        if let Some(postgres) = &self.postgres {
+        if let Some(postgres) = &self.0.postgres {
             let mut connection = connect_to(postgres).await;
             let sql = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
             let open = sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut connection).await;
             return open.expect("an answer of PostgreSQL") == 0;
         }
-        let options = SqliteConnectOptions::new()
-            .filename(self.folder.path().join("agent.db"))
-            .busy_timeout(LONGEST_WRITE);
+        let options = SqliteConnectOptions::new().filename(self.0.sqlite_file()).busy_timeout(LONGEST_WRITE);
         let mut connection = options.connect().await.expect("a file that can be read");
         let begun = connection.begin_with("BEGIN IMMEDIATE").await;
         begun.is_ok()
@@ -150,17 +127,17 @@ impl Stores {
     /// does, which finds commits in the write-ahead log that the dead one was not told of. A process that has
     /// the file open does not find these, so then it is read in its place.
     async fn database(&self, opened: Opened) -> Database {
-        if let Some(postgres) = &self.postgres {
+        if let Some(postgres) = &self.0.postgres {
             return Database::Postgres(connect_to(postgres).await);
         }
         if opened == Opened::ByAnother {
-            let options = SqliteConnectOptions::new().filename(self.folder.path().join("agent.db"));
+            let options = SqliteConnectOptions::new().filename(self.0.sqlite_file());
             let connection = options.connect().await.expect("a file that can be read");
             return Database::Sqlite { connection, _copy: None };
         }
         let copy = tempfile::tempdir().expect("a folder for the copy");
         for name in ["agent.db", "agent.db-wal"] {
-            let from = self.folder.path().join(name);
+            let from = self.0.sqlite_file().with_file_name(name);
             if from.exists() {
                 fs::copy(from, copy.path().join(name)).expect("a file can be copied");
             }

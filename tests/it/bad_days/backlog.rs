@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use acceptance::{Gate, Model, Signal, says};
+use acceptance::{Gate, Model, Signal, Stores, says};
 use serde_json::json;
 
 use super::crowd::Crowd;
-use super::stores::Stores;
 
 /// As many as a process works on at once (host/docs/interface/errors-and-limits.md#limits).
 const ACTIVE: usize = 5;

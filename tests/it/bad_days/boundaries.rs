@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use acceptance::{Component, Gate, Model, Service, Signal, Token, asks_for_all, eventually, says};
+use acceptance::{Component, Gate, Model, Service, Signal, Stores, Token, asks_for_all, eventually, says};
 use serde_json::{Value, json};
 use test_servers::Proxy;
 use tokio::time::sleep;
-
-use super::stores::Stores;
 
 /// How long the last reply of a run may take to be in the journal, which is written while the queue is told
 /// of the end.

@@ -1,9 +1,8 @@
 //! A run that another run began, over `kill -9` and on each queue: begun once, and told of once.
 
-use acceptance::{Component, Model, Service, Signal, Token, User, eventually};
+use acceptance::{Component, Model, Service, Signal, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
-use super::stores::Stores;
 use super::waits::decide;
 
 /// A service whose calculator asks first.
@@ -11,7 +10,7 @@ async fn service(stores: &Stores, model: &Model) -> Service {
     let calculator = Component::shipped("calculator");
     let builder = stores.service(model).granting([(&calculator, "approve = \"always\"\n")]);
     // Looking at a job until it waits takes many requests.
-    let builder = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000");
+    let builder = builder.without_windows();
     builder.env("WAIT_TOOLS", "on").env("NODE_WORKERS", "off").start().await
 }
 

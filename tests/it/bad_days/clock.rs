@@ -6,12 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use acceptance::{Builder, Model, Service, Token, says};
+use acceptance::{Builder, Model, Service, Stores, Token, says};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
-
-use super::stores::Stores;
 
 /// Every process looks for leases that have ended once a second.
 const LONG_ENOUGH: Duration = Duration::from_secs(3);

@@ -1,11 +1,9 @@
 //! Kept conversations over real stores: the worker of a job is killed in the middle of one, and what a client
 //! of OpenAI has begun is found by another process.
 
-use acceptance::{Model, Service, Signal, Token, says};
+use acceptance::{Model, Service, Signal, Stores, Token, says};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use super::stores::Stores;
 
 fn asks(query: &str) -> Value {
     json!({ "query": query, "options": { "conversationId": "trip" } })

@@ -29,7 +29,6 @@ mod poison;
 mod replicas;
 mod sentinel;
 mod stopped;
-pub(crate) mod stores;
 mod streams;
 mod succession;
 mod takeover;

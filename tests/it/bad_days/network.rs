@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use acceptance::{Builder, Model};
+use acceptance::{Builder, Model, Stores};
 use test_servers::Proxy;
 use tokio::time::{Instant, sleep};
 
 use super::load::{Answers, Load, is_ready, never_restarted, prepare};
-use super::stores::Stores;
 
 /// How long each kind of failure lasts: longer than an answer of Redis or a connection to PostgreSQL may
 /// take.

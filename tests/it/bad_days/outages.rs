@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use acceptance::{Model, eventually, says};
+use acceptance::{Model, Stores, eventually, says};
 use serde_json::json;
 use test_servers::Proxy;
 use tokio::time::{Instant, sleep};
 
 use super::crowd::Crowd;
 use super::load::{Answers, Load, OUTAGE, is_ready, never_restarted, prepare};
-use super::stores::Stores;
 
 /// What clients were answered before, while and after a store was away, and how many runs were not recorded.
 async fn outage(

@@ -1,9 +1,7 @@
 //! Jobs that can come to no good end: they are given up after three attempts, and say why.
 
-use acceptance::{Gate, Model, Play, Signal, Token, says};
+use acceptance::{Gate, Model, Play, Signal, Stores, Token, says};
 use serde_json::json;
-
-use super::stores::Stores;
 
 /// A job that kills its worker at the same step each time. What waits behind it is done all the same.
 async fn check_a_killer(stores: Stores) {

@@ -1,10 +1,9 @@
 //! Two replicas on one Redis and one PostgreSQL are one service.
 
-use acceptance::{Gate, Model, Service, Signal, Token, asks_for, says};
+use acceptance::{Gate, Model, Service, Signal, Stores, Token, asks_for, says};
 use serde_json::json;
 
 use super::crowd::Crowd;
-use super::stores::Stores;
 
 async fn start_two(stores: &Stores, model: &Model) -> (Service, Service) {
     tokio::join!(stores.service(model).start(), stores.service(model).start())

@@ -1,11 +1,10 @@
 //! The Redis that sentinels name as the master is killed under load, and another one is promoted.
 
-use acceptance::{Model, Redis};
+use acceptance::{Model, Redis, Stores};
 use test_servers::Sentinels;
 use tokio::time::Instant;
 
 use super::load::{Load, is_ready, never_restarted, prepare};
-use super::stores::Stores;
 
 /// The service follows by itself: questions are answered all the time, jobs are refused until the replica is
 /// the master, and every job that was accepted completes. The replica is a millisecond behind at most, and a

@@ -2,10 +2,8 @@
 //! leases have ended and others have done its jobs, and that wakes up then: it neither ends nor changes what
 //! is not its own any more.
 
-use acceptance::{Gate, Model, Service, Signal, Token, asks_for, eventually, says};
+use acceptance::{Gate, Model, Service, Signal, Stores, Token, asks_for, eventually, says};
 use serde_json::{Value, json};
-
-use super::stores::Stores;
 
 /// What the log says of an attempt whose lease was lost.
 const LEFT: &str = "job left to whoever holds its lease";

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use acceptance::{Events, Model, Sent, Service, Signal, Token, User, asks_for, says};
+use acceptance::{Events, Model, Sent, Service, Signal, Stores, Token, User, asks_for, says};
 use serde_json::json;
 use test_servers::Proxy;
 use tokio::time::Instant;
-
-use super::stores::Stores;
 
 /// Issue 12, "Streams": a run whose owner died ends its streams within this.
 const DEAD_WITHIN: Duration = Duration::from_secs(10);

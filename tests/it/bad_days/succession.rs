@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use acceptance::{Model, Signal, Task, Token, says};
+use acceptance::{Model, Signal, Stores, Task, Token, says};
 
 use tokio::time::{Instant, sleep_until};
-
-use super::stores::Stores;
 
 /// Longer than a lease may go without being renewed before a successor takes its holder for dead.
 const LONG_ENOUGH: Duration = Duration::from_secs(3);

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use acceptance::{Model, Service, Signal, Token, says};
+use acceptance::{Model, Service, Signal, Stores, Token, says};
 use tokio::time::Instant;
-
-use super::stores::Stores;
 
 /// host/docs/interface/decisions-runs.md#durability.
 const BY_ANOTHER: Duration = Duration::from_secs(10);

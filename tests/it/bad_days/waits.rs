@@ -1,17 +1,17 @@
 //! Runs that wait for somebody, over `kill -9` and on each queue: what was shown is carried out once.
 
-use acceptance::{Answer, Component, Model, Service, Signal, Token, User, asks_for, eventually, says};
+use acceptance::{
+    Answer, Component, Model, Service, Signal, Stores, Token, User, asks_for, eventually, says,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use super::stores::Stores;
 
 /// A service whose calculator asks first.
 async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
     let calculator = Component::shipped("calculator");
     let builder = stores.service(model).granting([(&calculator, "approve = \"always\"\n")]);
     // Looking at a job until it waits takes many requests.
-    let builder = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000");
+    let builder = builder.without_windows();
     match port {
         Some(port) => builder.env("PORT", port.to_string()),
         None => builder,
@@ -136,7 +136,7 @@ async fn an_operator_decides_beside_the_service() {
     let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
     let builder = Service::variant_b().model(&model).sqlite_in(folder.path());
     let builder = builder.granting([(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")]);
-    let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
+    let service = builder.without_windows().start().await;
     model.asks_for("calculate", json!({ "expression": "6 * 7" })).says("42");
     let user = service.user(Token::of("ada"));
     let job = user.job_for("What is 6 * 7?").await;

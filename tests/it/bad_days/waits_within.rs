@@ -1,10 +1,9 @@
 //! Calls that wait in their middle, over `kill -9`: a script whose nested call somebody has to approve, and a
 //! component that asks (`agent:tool/ask`). They are made again with what they were told before.
 
-use acceptance::{Component, Model, Service, Signal, Token, User, eventually};
+use acceptance::{Component, Model, Service, Signal, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
-use super::stores::Stores;
 use super::waits::{decide, wait_of};
 
 /// A sum that is made unasked, and then one that is another one whenever the clock or a random number is:
@@ -25,7 +24,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
         (&asks, "ask = true"),
     ]);
     // Looking at a job until it waits takes many requests.
-    let builder = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000");
+    let builder = builder.without_windows();
     match port {
         Some(port) => builder.env("PORT", port.to_string()),
         None => builder,

@@ -7,7 +7,6 @@ use acceptance::{Component, Model, Service, Token, within};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::Command;
 
 const CALLS: u64 = 104;
 
@@ -38,15 +37,7 @@ fn note(message: &Value, reported: &mut BTreeSet<u64>, ended: &mut BTreeSet<u64>
 #[tokio::test]
 async fn over_standard_output_each_report_comes_before_its_result() {
     let server = Service::command(&["mcp"]).tools([Component::misbehaving("misbehaving")]).for_others();
-    let mut child = Command::new(&server.program)
-        .args(&server.arguments)
-        .env_clear()
-        .envs(&server.variables)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let mut child = server.spawn(Stdio::inherit());
     let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut lines = BufReader::new(output).lines();
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\
@@ -73,8 +64,7 @@ async fn over_http_each_report_comes_before_its_result() {
     let service = Service::variant_b()
         .model(&Model::openai().await)
         .tools([Component::misbehaving("misbehaving")])
-        .env("RATE_LIMIT_IP", "10000")
-        .env("RATE_LIMIT_PREMIUM", "10000")
+        .without_windows()
         .start()
         .await;
     let user = service.user(Token::of("u").premium());

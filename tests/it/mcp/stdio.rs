@@ -3,7 +3,6 @@
 use acceptance::{Component, Ended, Service, Startable};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 
 use super::clients::{Client, Sdk, components, over_stdio};
 
@@ -30,16 +29,7 @@ async fn official_clients_start_it_list_call_cancel_and_hear_of_swaps() {
 
 /// What it answers to these lines.
 async fn said(server: &Startable, lines: &str) -> Ended {
-    let mut child = Command::new(&server.program)
-        .args(&server.arguments)
-        .env_clear()
-        .envs(&server.variables)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let mut child = server.spawn(Stdio::piped());
     let mut input = child.stdin.take().unwrap();
     input.write_all(lines.as_bytes()).await.unwrap();
     drop(input);

@@ -13,7 +13,7 @@ async fn service(model: &Model) -> Service {
     let (calculator, asks) = (Component::shipped("calculator"), Component::misbehaving("asks"));
     let granted = [(&calculator, "approve = \"always\"\n"), (&asks, "ask = true")];
     let builder = Service::variant_b().model(model).granting(granted);
-    builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await
+    builder.without_windows().start().await
 }
 
 /// What a program of tests/mcp/ reports, by step.

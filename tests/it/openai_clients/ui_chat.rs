@@ -31,7 +31,7 @@ async fn a_page_with_the_sdks_chat_asks_its_user_before_a_call_is_made() {
     let model = Model::openai().await;
     let calculator = Component::shipped("calculator");
     let builder = Service::variant_b().model(&model).granting([(&calculator, "approve = \"always\"\n")]);
-    let service = builder.env("RATE_LIMIT_IP", "100000").env("RATE_LIMIT_USER", "100000").start().await;
+    let service = builder.without_windows().start().await;
     for said in ["It is 42.", "Then not."] {
         model.plays(asks_for("calculate", json!({ "expression": "6 * 7" }))).plays(says(said));
     }

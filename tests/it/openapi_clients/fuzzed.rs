@@ -2,15 +2,9 @@
 //! or body that the document does not have, nothing refused that it allows, nothing taken that it forbids,
 //! no 500.
 
-use acceptance::{Builder, Model, Service, Token, says};
+use acceptance::{Model, Service, Token, says};
 
 use super::{folder, python, succeed};
-
-/// So many requests that no window ends a run.
-fn without_windows(service: Builder) -> Builder {
-    let windows = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"];
-    windows.into_iter().fold(service, |service, window| service.env(window, "1000000"))
-}
 
 /// A model that says the same whatever it is asked.
 async fn answering() -> Model {
@@ -45,7 +39,7 @@ async fn finds_nothing(service: &Service, token: &str, part: &[&str]) {
 #[tokio::test]
 async fn a_fuzzer_finds_nothing_on_variant_a() {
     let model = answering().await;
-    let service = without_windows(Service::variant_a()).model(&model).start().await;
+    let service = Service::variant_a().without_windows().model(&model).start().await;
     finds_nothing(&service, "none", &[]).await;
     service.stop().await;
 }
@@ -54,7 +48,7 @@ async fn a_fuzzer_finds_nothing_on_variant_a() {
 /// the parts run beside each other.
 async fn finds_nothing_on_variant_b(part: &[&str]) {
     let model = answering().await;
-    let service = without_windows(Service::variant_b()).model(&model).start().await;
+    let service = Service::variant_b().without_windows().model(&model).start().await;
     let token = Token::of("u1").premium().admin().to_string();
     finds_nothing(&service, &token, part).await;
     service.stop().await;

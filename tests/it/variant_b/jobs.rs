@@ -3,10 +3,8 @@
 //! about jobs may be in `host/http-edge`, that a job runs with its options in `host/run-service`, what
 //! becomes of jobs whose worker is killed or stopped in `bad_days/`.
 
-use acceptance::{Model, Task, Token, says};
+use acceptance::{Model, Stores, Task, Token, says};
 use serde_json::{Value, json};
-
-use crate::bad_days::stores::Stores;
 
 /// Whether it is a time as ISO 8601 or in milliseconds since 1970, of these days.
 fn is_time(value: &Value) -> bool {

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use acceptance::{Answer, Model, Received, Service, Signal, Token, Upstream, User, eventually, says};
+use acceptance::{Answer, Model, Received, Service, Signal, Stores, Token, Upstream, User, eventually, says};
 use axum::http::Method;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-
-use crate::bad_days::stores::Stores;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

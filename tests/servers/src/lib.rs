@@ -8,6 +8,7 @@
 //! - [`Monitor`]: which commands clients send to Redis, and what scripts do there.
 //! - [`PgBouncer`]: before a PostgreSQL server.
 //! - [`Registry`]: for OCI artifacts; it can be stopped and brought back.
+//! - [`HttpServer`]: an HTTP/1.1 server that answers what a test says.
 //! - [`Proxy`]: the network between the host and a store, which can fail in more ways than a server.
 //! - [`provider_rules`]: what model providers refuse, for tests that play one.
 //! - [`eventually`], [`within`], [`Task`]: waiting for something to happen, and not for ever.
@@ -24,6 +25,7 @@ mod address;
 mod child;
 mod cluster;
 mod command;
+mod http;
 mod mongo;
 mod monitor;
 mod pgbouncer;
@@ -37,6 +39,7 @@ mod server;
 mod waiting;
 
 pub use cluster::RedisCluster;
+pub use http::{HttpConnection, HttpRequest, HttpServer};
 pub use mongo::Mongo;
 pub use monitor::{Commands, Monitor};
 pub use pgbouncer::{PgBouncer, PgBouncerProgram};

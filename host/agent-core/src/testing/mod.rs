@@ -76,6 +76,16 @@ pub fn failed(error: &str) -> RunOutcome {
     RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal }
 }
 
+/// A message of the user, as a conversation has it.
+pub fn user(content: &str) -> Message {
+    Message::User { content: content.into() }
+}
+
+/// A message of the model without calls, as a conversation has it.
+pub fn reply(content: &str) -> Message {
+    Message::Assistant { content: content.into(), tool_calls: vec![] }
+}
+
 /// A reply that is only text.
 pub fn says(text: &str) -> ModelReply {
     ModelReply {
@@ -356,6 +366,36 @@ impl ToolSet for EchoTools {
         let is_per_user = self.per_user.contains(&request.call.name);
         let receipt = if is_per_user { of_one_user(receipt) } else { receipt };
         ToolReturn { content: request.call.arguments.to_string(), receipt }
+    }
+}
+
+/// A toolbox whose tools a test swaps.
+#[derive(Debug)]
+pub struct SwappedTools(Mutex<EchoTools>);
+
+impl SwappedTools {
+    /// A toolbox with these tools for now.
+    pub fn new(tools: EchoTools) -> Self {
+        Self(Mutex::new(tools))
+    }
+
+    /// Has these tools from now on.
+    pub fn swap(&self, tools: EchoTools) {
+        *self.0.lock() = tools;
+    }
+}
+
+impl Toolbox for SwappedTools {
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        self.0.lock().current_for(caller)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        self.0.lock().everything()
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        vec![]
     }
 }
 

@@ -17,8 +17,8 @@ use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
 use run_service::layers::{Agent, Invoke};
-use run_service::live::{LiveJournal, LiveRuns};
-use run_service::streams::{RunStores, RunStreams};
+use run_service::streams::RunStreams;
+use run_service::testing::{run_stores, streams_of};
 use run_service::waits::Waits;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -76,14 +76,12 @@ impl Served {
         let latch = Latch::default();
         let runs = Arc::new(TestRuns::default());
         let toolbox = Arc::new(EchoTools::new(&["echo", "pay"]).approved_by("pay", "sha256:policy"));
-        let live = LiveRuns::default();
-        let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
+        let kept = run_stores(&runs);
         let invoke: Arc<dyn Invoke> =
-            Arc::new(Agent::new(Arc::new(DemoModel), toolbox.clone(), journal.clone()));
-        let kept = RunStores { journal, records: Some(runs.clone()), live };
+            Arc::new(Agent::new(Arc::new(DemoModel), toolbox.clone(), kept.journal.clone()));
         let queue = Arc::new(TestQueue::default());
         let jobs = Jobs::new(queue.clone()).recorded_in(runs.clone());
-        let streams = RunStreams::new(invoke.clone(), kept, Arc::new(TokioSpawn)).with_jobs(jobs);
+        let streams = streams_of(invoke.clone(), kept).with_jobs(jobs);
         let a = VariantA {
             invoke: invoke.clone(),
             streams: Some(streams.clone()),

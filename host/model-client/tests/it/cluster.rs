@@ -5,10 +5,11 @@ use std::time::Duration;
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use model_client::HttpCluster;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use test_servers::HttpServer;
+use tokio::net::TcpListener;
 use url::Url;
 
-use crate::provider::{Answer, Request, serve_once};
+use crate::provider::{Answer, Request};
 
 const QUERY: Forwarded<'static> =
     Forwarded { query: "What is \"1+2\"?", authorization: b"Bearer a-very-secret-token", request_id: "r-1" };
@@ -28,26 +29,24 @@ async fn forward_within(
     time_limit: Duration,
     answer: Answer,
 ) -> (Result<ClusterAnswer, ClusterError>, Option<Request>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let cluster = cluster(&listener.local_addr().unwrap().to_string(), time_limit);
-    let mut request = None;
-    let serving = async {
-        let (stream, _): (TcpStream, _) = listener.accept().await.unwrap();
-        serve_once(stream, answer, &mut request).await;
-        std::future::pending().await
-    };
-    let answer = tokio::select! {
-        answer = cluster.forward(QUERY) => answer,
-        () = serving => unreachable!("serving does not end"),
-    };
-    (answer, request)
+    let server = HttpServer::start(move |mut connection| {
+        let answer = answer.clone();
+        async move {
+            connection.read_request().await;
+            answer.send(&mut connection).await;
+        }
+    })
+    .await;
+    let answer = cluster(&server.address().to_string(), time_limit).forward(QUERY).await;
+    assert_eq!(server.connections(), 1, "it is not asked again");
+    (answer, server.requests().pop().map(Request::of))
 }
 
 #[tokio::test]
 async fn a_query_goes_out_alone_with_the_callers_name_and_the_requests() {
     let (answer, request) = forward(Answer::json(&json!({"output": "3"}))).await;
     assert!(answer.is_ok());
-    assert_eq!(request.line, "POST /api/agent");
+    assert_eq!(request.line(), "POST /api/agent");
     assert_eq!(request.body, json!({"query": "What is \"1+2\"?"}));
     assert_eq!(request.header("authorization"), Some("Bearer a-very-secret-token"));
     assert_eq!(request.header("x-request-id"), Some("r-1"));

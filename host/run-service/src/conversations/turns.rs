@@ -187,19 +187,11 @@ fn unanswered((tool_call_id, name): (String, String)) -> Message {
 mod tests {
     use std::collections::BTreeMap;
 
-    use agent_core::testing::check_conversation;
+    use agent_core::testing::{check_conversation, reply, user};
     use agent_core::words::{ContentPart, Image, ToolCall, UserContent};
     use serde_json::json;
 
     use super::*;
-
-    fn user(content: &str) -> Message {
-        Message::User { content: content.into() }
-    }
-
-    fn reply(content: &str) -> Message {
-        Message::Assistant { content: content.into(), tool_calls: vec![] }
-    }
 
     fn calls(id: &str) -> Message {
         let call = ToolCall { id: id.into(), name: "f".into(), arguments: json!({}) };

@@ -72,10 +72,10 @@ mod tests {
     use agent_core::ports::Unobserved;
     use agent_core::testing::TestRuns;
     use agent_core::words::RunRecord;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::journal::Backlog;
+    use crate::testing::flush;
 
     fn event(by: &str) -> Event {
         Event::TakenUp { by: by.into() }
@@ -112,9 +112,7 @@ mod tests {
                 store.append("run_1", Epoch(3), 1, &[event("heir")]).await.unwrap();
             }
             behind.end(record());
-            let stopping = CancellationToken::new();
-            stopping.cancel();
-            flusher.run(stopping).await;
+            flush(&flusher).await;
             let (events, records) = if is_taken_over {
                 (vec![event("a"), event("heir")], 0)
             } else {
@@ -133,9 +131,7 @@ mod tests {
         let journal = LastEventsBehind::new(store.clone(), behind.clone());
         assert_eq!(journal.append_last("run_1", Epoch(2), 1, &[event("b")]).await, Ok(Appended::Behind));
         behind.end(record());
-        let stopping = CancellationToken::new();
-        stopping.cancel();
-        flusher.run(stopping).await;
+        flush(&flusher).await;
         assert_eq!((store.events("run_1"), store.records()), (vec![], vec![record()]));
     }
 

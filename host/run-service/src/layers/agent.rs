@@ -173,11 +173,12 @@ fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, says};
+    use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, reply, says, user};
     use agent_core::words::{AgentResult, Message, Principal, ToolOutcome};
     use serde_json::json;
 
     use super::*;
+    use crate::testing::scripted_agent;
 
     fn premium() -> Principal {
         Principal { tier: Some("premium".into()), ..Principal::user("u1") }
@@ -187,12 +188,8 @@ mod tests {
     fn agent(journal: TestJournal) -> (Agent, Arc<TestJournal>) {
         let journal = Arc::new(journal);
         let calls = asks_for(&[("1", "add", json!({})), ("2", "search", json!({}))]);
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(calls), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-            journal.clone(),
-        );
-        (agent, journal)
+        let tools = EchoTools::new(&["add", "search"]).only_for_tier("search", "premium");
+        (scripted_agent([Ok(calls), Ok(says("done"))], tools, journal.clone()), journal)
     }
 
     fn ask(principal: Principal, tools: Option<&[&str]>) -> Ask {
@@ -277,24 +274,20 @@ mod tests {
         let model = Arc::new(ScriptedModel::new([Ok(says("done"))]));
         let journal = Arc::new(TestJournal::default());
         let agent = Agent {
-            model: model.clone(),
-            toolbox: Arc::new(EchoTools::new(&[])),
-            journal: journal.clone(),
             limits: RunLimits { tokens: 1_400, ..RunLimits::default() },
             instructions: Some("be kind".into()),
-            wait_tools: false,
+            ..Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), journal.clone())
         };
-        let user = |content: &str| Message::User { content: content.into() };
-        let said = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
         // Too much for the budget: the oldest turn goes.
-        let history = vec![user(&"x".repeat(3_000)), said("long ago"), user("and then?"), said("then this")];
+        let history =
+            vec![user(&"x".repeat(3_000)), reply("long ago"), user("and then?"), reply("then this")];
         let options = Options { history, ..Options::default() };
         let answer = agent.invoke(Ask { options, ..Ask::new("r".into(), "hi".into()) }).await.unwrap();
         let system = Message::System { content: "be kind".into() };
-        let kept = [user("and then?"), said("then this")];
+        let kept = [user("and then?"), reply("then this")];
         let shown = [vec![system], kept.to_vec(), vec![user("hi")]].concat();
         assert_eq!(model.asked(), [shown]);
-        assert_eq!(answer.result.messages, [user("hi"), said("done")]);
+        assert_eq!(answer.result.messages, [user("hi"), reply("done")]);
         // Whoever takes the run up finds what it began with.
         let Some(Event::Started { task, .. }) = journal.events().into_iter().next() else { panic!() };
         assert_eq!((task.instructions.as_deref(), task.options.history), (Some("be kind"), kept.to_vec()));

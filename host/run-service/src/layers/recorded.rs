@@ -166,27 +166,21 @@ mod tests {
     use std::sync::Arc;
 
     use agent_core::ports::Unobserved;
-    use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, says};
+    use agent_core::testing::{EchoTools, TestRuns, asks_for, says};
     use agent_core::words::{Principal, StopReason};
     use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
     use crate::journal::{Backlog, Flusher};
-    use crate::layers::{Agent, Deadline};
+    use crate::layers::Deadline;
     use crate::loop_driver::RunClaim;
-    use crate::testing::ScriptedInvoke;
+    use crate::testing::{ScriptedInvoke, flush, scripted_agent};
 
     fn behind() -> (Arc<TestRuns>, WriteBehind, Flusher) {
         let store = Arc::new(TestRuns::default());
         let (behind, drain) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         (store, behind, drain)
-    }
-
-    async fn flush(drain: Flusher) {
-        let stopping = CancellationToken::new();
-        stopping.cancel();
-        drain.run(stopping).await;
     }
 
     fn ask() -> Ask {
@@ -202,14 +196,11 @@ mod tests {
     async fn a_run_is_answered_although_the_store_hangs_and_recorded_once_it_does_not() {
         let (store, behind, drain) = behind();
         store.switch.hang(true);
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["echo"])),
-            Arc::new(behind.clone()),
-        );
+        let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
+        let agent = scripted_agent(script, EchoTools::new(&["echo"]), Arc::new(behind.clone()));
         let answer = Recorded::new(agent, behind).invoke(ask()).now_or_never().unwrap().unwrap();
         store.switch.hang(false);
-        flush(drain).await;
+        flush(&drain).await;
         let records = store.records();
         assert_eq!((records[0].id.as_str(), records[0].request_id.as_str()), (&*answer.result.id, "req-1"));
         assert_eq!((records[0].user_id.as_deref(), &records[0].job_id), (Some("u1"), &None));
@@ -226,7 +217,7 @@ mod tests {
             let error = InvokeError::Run(RunError::Journal(conflict()));
             let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
             recorder.invoke(Ask { claim, ..ask() }).await.unwrap_err();
-            flush(drain).await;
+            flush(&drain).await;
             assert_eq!(store.records().len(), records);
         }
     }
@@ -247,7 +238,7 @@ mod tests {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::new([Err(error)]), behind);
             recorder.invoke(ask()).await.unwrap_err();
-            flush(drain).await;
+            flush(&drain).await;
             let errors: Vec<_> = store.records().into_iter().map(|record| record.outcome).collect();
             let expected: Vec<_> = recorded
                 .iter()
@@ -260,7 +251,7 @@ mod tests {
             let (store, behind, drain) = behind();
             let recorder = Recorded::new(ScriptedInvoke::hanging(), behind);
             assert!(recorder.invoke(Ask { claim, ..ask() }).now_or_never().is_none());
-            flush(drain).await;
+            flush(&drain).await;
             assert_eq!(store.records().len(), records);
         }
     }
@@ -274,15 +265,13 @@ mod tests {
         for (hangs, waits) in [(false, minute), (true, minute), (true, minute / 60)] {
             let (store, behind, drain) = behind();
             let tools = EchoTools::new(&["echo"]);
-            let agent = Agent::new(
-                Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Err(refused())])),
-                Arc::new(if hangs { tools.hanging() } else { tools }),
-                Arc::new(behind.clone()),
-            );
+            let tools = if hangs { tools.hanging() } else { tools };
+            let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Err(refused())];
+            let agent = scripted_agent(script, tools, Arc::new(behind.clone()));
             let recorder = Recorded::new(Deadline::new(agent, minute / 2), behind);
             let ended = tokio::time::timeout(waits, recorder.invoke(ask())).await;
             assert!(!matches!(ended, Ok(Ok(_))), "{ended:?}");
-            flush(drain).await;
+            flush(&drain).await;
             let outcome = &store.records()[0].outcome;
             let RunOutcome::Failed { iterations, usage, .. } = outcome else { panic!("{outcome:?}") };
             assert_eq!((*iterations, usage.total()), (1, 15), "{outcome:?}");
@@ -292,11 +281,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_run_of_a_job_that_is_cancelled_is_recorded_with_what_it_cost() {
         let (store, behind, drain) = behind();
-        let agent = Agent::new(
-            Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-            Arc::new(EchoTools::new(&["echo"]).hanging()),
-            Arc::new(TestRuns::default()),
-        );
+        let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
+        let tools = EchoTools::new(&["echo"]).hanging();
+        let agent = scripted_agent(script, tools, Arc::new(TestRuns::default()));
         let cancel = CancellationToken::new();
         let recorder = Recorded::new(agent, behind);
         let mut run = recorder.invoke(of_job(&cancel));
@@ -304,7 +291,7 @@ mod tests {
         assert!(tokio::time::timeout(second, &mut run).await.is_err());
         cancel.cancel();
         let answer = run.await.unwrap();
-        flush(drain).await;
+        flush(&drain).await;
         assert_eq!(answer.result.stop_reason, StopReason::Cancelled);
         let RunOutcome::Ended { stop_reason, usage, .. } = &store.records()[0].outcome else { panic!() };
         assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
@@ -321,7 +308,7 @@ mod tests {
         assert!(run.as_mut().now_or_never().is_none());
         cancel.cancel();
         drop(run);
-        flush(drain).await;
+        flush(&drain).await;
         assert_eq!(
             store.records()[0].outcome,
             failed(

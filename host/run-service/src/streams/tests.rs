@@ -15,22 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::journal::{Backlog, WriteBehind};
 use crate::layers::{Agent, Heartbeat, InvokeError, Recorded};
-use crate::live::{Delta, LiveJournal};
-use crate::testing::ScriptedInvoke;
+use crate::live::Delta;
+use crate::testing::{ScriptedInvoke, run_stores, streams_of};
 
 /// A process on that store.
 fn replica(store: &Arc<TestRuns>, model: impl Model + 'static, tools: EchoTools) -> RunStreams {
-    let live = LiveRuns::default();
+    let kept = run_stores(store);
     let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
     TokioSpawn.spawn("flusher", Box::pin(async move { flusher.run(CancellationToken::new()).await }));
-    let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
-    let stack = Recorded::new(Heartbeat::new(agent, store.clone()), behind);
-    RunStreams::new(
-        Arc::new(stack),
-        RunStores { journal, records: Some(store.clone()), live },
-        Arc::new(TokioSpawn),
-    )
+    let agent = Agent::new(Arc::new(model), Arc::new(tools), kept.journal.clone());
+    streams_of(Recorded::new(Heartbeat::new(agent, store.clone()), behind), kept)
 }
 
 fn calling() -> ScriptedModel {
@@ -194,7 +188,7 @@ async fn words_are_not_lost_when_the_reader_stops_waiting_for_the_store() {
     let run = here.find(started.run_id()).await.unwrap().unwrap();
     let journal = Arc::new(FirstReadLate { store: store.clone(), has_read: false.into() });
     let kept = RunStores { journal, ..here.kept.clone() };
-    let late = RunStreams::new(Arc::new(ScriptedInvoke::default()), kept, Arc::new(TokioSpawn));
+    let late = streams_of(ScriptedInvoke::default(), kept);
     let mut later = late.follow(&run, 0);
     assert!(timeout(Duration::from_millis(10), later.next()).await.is_err());
     let expected = ["0 started", "reset", "+do", "+ne", "1 model_replied", "2 ended completed"];
@@ -368,7 +362,7 @@ async fn a_run_whose_only_reader_is_interrupted_for_good_is_cancelled() {
 async fn what_is_refused_before_it_begins_is_the_first_that_is_read() {
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
     let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: Duration::ZERO })]);
-    let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
+    let streams = streams_of(busy, kept);
     let mut started = streams.start(ask(), RESUMES);
     let first = started.next().await;
     let Some(Followed::Ended { events: 0, end: RunEnd::Failed(InvokeError::Busy { .. }) }) = first else {

@@ -1,5 +1,7 @@
-//! An agent that does what a test says; `nested.rs` is for the fuzz targets.
+//! An agent that does what a test says, and the service over stores in memory; `nested.rs` is for the fuzz
+//! targets.
 
+mod in_memory;
 mod nested;
 mod planted;
 
@@ -15,6 +17,7 @@ use boxed_async::boxed_async;
 
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
+pub use in_memory::{flush, run_stores, scripted_agent, streams_of, waiting_calls, work_for, worker_context};
 pub use nested::read_nested;
 pub(crate) use planted::has;
 pub use planted::{Bug, Planted};

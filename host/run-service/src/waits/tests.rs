@@ -5,8 +5,7 @@ mod races;
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore, Unobserved};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{
     CancelOutcome, Decision, Event, JobData, OpenKinds, ParkedRun, RunLimits, RunOutcome, StopReason, Task,
@@ -14,14 +13,13 @@ use agent_core::words::{
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::conversations::ConversationRefusal;
-use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
-use crate::layers::{Admission, Agent, Invoke, InvokeError};
+use crate::jobs::{CancelledRuns, Jobs, Worker};
+use crate::layers::{Agent, InvokeError};
 use crate::loop_driver::RunError;
-use crate::testing::ScriptedInvoke;
+use crate::testing::{ScriptedInvoke, flush, work_for, worker_context};
 
 /// A service whose model asks for one payment, with somebody to ask.
 struct Bench {
@@ -59,16 +57,13 @@ impl Bench {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let tools: Arc<EchoTools> = Arc::new(tools);
         let agent = Arc::new(Agent {
-            model,
-            toolbox: tools.clone(),
-            journal: runs.clone(),
             limits: RunLimits { tokens, ..RunLimits::default() },
-            instructions: None,
             wait_tools: true,
+            ..Agent::new(model, tools.clone(), runs.clone())
         });
         let store: Arc<dyn RunStore> = runs.clone();
         let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
-        let worker = Worker::new(&jobs, context(agent, &runs));
+        let worker = Worker::new(&jobs, worker_context(agent, runs.clone()));
         let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
         let waits = Waits::new(queue.clone(), runs.clone(), tools);
         Self { queue, runs, waits, jobs, worker, job_id }
@@ -76,12 +71,7 @@ impl Bench {
 
     /// Works for so many seconds.
     async fn work_for(&self, seconds: u64) {
-        let stopping = CancellationToken::new();
-        let stop = async {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            stopping.cancel();
-        };
-        tokio::join!(self.worker.work(stopping.clone()), stop);
+        work_for(&self.worker, Duration::from_secs(seconds)).await;
     }
 
     fn status(&self) -> JobStatus {
@@ -104,17 +94,6 @@ impl Bench {
     fn result(&self) -> Value {
         let job = self.queue.job(&self.job_id);
         serde_json::from_str(job.result.expect("the job has a result").get()).unwrap()
-    }
-}
-
-fn context(agent: Arc<dyn Invoke>, runs: &Arc<TestRuns>) -> WorkerContext {
-    WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent,
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: runs.clone(),
-        observer: Arc::new(Unobserved),
     }
 }
 
@@ -389,9 +368,7 @@ async fn a_process_without_model_and_tools_ends_the_run_of_a_job_that_it_cancels
     let (ending, flusher) = CancelledRuns::beside_the_service(&store);
     let jobs = Jobs::new(bench.queue.clone()).ending(ending);
     assert_eq!(jobs.cancel("ada", &bench.job_id).await.unwrap(), CancelOutcome::Done);
-    let written = CancellationToken::new();
-    written.cancel();
-    flusher.run(written).await;
+    flush(&flusher).await;
     assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
     let RunOutcome::Ended { stop_reason, usage, .. } = &bench.runs.records()[0].outcome else { panic!() };
     assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
@@ -410,13 +387,8 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
     };
     decide(&waits[0]).await;
     let busy = ScriptedInvoke::new([Err(InvokeError::Conversation(ConversationRefusal::Busy))]);
-    let other = Worker::new(&bench.jobs, context(Arc::new(busy), &bench.runs));
-    let stopping = CancellationToken::new();
-    let stop = async {
-        sleep(Duration::from_millis(500)).await;
-        stopping.cancel();
-    };
-    tokio::join!(other.work(stopping.clone()), stop);
+    let other = Worker::new(&bench.jobs, worker_context(Arc::new(busy), bench.runs.clone()));
+    work_for(&other, Duration::from_millis(500)).await;
     assert_eq!(bench.status(), JobStatus::Parked);
     assert_eq!(bench.wait().await.id, waits[1].id);
     decide(&waits[1]).await;
@@ -429,14 +401,9 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
 async fn a_run_that_waits_can_be_decided_about_behind_an_attempt_that_failed() {
     let bench = Bench::parked(tools()).await;
     let failing = Arc::new(ScriptedInvoke::new([Err(RunError::Panicked.into())]));
-    let other = Worker::new(&bench.jobs, context(failing, &bench.runs));
+    let other = Worker::new(&bench.jobs, worker_context(failing, bench.runs.clone()));
     assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
-    let stopping = CancellationToken::new();
-    let stop = async {
-        sleep(Duration::from_millis(500)).await;
-        stopping.cancel();
-    };
-    tokio::join!(other.work(stopping.clone()), stop);
+    work_for(&other, Duration::from_millis(500)).await;
     assert_eq!(bench.queue.job(&bench.job_id).attempts_made, 1);
     bench.work_for(10).await;
     bench.decide(&ada(), Verdict::Approve).await.unwrap();

@@ -9,9 +9,7 @@ use agent_core::ports::webhooks::{NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{
     AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall, WebhookSender,
 };
-use agent_core::testing::{
-    EchoTools, ScriptedModel, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task,
-};
+use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
     ChildRun, Event, JobData, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall, Usage, Wait, WaitKind,
     Webhook, WebhookState,
@@ -24,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Dispatcher, DispatcherContext, Webhooks};
 use crate::clock;
 use crate::jobs::Jobs;
-use crate::layers::{Agent, Ask, Invoke as _};
+use crate::layers::{Ask, Invoke as _};
+use crate::testing::scripted_agent;
 use crate::waits::Waits;
 
 /// A receiver that answers what is said, the last of it for ever.
@@ -335,11 +334,7 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
     let bench = Bench::new(&[Err("the connection was refused")]).await;
     bench.finish_job().await;
     sleep(Duration::from_secs(3)).await;
-    let agent = Agent::new(
-        Arc::new(ScriptedModel::new([Ok(says("four"))])),
-        Arc::new(EchoTools::new(&[])),
-        bench.records.clone(),
-    );
+    let agent = scripted_agent([Ok(says("four"))], EchoTools::new(&[]), bench.records.clone());
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
     let now = SystemTime::now();
     let record = RunRecord {

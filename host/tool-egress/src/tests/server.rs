@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use test_servers::{HttpConnection, HttpRequest};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
@@ -13,42 +13,30 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct Server {
     pub address: SocketAddr,
     /// What it was asked.
-    pub received: mpsc::UnboundedReceiver<Received>,
+    pub received: mpsc::UnboundedReceiver<HttpRequest>,
     /// Connections whose clients have closed them.
     pub closed: mpsc::UnboundedReceiver<()>,
     accepted: Arc<AtomicUsize>,
 }
 
-/// A request as it came.
-#[derive(Debug, Clone)]
-pub(crate) struct Received {
-    pub head: String,
-    pub body: String,
-}
-
 /// One connection of a server.
 pub(crate) struct Connection {
-    stream: Box<dyn Stream>,
-    buffer: Vec<u8>,
+    http: HttpConnection,
     /// Whether writing failed.
     broken: bool,
-    received: mpsc::UnboundedSender<Received>,
+    received: mpsc::UnboundedSender<HttpRequest>,
     closed: mpsc::UnboundedSender<()>,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 impl Server {
     /// Answers every request with what the function gives, byte for byte.
-    pub(crate) async fn answering(answer: impl Fn(&Received) -> String + Clone + Send + 'static) -> Self {
+    pub(crate) async fn answering(answer: impl Fn(&HttpRequest) -> String + Clone + Send + 'static) -> Self {
         Self::serving(None, answering(answer)).await
     }
 
     pub(crate) async fn over_tls(
         tls: TlsAcceptor,
-        answer: impl Fn(&Received) -> String + Clone + Send + 'static,
+        answer: impl Fn(&HttpRequest) -> String + Clone + Send + 'static,
     ) -> Self {
         Self::serving(Some(tls), answering(answer)).await
     }
@@ -78,16 +66,15 @@ impl Server {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
-                let stream: Box<dyn Stream> = match &tls {
-                    None => Box::new(stream),
+                let http = match &tls {
+                    None => HttpConnection::over(stream),
                     Some(tls) => match tls.accept(stream).await {
-                        Ok(stream) => Box::new(stream),
+                        Ok(stream) => HttpConnection::over(stream),
                         Err(_refused) => continue,
                     },
                 };
                 tokio::spawn(serve(Connection {
-                    stream,
-                    buffer: vec![],
+                    http,
                     broken: false,
                     received: received_by.clone(),
                     closed: closed_by.clone(),
@@ -110,13 +97,13 @@ impl Server {
         self.accepted.load(Ordering::SeqCst)
     }
 
-    pub(crate) async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> HttpRequest {
         self.received.recv().await.unwrap()
     }
 }
 
 fn answering(
-    answer: impl Fn(&Received) -> String + Clone + Send + 'static,
+    answer: impl Fn(&HttpRequest) -> String + Clone + Send + 'static,
 ) -> impl Fn(Connection) -> futures::future::BoxFuture<'static, ()> {
     move |mut connection| {
         let answer = answer.clone();
@@ -128,49 +115,21 @@ fn answering(
     }
 }
 
-impl Received {
-    pub(crate) fn line(&self) -> &str {
-        self.head.lines().next().unwrap()
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        found.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
-    }
-}
-
 impl Connection {
     /// The next request with its whole body. None if the client closed the connection.
-    pub(crate) async fn read_request(&mut self) -> Option<Received> {
-        let end = loop {
-            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
-                break end;
-            }
-            self.read_more().await?;
-        };
-        let head = String::from_utf8(self.buffer.drain(..end + 4).collect()).unwrap();
-        let mut received = Received { head, body: String::new() };
-        let length = received.header("content-length").map(|length| length.parse::<usize>().unwrap());
-        let body = if let Some(length) = length {
-            while self.buffer.len() < length {
-                self.read_more().await?;
-            }
-            self.buffer.drain(..length).collect()
-        } else if received.header("transfer-encoding").is_some() {
-            self.read_chunks().await?
+    pub(crate) async fn read_request(&mut self) -> Option<HttpRequest> {
+        let received = self.http.read_request().await;
+        if let Some(received) = &received {
+            let _ = self.received.send(received.clone());
         } else {
-            vec![]
-        };
-        received.body = String::from_utf8(body).unwrap();
-        let _ = self.received.send(received.clone());
-        Some(received)
+            let _ = self.closed.send(());
+        }
+        received
     }
 
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         // The client may have gone; tests look at its side.
-        let written =
-            self.stream.write_all(bytes.as_ref()).await.is_ok() && self.stream.flush().await.is_ok();
-        if !written && !self.broken {
+        if !self.http.write(bytes).await && !self.broken {
             self.broken = true;
             let _ = self.closed.send(());
         }
@@ -178,54 +137,19 @@ impl Connection {
 
     /// Waits until the client closes the connection.
     pub(crate) async fn wait_for_close(&mut self) {
-        while self.read_more().await.is_some() {}
+        self.http.wait_for_close().await;
+        let _ = self.closed.send(());
     }
 
     /// What came and was not read as a request.
     pub(crate) fn unread(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.buffer)
+        self.http.unread()
     }
 
     /// Whether writing failed: the client has gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.broken
     }
-
-    async fn read_chunks(&mut self) -> Option<Vec<u8>> {
-        let mut body = vec![];
-        loop {
-            let line = loop {
-                if let Some(end) = find(&self.buffer, b"\r\n") {
-                    break self.buffer.drain(..end + 2).collect::<Vec<_>>();
-                }
-                self.read_more().await?;
-            };
-            let size = String::from_utf8(line).unwrap();
-            let size = usize::from_str_radix(size.trim(), 16).unwrap();
-            while self.buffer.len() < size + 2 {
-                self.read_more().await?;
-            }
-            body.extend(self.buffer.drain(..size));
-            self.buffer.drain(..2);
-            if size == 0 {
-                return Some(body);
-            }
-        }
-    }
-
-    async fn read_more(&mut self) -> Option<()> {
-        match self.stream.read_buf(&mut self.buffer).await {
-            Ok(read) if read > 0 => Some(()),
-            _ => {
-                let _ = self.closed.send(());
-                None
-            }
-        }
-    }
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }
 
 /// A whole response with a body of known length.

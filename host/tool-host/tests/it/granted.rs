@@ -1,10 +1,9 @@
 //! Components that send requests: what the policy grants them, what it takes away again, and what they never
 //! see.
 
-use parking_lot::Mutex;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::io::Read as _;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -14,61 +13,43 @@ use agent_core::words::{ToolOutcome, ToolReturn};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
+use test_servers::{HttpRequest, HttpServer};
 use tool_host::{PolicyFile, StartError, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, built, call_on, config, limits, ok, put};
 
 const SECRET: &str = "hunter2-hunter2";
 
-/// A server that answers every request with what it was asked, and keeps that.
-#[derive(Clone)]
-struct Echo {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
-}
+/// A server that answers every request with what it was asked.
+struct Echo(HttpServer);
 
 impl Echo {
-    fn start() -> Self {
-        Self::answering("")
+    async fn start() -> Self {
+        Self::answering("").await
     }
 
     /// With this in the head of its answers.
-    fn answering(header: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let keep = asked.clone();
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
-                    head.push(byte[0]);
-                }
-                let head = String::from_utf8(head).unwrap();
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{head}",
-                    head.len()
-                );
-                keep.lock().push(head);
-                let _gone = stream.write_all(answer.as_bytes());
-            }
-        });
-        Self { address, asked }
+    async fn answering(header: &'static str) -> Self {
+        let answer = move |request: &HttpRequest| {
+            let head = &request.head;
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{head}",
+                head.len()
+            )
+        };
+        Self(HttpServer::answering(answer).await)
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().clone()
+        self.0.requests().into_iter().map(|request| request.head).collect()
     }
 
     fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("http://{}{path}", self.0.address())
     }
 
     fn line(&self, more: &str) -> String {
-        let (host, port) = (self.address.ip(), self.address.port());
+        let (host, port) = (self.0.address().ip(), self.0.address().port());
         format!("[[component.http]]\nscheme = \"http\"\nhost = \"{host}\"\nport = {port}\n{more}\n")
     }
 }
@@ -142,7 +123,7 @@ async fn without_lines_it_is_refused_and_lines_let_it_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_granted_gets_the_secret_and_the_guest_does_not() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let secret = "[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"Authorization\"\nprefix = \"Bearer \"\n\
                   hosts = [\"127.0.0.1\"]\n";
     let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
@@ -161,17 +142,17 @@ async fn a_request_that_is_granted_gets_the_secret_and_the_guest_does_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_line_grants_is_denied_in_words() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let granted = Granted::start(&entry(&echo.line("private = true\npath = \"/open\""))).await;
     text(&granted.fetch(&echo.url("/open/page")).await);
     for url in [
         echo.url("/closed"),
         echo.url("/open/../closed"),
         echo.url("/open%2f..%2fclosed"),
-        format!("http://user@{}/open", echo.address),
-        format!("https://{}/open", echo.address),
-        format!("http://localhost:{}/open", echo.address.port()),
-        format!("http://2130706434:{}/open", echo.address.port()),
+        format!("http://user@{}/open", echo.0.address()),
+        format!("https://{}/open", echo.0.address()),
+        format!("http://localhost:{}/open", echo.0.address().port()),
+        format!("http://2130706434:{}/open", echo.0.address().port()),
     ] {
         let denied = granted.fetch(&url).await;
         assert_eq!(denied.receipt.outcome, ToolOutcome::Failed, "{url}: {}", denied.content);
@@ -232,7 +213,7 @@ async fn a_body_that_its_guest_breaks_off_has_no_last_chunk() {
 /// A tool that acts outside: unlike a page, what it sends has a body.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_again() {
-    let server = Echo::answering("content-encoding: gzip\r\n");
+    let server = Echo::answering("content-encoding: gzip\r\n").await;
     let line = server.line("private = true\npath = \"/open\"\nmethods = [\"GET\"]");
     let (host, _folder) = misbehaving("acts-outside", &line).await;
     let body = "x".repeat(100_000);
@@ -247,7 +228,7 @@ async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the_next_run() {
-    let (one, other) = (Echo::start(), Echo::start());
+    let (one, other) = (Echo::start().await, Echo::start().await);
     let granted = Granted::start(&entry(&one.line("private = true"))).await;
     let run = granted.host.host.everything();
     let fetch = async |url: String| call_on(&*run, "fetch", json!({ "url": url })).await;
@@ -266,7 +247,7 @@ async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_start() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let good = entry(&echo.line("private = true"));
     let granted = Granted::start(&good).await;
     for wrong in ["", "[[component]]\nname = \"http-fetch\"\nhots = []", &good[..good.len() / 2]] {
@@ -291,7 +272,7 @@ async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_sta
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_is_missing_refuses_its_component_by_name() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let secret =
         "[[component.secret]]\nname = \"key\"\nenv = \"UNSET\"\nquery = \"key\"\nhosts = [\"127.0.0.1\"]\n";
     let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
@@ -307,7 +288,7 @@ async fn a_secret_that_is_missing_refuses_its_component_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_in_the_tools_folder_grants_nothing() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let (tools, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
     fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
     fs::write(tools.path().join("policy.toml"), entry(&echo.line("private = true"))).unwrap();
@@ -330,7 +311,7 @@ async fn a_policy_that_is_named_within_the_tools_folder_ends_the_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
-    let echo = Echo::start();
+    let echo = Echo::start().await;
     let secret = "[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\nheader = \"x-key\"\nhosts = [\"127.0.0.1\"]\n";
     let policy = entry(&(echo.line("private = true") + secret));
     let granted = Granted::start("# nothing").await;

@@ -1,14 +1,11 @@
 //! What a tool wants that it is not granted, found out by calling it.
 
 use std::fs;
-use std::io::Read as _;
-use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 
 use agent_core::words::ToolOutcome;
 use serde_json::json;
+use test_servers::HttpServer;
 use tool_host::{Learned, PolicyFile};
 
 use crate::harness::{Host, Seen, built, config, limits, misbehaving};
@@ -40,25 +37,13 @@ async fn learn(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_happens_until_it_is_granted_and_the_lines_let_it_happen() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = asked.clone();
-    // Ends with the test's process.
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            count.fetch_add(1, Ordering::Relaxed);
-            let mut stream = stream.unwrap();
-            let mut buffer = [0; 1024];
-            let _head = stream.read(&mut buffer);
-            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
-            let _gone = std::io::Write::write_all(&mut stream, answer.as_bytes());
-        }
-    });
+    let answer =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+    let server = HttpServer::answering(move |_| answer.to_owned()).await;
     let fetcher = built("tools-granted", "http-fetch");
-    let url = json!({"url": format!("http://127.0.0.1:{port}/docs/page?q=1")});
+    let url = json!({"url": format!("http://{}/docs/page?q=1", server.address())});
     let (first, outcome) = learn("http-fetch.wasm", &fetcher, None, "fetch", url.clone()).await;
-    assert_eq!((outcome, asked.load(Ordering::Relaxed)), (ToolOutcome::Failed, 0), "it is denied");
+    assert_eq!((outcome, server.connections()), (ToolOutcome::Failed, 0), "it is denied");
     assert!(!first.is_complete);
     for line in [
         "name = \"http-fetch\"",
@@ -70,7 +55,7 @@ async fn nothing_happens_until_it_is_granted_and_the_lines_let_it_happen() {
         assert!(first.lines.contains(line), "{line}: {}", first.lines);
     }
     let (second, outcome) = learn("http-fetch.wasm", &fetcher, Some(&first.lines), "fetch", url).await;
-    assert_eq!((outcome, asked.load(Ordering::Relaxed)), (ToolOutcome::Ok, 1));
+    assert_eq!((outcome, server.connections()), (ToolOutcome::Ok, 1));
     assert!(second.is_complete, "{}", second.lines);
     assert_eq!(second.lines, first.lines);
 }

@@ -209,7 +209,7 @@ async fn an_upload_is_not_sent_to_wherever_the_registry_says() {
         let fake =
             Fake::start(
                 move |request| {
-                    if request.line.starts_with("POST") { begun.clone() } else { Reply::not_found() }
+                    if request.line().starts_with("POST") { begun.clone() } else { Reply::not_found() }
                 },
             )
             .await;

@@ -10,7 +10,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acceptance::{Answer, Component, Model, Random, Service, Signal, Task, Token, User, asks_for, says};
+use acceptance::{
+    Answer, Component, Model, Random, Service, Signal, Stores, Task, Token, User, asks_for, says,
+};
 use parking_lot::Mutex;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -20,7 +22,6 @@ use tokio::time::sleep;
 use self::specs::{
     Choice, Conversation, ConversationAnswer, ConversationOp, End, Job, JobAnswer, JobOp, Key, Submit,
 };
-use super::stores::Stores;
 
 /// Decides who asks when, and who is killed.
 const SEED: u64 = 27;
@@ -156,7 +157,7 @@ impl Replicas {
     async fn replica(&self, port: Option<u16>) -> Service {
         let calculator = Component::shipped("calculator");
         let builder = self.stores.service(&self.model).granting([(&calculator, "approve = \"always\"\n")]);
-        let builder = builder.env("RATE_LIMIT_IP", "1000000").env("RATE_LIMIT_USER", "1000000");
+        let builder = builder.without_windows();
         match port {
             Some(port) => builder.env("PORT", port.to_string()),
             None => builder,

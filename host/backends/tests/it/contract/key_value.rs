@@ -67,6 +67,22 @@ const ROOMY: u64 = 16 << 20;
 
 pub(crate) const SPACE: Space<'_> = Space { component: "notes", user: Some("u1"), quota: ROOMY };
 
+/// Every question of a store that is away or frozen fails as such, and no failure names its password.
+pub(crate) async fn check_unavailable(store: &dyn KeyValueStore) {
+    let errors = [
+        store.get(SPACE, "n").await.unwrap_err(),
+        store.set(SPACE, "k", b"1", None).await.unwrap_err(),
+        store.swap(SPACE, "k", None, b"1").await.unwrap_err(),
+        store.add(SPACE, "n", 1).await.unwrap_err(),
+        store.delete(SPACE, "k").await.unwrap_err(),
+        store.list_keys(SPACE, "", None, 10).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, KeyValueError::Unavailable(_)), "{error:?}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
 /// [`SPACE`] with another quota.
 pub(crate) fn limited(quota: u64) -> Space<'static> {
     Space { quota, ..SPACE }

@@ -10,13 +10,14 @@ mod variant_b;
 use std::sync::Arc;
 
 use agent_core::ports::ModelError;
-use agent_core::testing::{EchoTools, ScriptedModel, TestJournal};
+use agent_core::testing::{EchoTools, TestJournal};
 use agent_core::words::ModelReply;
 use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http_edge::{Edge, Hosts, Latch, Origins, Settings, VariantA};
-use run_service::layers::{Agent, Invoke};
+use run_service::layers::Invoke;
+use run_service::testing::scripted_agent;
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
@@ -36,11 +37,7 @@ pub(crate) struct Service {
 impl Service {
     /// Variant A, with a scripted run of the real agent.
     pub(crate) fn with_model(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
-        Self::with_invoke(Agent::new(
-            Arc::new(ScriptedModel::new(script)),
-            Arc::new(EchoTools::new(&["echo"])),
-            Arc::new(TestJournal::default()),
-        ))
+        Self::with_invoke(scripted_agent(script, EchoTools::new(&["echo"]), Arc::<TestJournal>::default()))
     }
 
     /// Variant A, answering every request in that way.

@@ -3,14 +3,15 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{EchoTools, TestJournal, TestRuns, asks_for, says};
 use agent_core::words::{JobData, Options, Principal};
 use boxed_async::boxed_async;
 use http::StatusCode;
 use insta::assert_snapshot;
 use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
 use run_service::live::LiveRuns;
-use run_service::streams::{RunStores, RunStreams};
+use run_service::streams::RunStores;
+use run_service::testing::{scripted_agent, streams_of};
 use serde_json::json;
 
 use super::openai::events;
@@ -69,7 +70,7 @@ async fn an_answer_that_its_conversation_does_not_know_says_so() {
 #[tokio::test]
 async fn a_streamed_response_that_its_conversation_does_not_know_names_none_at_its_end() {
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
-    let streams = RunStreams::new(Arc::new(Forgetful), kept, Arc::new(TokioSpawn));
+    let streams = streams_of(Forgetful, kept);
     let fakes = Fakes::configured(Forgetful, |edge| b(edge).streams = Some(streams));
     let body = r#"{"model":"agent","input":"hi","conversation":"a","store":false,"stream":true}"#;
     let events = events(&fakes.post("/v1/responses", body).await);
@@ -143,11 +144,8 @@ async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
 /// The agent itself, whose model wants to search. That is for one tier.
 fn searching() -> Agent {
     let script = [Ok(asks_for(&[("1", "search", json!({}))])), Ok(says("done"))];
-    Agent::new(
-        Arc::new(ScriptedModel::new(script)),
-        Arc::new(EchoTools::new(&["add", "search"]).only_for_tier("search", "premium")),
-        Arc::new(TestJournal::default()),
-    )
+    let tools = EchoTools::new(&["add", "search"]).only_for_tier("search", "premium");
+    scripted_agent(script, tools, Arc::<TestJournal>::default())
 }
 
 #[tokio::test]

@@ -1,13 +1,10 @@
 //! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it
 //! is an acceptance test; here are the protocol's rules about HTTP, each with who breaks it.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{ToolFault, ToolSet, Toolbox};
-use agent_core::testing::EchoTools;
-use agent_core::words::Principal;
+use agent_core::testing::{EchoTools, SwappedTools};
 use axum::body::Body;
 use futures::StreamExt as _;
 use http::{Request, StatusCode};
@@ -22,27 +19,9 @@ use crate::harness::{Answer, Answers, Fakes, Service, b, bearer, request, token,
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// Tools that a test swaps.
-#[derive(Clone)]
-struct Swapped(Arc<Mutex<EchoTools>>);
-
-impl Toolbox for Swapped {
-    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().current_for(caller)
-    }
-
-    fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<ToolFault> {
-        vec![]
-    }
-}
-
-fn serving(tools: EchoTools) -> (Fakes, Swapped) {
-    let tools = Swapped(Arc::new(Mutex::new(tools)));
-    let calls = DirectCalls::new(Arc::new(tools.clone()), Duration::from_secs(30));
+fn serving(tools: EchoTools) -> (Fakes, Arc<SwappedTools>) {
+    let tools = Arc::new(SwappedTools::new(tools));
+    let calls = DirectCalls::new(tools.clone(), Duration::from_secs(30));
     (Fakes::configured(Answers, |edge| b(edge).tool_calls = calls), tools)
 }
 
@@ -340,7 +319,7 @@ async fn a_stream_tells_of_swaps_and_of_those_that_were_missed() {
     let mut older = open("2025-06-18", None).await;
     assert_eq!(current.next().await.unwrap(), "retry: 1000\n\nid: sha256:one\ndata:\n\n");
     assert_eq!(older.next().await.unwrap(), "retry: 1000\n\n");
-    *tools.0.lock() = EchoTools::of_digest("sha256:two");
+    tools.swap(EchoTools::of_digest("sha256:two"));
     for stream in [&mut current, &mut older] {
         let next = timeout(Duration::from_secs(5), stream.next()).await.unwrap().unwrap();
         assert_eq!(next, changed);

@@ -3,21 +3,17 @@
 //! memory.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue, Unobserved};
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn};
+use agent_core::testing::{EchoTools, TestQueue, TestRuns};
 use agent_core::words::Event;
 use axum::body::Body;
 use http::Request;
 use http::header::IF_MATCH;
-use run_service::direct_calls::{DirectCalls, WaitingCalls};
-use run_service::jobs::{Jobs, Worker, WorkerContext};
-use run_service::layers::{Admission, Agent, Parkable};
+use run_service::jobs::{Jobs, Worker};
+use run_service::testing::{scripted_agent, waiting_calls, worker_context};
 use run_service::waits::Waits;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::mcp::{asked, message, of_client};
@@ -26,41 +22,18 @@ use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
 struct Bench {
     fakes: Fakes,
     runs: Arc<TestRuns>,
-    worker: JoinHandle<()>,
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.worker.abort();
-    }
+    _worker: Task<()>,
 }
 
 fn bench() -> Bench {
     let (queue, runs) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default());
-    let tools = Arc::new(EchoTools::new(&["look", "pay"]).approved_by("pay", "sha256:policy"));
-    let agent = || Agent::new(Arc::new(ScriptedModel::new([])), tools.clone(), runs.clone());
+    let tools = EchoTools::new(&["look", "pay"]).approved_by("pay", "sha256:policy");
+    let agent = || scripted_agent([], tools.clone(), runs.clone());
     let jobs = Jobs::new(queue.clone());
-    let context = WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent: Arc::new(agent()),
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: runs.clone(),
-        observer: Arc::new(Unobserved),
-    };
-    let worker = Worker::new(&jobs, context);
-    #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
-    let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
-    let waits = Waits::new(queue.clone(), runs.clone(), tools.clone());
-    let port: Arc<dyn JobQueue> = queue.clone();
-    let parkable = Parkable::new(agent(), port, runs.clone(), runs.clone(), Arc::new(TokioSpawn));
-    let waiting = WaitingCalls {
-        runs: Arc::new(parkable),
-        jobs: jobs.clone(),
-        waits: waits.clone(),
-        store: runs.clone(),
-    };
-    let calls = DirectCalls::new(tools, Duration::from_secs(30)).kept_in(waiting);
+    let worker = Worker::new(&jobs, worker_context(Arc::new(agent()), runs.clone()));
+    let worker = Task::begin(async move { worker.work(CancellationToken::new()).await });
+    let waits = Waits::new(queue.clone(), runs.clone(), Arc::new(tools.clone()));
+    let calls = waiting_calls(agent(), &queue, &runs, &jobs, &waits);
     let fakes = Fakes::configured(Answers, |edge| {
         b(edge).tool_calls = calls;
         b(edge).jobs = jobs;
@@ -68,7 +41,7 @@ fn bench() -> Bench {
         b(edge).runs = runs.clone();
         b(edge).queue = queue.clone();
     });
-    Bench { fakes, runs, worker }
+    Bench { fakes, runs, _worker: worker }
 }
 
 fn tasks() -> Value {

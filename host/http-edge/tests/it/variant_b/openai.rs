@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{EchoTools, asks_for, says};
 use agent_core::words::{Message, ModelReply, Options, StopReason};
 use http::StatusCode;
-use run_service::layers::{Agent, InvokeError};
-use run_service::live::{LiveJournal, LiveRuns};
-use run_service::streams::{RunStores, RunStreams};
-use run_service::testing::ScriptedInvoke;
+use run_service::layers::InvokeError;
+use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_of};
 use serde_json::{Value, json};
 
 use super::window_headers;
@@ -44,18 +42,11 @@ fn working() -> Fakes {
 /// A Variant B whose runs have these replies, streamed or not.
 pub(super) fn saying(script: impl IntoIterator<Item = ModelReply>) -> Fakes {
     let script: Vec<_> = script.into_iter().collect();
-    let store = Arc::new(TestRuns::default());
-    let live = LiveRuns::default();
-    let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = || {
-        Agent::new(
-            Arc::new(ScriptedModel::new(script.clone().into_iter().map(Ok))),
-            Arc::new(EchoTools::new(&["echo"])),
-            journal.clone(),
-        )
-    };
-    let kept = RunStores { journal: journal.clone(), records: Some(store), live };
-    let streams = RunStreams::new(Arc::new(agent()), kept, Arc::new(TokioSpawn));
+    let kept = run_stores(&Arc::default());
+    let journal = kept.journal.clone();
+    let replies = || script.clone().into_iter().map(Ok);
+    let agent = || scripted_agent(replies(), EchoTools::new(&["echo"]), journal.clone());
+    let streams = streams_of(agent(), kept);
     Fakes::configured(agent(), |edge| b(edge).streams = Some(streams))
 }
 
@@ -408,21 +399,12 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_fails_while_it_is_streamed_ends_its_stream_with_the_error() {
-    let streams = |journal: Arc<LiveJournal>, kept: RunStores| {
-        let calls = asks_for(&[("1", "echo", json!({}))]);
-        let agent = Agent::new(
-            // Asked once more, the model has no answer.
-            Arc::new(ScriptedModel::new([Ok(calls)])),
-            Arc::new(EchoTools::new(&["echo"])),
-            journal,
-        );
-        RunStreams::new(Arc::new(agent), kept, Arc::new(TokioSpawn))
-    };
     let failing = || {
-        let (store, live) = (Arc::new(TestRuns::default()), LiveRuns::default());
-        let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-        let kept = RunStores { journal: journal.clone(), records: Some(store), live };
-        Fakes::configured(Answers, |edge| b(edge).streams = Some(streams(journal, kept)))
+        let kept = run_stores(&Arc::default());
+        // Asked once more, the model has no answer.
+        let script = [Ok(asks_for(&[("1", "echo", json!({}))]))];
+        let agent = scripted_agent(script, EchoTools::new(&["echo"]), kept.journal.clone());
+        Fakes::configured(Answers, |edge| b(edge).streams = Some(streams_of(agent, kept)))
     };
     let error = json!({"message": "Internal server error", "type": "server_error", "param": null, "code": "server_error"});
     let chat = failing().post(CHAT, chat(&json!({"stream": true}))).await;

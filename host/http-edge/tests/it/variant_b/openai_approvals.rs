@@ -4,20 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue, Unobserved};
+use agent_core::ports::JobQueue;
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{Event, Message, ModelReply, Principal, RunLimits, Verdict};
+use agent_core::words::{Event, Message, ModelReply, Principal, Verdict};
 use run_service::conversations::Conversations;
-use run_service::jobs::{Jobs, Worker, WorkerContext};
-use run_service::layers::{Admission, Agent, ConversationTurns, Parkable};
-use run_service::live::{LiveJournal, LiveRuns};
-use run_service::streams::{RunStores, RunStreams};
+use run_service::jobs::{Jobs, Worker};
+use run_service::layers::{Agent, ConversationTurns, Parkable};
+use run_service::testing::{run_stores, streams_of, worker_context};
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::openai::{RESPONSES, events};
@@ -29,13 +27,7 @@ pub(super) struct Bench {
     pub(super) model: Arc<ScriptedModel>,
     runs: Arc<TestRuns>,
     waits: Waits,
-    worker: JoinHandle<()>,
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.worker.abort();
-    }
+    _worker: Task<()>,
 }
 
 fn tools() -> EchoTools {
@@ -44,31 +36,17 @@ fn tools() -> EchoTools {
 
 /// A service whose model has these replies.
 pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
-    let (queue, runs, live) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default(), LiveRuns::default());
+    let (queue, runs) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default());
     let model = Arc::new(ScriptedModel::new(script.into_iter().map(Ok)));
     let toolbox = Arc::new(tools());
-    let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
-    let agent = || Agent {
-        model: model.clone(),
-        toolbox: toolbox.clone(),
-        journal: journal.clone(),
-        limits: RunLimits::default(),
-        instructions: None,
-        wait_tools: true,
-    };
+    let kept = run_stores(&runs);
+    let journal = kept.journal.clone();
+    let agent = || Agent { wait_tools: true, ..Agent::new(model.clone(), toolbox.clone(), journal.clone()) };
     let conversations = Conversations::new(Arc::<TestConversations>::default(), Arc::new(TokioSpawn));
     let jobs = Jobs::new(queue.clone());
-    let context = WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent: Arc::new(ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30))),
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: journal.clone(),
-        observer: Arc::new(Unobserved),
-    };
-    let worker = Worker::new(&jobs, context);
-    #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
-    let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
+    let of_jobs = ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30));
+    let worker = Worker::new(&jobs, worker_context(Arc::new(of_jobs), journal.clone()));
+    let worker = Task::begin(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), toolbox.clone());
     let stack = || {
         let spawn = Arc::new(TokioSpawn);
@@ -76,8 +54,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         let parkable = Parkable::new(agent(), queue, journal.clone(), runs.clone(), spawn);
         ConversationTurns::new(parkable, conversations.clone(), Duration::from_secs(30))
     };
-    let kept = RunStores { journal: journal.clone(), records: Some(runs.clone()), live };
-    let streams = RunStreams::new(Arc::new(stack()), kept, Arc::new(TokioSpawn)).with_jobs(jobs.clone());
+    let streams = streams_of(stack(), kept).with_jobs(jobs.clone());
     let fakes = Fakes::configured(stack(), |edge| {
         b(edge).streams = Some(streams);
         b(edge).jobs = jobs;
@@ -86,7 +63,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         b(edge).queue = queue.clone();
         b(edge).conversations = conversations.clone();
     });
-    Bench { fakes, model, runs, waits, worker }
+    Bench { fakes, model, runs, waits, _worker: worker }
 }
 
 pub(super) fn pays(euros: &[u32]) -> ModelReply {

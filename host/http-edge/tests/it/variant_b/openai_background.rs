@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Epoch, Journal as _};
-use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{TestRuns, asks_for, says};
 use agent_core::words::{
     AgentResult, Event, JobStatus, Message, Options, Principal, RunLimits, Task, ToolOutcome, ToolReceipt,
     ToolReturn,
 };
 use axum::body::Body;
 use http::StatusCode;
-use run_service::live::{LiveJournal, LiveRuns};
-use run_service::streams::{RunStores, RunStreams};
-use run_service::testing::ScriptedInvoke;
+use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -26,11 +24,8 @@ use crate::harness::{Answer, Fakes, b, bearer, request};
 /// A service whose jobs nobody works on, and the journals of their runs.
 fn service() -> (Fakes, Arc<TestRuns>) {
     let runs = Arc::new(TestRuns::default());
-    let live = LiveRuns::default();
-    let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
-    let kept = RunStores { journal, records: Some(runs.clone()), live };
     let agent = ScriptedInvoke::answering("hello");
-    let streams = RunStreams::new(Arc::new(agent.clone()), kept, Arc::new(TokioSpawn));
+    let streams = streams_of(agent.clone(), run_stores(&runs));
     let with_streams = |edge: &mut http_edge::Edge| {
         let variant = b(edge);
         variant.streams = Some(streams.with_jobs(variant.jobs.clone()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, says};
+use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, reply, says};
 use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
 use run_service::conversations::Conversations;
@@ -31,10 +31,6 @@ fn shows(text: &str, url: &str, detail: Option<ImageDetail>) -> Message {
     let image = Image::new(url, detail).unwrap();
     let parts = vec![ContentPart::Text { text: text.into() }, ContentPart::Image(image)];
     Message::User { content: UserContent::of_parts(parts) }
-}
-
-fn reply(content: &str) -> Message {
-    Message::Assistant { content: content.into(), tool_calls: vec![] }
 }
 
 fn service(agent: impl Invoke + 'static) -> Fakes {

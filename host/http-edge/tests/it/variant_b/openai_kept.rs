@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
 use agent_core::testing::{
-    EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, says,
+    EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, reply, says, user,
 };
 use agent_core::words::{ConversationKey, Message, ModelReply, ToolCall};
 use axum::body::Body;
@@ -33,14 +33,6 @@ fn body(more: &Value) -> String {
 
 fn history(agent: &ScriptedInvoke) -> Vec<Message> {
     agent.asked().pop().unwrap().options.history
-}
-
-fn user(content: &str) -> Message {
-    Message::User { content: content.into() }
-}
-
-fn reply(content: &str) -> Message {
-    Message::Assistant { content: content.into(), tool_calls: vec![] }
 }
 
 #[tokio::test]

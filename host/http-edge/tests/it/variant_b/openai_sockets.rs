@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::Spawn as _;
-use agent_core::testing::{TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{TokioSpawn, asks_for, says};
 use agent_core::words::Message as Said;
 use axum::body::Body;
 use futures::{SinkExt as _, StreamExt as _};
@@ -14,10 +14,8 @@ use http_edge::{Claims, Tokens};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use run_service::live::{LiveJournal, LiveRuns};
 use run_service::shutdown::Shutdown;
-use run_service::streams::{RunStores, RunStreams};
-use run_service::testing::ScriptedInvoke;
+use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio::time::{Instant, sleep};
@@ -113,11 +111,7 @@ impl Client {
 
 /// A service whose agent answers `hello`, or waits.
 fn service(agent: &ScriptedInvoke, shutdown: &Shutdown) -> Fakes {
-    let (runs, live) = (Arc::new(TestRuns::default()), LiveRuns::default());
-    let journal = Arc::new(LiveJournal::new(runs.clone(), runs.clone(), live.clone()));
-    let kept = RunStores { journal, records: Some(runs), live };
-    let streams = RunStreams::new(Arc::new(agent.clone()), kept, Arc::new(TokioSpawn));
-    let streams = streams.until(shutdown.clone());
+    let streams = streams_of(agent.clone(), run_stores(&Arc::default())).until(shutdown.clone());
     Fakes::configured(agent.clone(), |edge| {
         edge.settings.max_websockets = 3;
         edge.settings.max_body_bytes = 4_000;

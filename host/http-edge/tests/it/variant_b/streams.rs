@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use agent_core::ports::{Epoch, Journal as _, RunStore as _};
-use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{EchoTools, TestRuns, asks_for, says};
 use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
 use axum::body::Body;
 use http::{Request, StatusCode};
-use run_service::layers::{Agent, Heartbeat, InvokeError};
-use run_service::live::{LiveJournal, LiveRuns};
-use run_service::streams::{RunStores, RunStreams};
-use run_service::testing::ScriptedInvoke;
+use run_service::layers::{Heartbeat, InvokeError};
+use run_service::live::LiveRuns;
+use run_service::streams::RunStores;
+use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_of};
 use serde_json::json;
 
 use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
@@ -18,16 +18,10 @@ use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
 /// A Variant B whose streamed runs call a tool and then say a word, and their store.
 fn streaming() -> (Fakes, Arc<TestRuns>) {
     let store = Arc::new(TestRuns::default());
-    let live = LiveRuns::default();
-    let journal = Arc::new(LiveJournal::new(store.clone(), store.clone(), live.clone()));
-    let agent = Agent::new(
-        Arc::new(ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))])),
-        Arc::new(EchoTools::new(&["echo"])),
-        journal.clone(),
-    );
-    let stack = Arc::new(Heartbeat::new(agent, store.clone()));
-    let kept = RunStores { journal, records: Some(store.clone()), live };
-    let streams = RunStreams::new(stack, kept, Arc::new(TokioSpawn));
+    let kept = run_stores(&store);
+    let script = [Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))];
+    let agent = scripted_agent(script, EchoTools::new(&["echo"]), kept.journal.clone());
+    let streams = streams_of(Heartbeat::new(agent, store.clone()), kept);
     (Fakes::configured(Answers, |edge| b(edge).streams = Some(streams)), store)
 }
 
@@ -117,7 +111,7 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
 async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
     let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: std::time::Duration::ZERO })]);
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
-    let streams = RunStreams::new(Arc::new(busy), kept, Arc::new(TokioSpawn));
+    let streams = streams_of(busy, kept);
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
     let answer = stream(&fakes).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use model_client::Provider;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use test_servers::HttpConnection;
 
 /// One answer of a script.
 #[derive(Debug, Clone)]
@@ -69,7 +68,7 @@ impl Answer {
     }
 
     /// True when the connection can be used again. That the client hangs up first is its right.
-    pub(super) async fn send(self, stream: &mut TcpStream) -> bool {
+    pub(crate) async fn send(self, connection: &mut HttpConnection) -> bool {
         match self {
             Self::Whole { status, headers, body } => {
                 let mut text = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n", body.len());
@@ -78,26 +77,26 @@ impl Answer {
                 }
                 text.push_str("\r\n");
                 text.push_str(&body);
-                stream.write_all(text.as_bytes()).await.is_ok()
+                connection.write(text).await
             }
             Self::Raw(text) => {
-                let _gone = stream.write_all(text.as_bytes()).await;
+                connection.write(text).await;
                 false
             }
             Self::Stalled(text) => {
-                let _gone = stream.write_all(text.as_bytes()).await;
+                connection.write(text).await;
                 future::pending().await
             }
             Self::Silent(begin, silence, rest) => {
-                let _gone = stream.write_all(begin.as_bytes()).await;
+                connection.write(begin).await;
                 tokio::time::sleep(silence).await;
-                let _gone = stream.write_all(rest.as_bytes()).await;
+                connection.write(rest).await;
                 false
             }
             Self::Endless => {
-                let _gone = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+                connection.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
                 let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-                while stream.write_all(chunk.as_bytes()).await.is_ok() {}
+                while connection.write(&chunk).await {}
                 false
             }
             Self::HangUp => false,

@@ -5,69 +5,82 @@
 //! broke a rule, if there was one too many, or if an answer was not asked for.
 
 mod answer;
-mod http;
 mod rules;
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model_client::Provider;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use serde_json::Value;
+use test_servers::{HttpConnection, HttpRequest, HttpServer};
 use url::Url;
 
 pub(crate) use answer::Answer;
-pub(crate) use http::Request;
 
 /// The key that every request must carry.
 pub(crate) const KEY: &str = "sk-a-very-secret-key";
 
 /// A provider that listens until it is dropped.
 pub(crate) struct ScriptedProvider {
-    address: SocketAddr,
+    server: HttpServer,
     state: Arc<State>,
-    _listening: JoinSet<()>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    received: HttpRequest,
+    /// Null when it was not JSON.
+    pub(crate) body: Value,
 }
 
 struct State {
     protocol: Provider,
     script: Mutex<VecDeque<Answer>>,
-    requests: Mutex<Vec<Request>>,
     violations: Mutex<Vec<String>>,
-    connections: AtomicUsize,
+}
+
+impl Request {
+    pub(crate) fn of(received: HttpRequest) -> Self {
+        let body = serde_json::from_str(&received.body).unwrap_or_default();
+        Self { received, body }
+    }
+
+    /// Method and path.
+    pub(crate) fn line(&self) -> &str {
+        self.received.line().trim_end_matches(" HTTP/1.1")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.received.header(name)
+    }
 }
 
 impl ScriptedProvider {
     pub(crate) async fn start(protocol: Provider, script: impl IntoIterator<Item = Answer>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             protocol,
             script: Mutex::new(script.into_iter().collect()),
-            requests: Mutex::default(),
             violations: Mutex::default(),
-            connections: AtomicUsize::new(0),
         });
-        let mut listening = JoinSet::new();
-        listening.spawn(listen(listener, Arc::clone(&state)));
-        Self { address, state, _listening: listening }
+        let served = Arc::clone(&state);
+        let server = HttpServer::start(move |connection| serve(connection, Arc::clone(&served))).await;
+        Self { server, state }
     }
 
     pub(crate) fn url(&self) -> Url {
-        Url::parse(&format!("http://{}", self.address)).unwrap()
+        Url::parse(&format!("http://{}", self.server.address())).unwrap()
     }
 
     /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.state.requests.lock().clone()
+        self.server.requests().into_iter().map(Request::of).collect()
     }
 
     /// How many connections were made to it.
     pub(crate) fn connections(&self) -> usize {
-        self.state.connections.load(Ordering::Relaxed)
+        self.server.connections()
     }
 }
 
@@ -83,31 +96,16 @@ impl Drop for ScriptedProvider {
     }
 }
 
-async fn listen(listener: TcpListener, state: Arc<State>) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        state.connections.fetch_add(1, Ordering::Relaxed);
-        connections.spawn(serve(stream, Arc::clone(&state)));
-    }
-}
-
 /// One connection, for as many requests as it brings.
-async fn serve(mut stream: TcpStream, state: Arc<State>) {
-    while let Some(request) = http::read_request(&mut stream).await {
-        state.violations.lock().extend(rules::violations(state.protocol, &request));
-        state.requests.lock().push(request);
+async fn serve(mut connection: HttpConnection, state: Arc<State>) {
+    while let Some(request) = connection.read_request().await {
+        state.violations.lock().extend(rules::violations(state.protocol, &Request::of(request)));
         let answer = state.script.lock().pop_front().unwrap_or_else(|| {
             state.violations.lock().push("one request too many".into());
             Answer::HangUp
         });
-        if !answer.send(&mut stream).await {
+        if !answer.send(&mut connection).await {
             return;
         }
     }
-}
-
-/// One request on one connection, by no provider's rules.
-pub(crate) async fn serve_once(mut stream: TcpStream, answer: Answer, request: &mut Option<Request>) {
-    *request = http::read_request(&mut stream).await;
-    answer.send(&mut stream).await;
 }

@@ -4,8 +4,7 @@ use model_client::Provider;
 use serde_json::Value;
 use test_servers::provider_rules::{Violations, is_name};
 
-use super::KEY;
-use super::http::Request;
+use super::{KEY, Request};
 
 /// Every rule that a request breaks, in words.
 pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
@@ -19,7 +18,7 @@ pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
     let bearer = format!("Bearer {KEY}");
     match protocol.prefix() {
         "openai" => {
-            violations.unless(request.line == "POST /v1/chat/completions", "request line");
+            violations.unless(request.line() == "POST /v1/chat/completions", "request line");
             violations.unless(headers("authorization") == Some(&bearer), "authorization");
             violations.unless(headers("x-api-key").is_none(), "the other provider's key header");
             let limits = [&body["max_tokens"], &body["max_completion_tokens"]];
@@ -30,7 +29,7 @@ pub(super) fn violations(protocol: Provider, request: &Request) -> Vec<String> {
             violations.openai_messages(body["messages"].as_array().unwrap_or(&vec![]));
         }
         "anthropic" => {
-            violations.unless(request.line == "POST /v1/messages", "request line");
+            violations.unless(request.line() == "POST /v1/messages", "request line");
             violations.unless(headers("x-api-key") == Some(KEY), "x-api-key");
             violations.unless(headers("anthropic-version") == Some("2023-06-01"), "anthropic-version");
             violations.unless(headers("authorization").is_none(), "the other provider's key header");

@@ -1,13 +1,13 @@
 //! Direct calls that wait, with the real worker and driver over stores in memory. No model is ever asked.
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue as _, RunStore, Unobserved};
-use agent_core::testing::{ScriptedModel, TestQueue, TestRuns, TokioSpawn};
-use agent_core::words::{Event, JobStatus, RunLimits, Verdict};
+use agent_core::ports::{JobQueue as _, RunStore};
+use agent_core::testing::{ScriptedModel, TestQueue, TestRuns};
+use agent_core::words::{Event, JobStatus, Verdict};
 
 use super::*;
-use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
-use crate::layers::{Admission, Agent, Parkable};
+use crate::jobs::{CancelledRuns, Jobs, Worker};
+use crate::layers::Agent;
+use crate::testing::{waiting_calls, work_for, worker_context};
 use crate::waits::{JobWait, ProposedDecision, Waits};
 
 struct Bench {
@@ -23,29 +23,14 @@ impl Bench {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
         let (tools, model) = (Arc::new(tools), Arc::new(ScriptedModel::new([])));
         let agent = || Agent {
-            model: model.clone(),
-            toolbox: tools.clone(),
-            journal: runs.clone(),
-            limits: RunLimits::default(),
             instructions: Some("be kind".into()),
-            wait_tools: false,
+            ..Agent::new(model.clone(), tools.clone(), runs.clone())
         };
         let store: Arc<dyn RunStore> = runs.clone();
         let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
-        let context = WorkerContext {
-            name: "host-1".into(),
-            admission: Admission::new(10),
-            agent: Arc::new(agent()),
-            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, Instant::now),
-            journal: runs.clone(),
-            observer: Arc::new(Unobserved),
-        };
-        let worker = Worker::new(&jobs, context);
-        let parkable =
-            Parkable::new(agent(), queue.clone(), runs.clone(), runs.clone(), Arc::new(TokioSpawn));
+        let worker = Worker::new(&jobs, worker_context(Arc::new(agent()), runs.clone()));
         let waits = Waits::new(queue.clone(), runs.clone(), tools.clone());
-        let waiting = WaitingCalls { runs: Arc::new(parkable), jobs, waits, store: runs.clone() };
-        let calls = DirectCalls::new(tools, Duration::from_secs(30)).kept_in(waiting);
+        let calls = waiting_calls(agent(), &queue, &runs, &jobs, &waits);
         Self { calls, queue, runs, worker, model }
     }
 
@@ -58,12 +43,7 @@ impl Bench {
     }
 
     async fn work_for(&self, seconds: u64) {
-        let stopping = CancellationToken::new();
-        let stop = async {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            stopping.cancel();
-        };
-        tokio::join!(self.worker.work(stopping.clone()), stop);
+        work_for(&self.worker, Duration::from_secs(seconds)).await;
     }
 
     async fn read(&self, job_id: &str, within: Duration) -> CallRun {

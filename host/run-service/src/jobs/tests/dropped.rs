@@ -2,22 +2,20 @@
 
 use agent_core::ports::RunStore as _;
 use agent_core::ports::Unobserved;
-use agent_core::testing::{EchoTools, ScriptedModel, says};
+use agent_core::testing::{EchoTools, says};
 use agent_core::words::{RunOutcome, RunRecord, StopReason};
 use serde_json::json;
 
 use super::*;
 use crate::journal::{Backlog, RetryingJournal, WriteBehind};
-use crate::layers::{Agent, Recorded};
+use crate::layers::Recorded;
+use crate::testing::scripted_agent;
 
 /// The runs that a worker has recorded of one job that completed.
 async fn recorded() -> Arc<TestRuns> {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let agent = Agent::new(
-        Arc::new(ScriptedModel::new([Ok(says("4"))])),
-        Arc::new(EchoTools::new(&["echo"])),
-        Arc::new(RetryingJournal::new(runs.clone())),
-    );
+    let journal = Arc::new(RetryingJournal::new(runs.clone()));
+    let agent = scripted_agent([Ok(says("4"))], EchoTools::new(&["echo"]), journal);
     let (behind, drain) = WriteBehind::new(runs.clone(), Backlog::default(), Arc::new(Unobserved));
     let bench = bench_on(&queue, &runs, Recorded::new(agent, behind));
     let job_id = bench.submit().await;

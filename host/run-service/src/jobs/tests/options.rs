@@ -1,21 +1,15 @@
 //! The options of a job's run: every attempt has them, and so has the run of a retry.
 
 use agent_core::ports::ConversationStore as _;
-use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TokioSpawn, asks_for, says};
-use agent_core::words::{ConversationKey, Event, Message, Options, ToolOutcome};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestConversations, TokioSpawn, asks_for, reply, says, user,
+};
+use agent_core::words::{ConversationKey, Event, Options, ToolOutcome};
 use serde_json::json;
 
 use super::*;
 use crate::conversations::Conversations;
 use crate::layers::{Agent, ConversationTurns};
-
-fn user(content: &str) -> Message {
-    Message::User { content: content.into() }
-}
-
-fn reply(content: &str) -> Message {
-    Message::Assistant { content: content.into(), tool_calls: vec![] }
-}
 
 fn options() -> Options {
     let tools = Some(vec!["add".to_owned()]);

@@ -7,6 +7,7 @@ use agent_core::words::{RunOutcome, StopReason, Usage};
 use futures::FutureExt;
 
 use super::*;
+use crate::testing::flush;
 
 #[derive(Default)]
 struct Lost(AtomicU64);
@@ -50,9 +51,7 @@ impl Bench {
 
     /// Stops the drain at once: what is queued is written all the same.
     async fn drain(self) -> (Arc<TestRuns>, Arc<Lost>) {
-        let stopping = CancellationToken::new();
-        stopping.cancel();
-        self.drain.run(stopping).await;
+        flush(&self.drain).await;
         assert_eq!(self.behind.0.held.lock().bytes, 0);
         (self.store, self.lost)
     }
@@ -167,9 +166,7 @@ async fn a_run_is_counted_as_lost_once() {
     hanging.store.switch.hang(true);
     hanging.run("run_1");
     hanging.run("run_2");
-    let stopping = CancellationToken::new();
-    stopping.cancel();
-    hanging.drain.run(stopping).await;
+    flush(&hanging.drain).await;
     assert_eq!(hanging.lost.0.load(Ordering::SeqCst), 2);
 }
 
@@ -180,10 +177,8 @@ async fn a_store_that_stays_away_does_not_hold_up_the_end_of_the_process() {
     for number in 0..100 {
         bench.run(&format!("run_{number}"));
     }
-    let stopping = CancellationToken::new();
-    stopping.cancel();
     let start = Instant::now();
-    bench.drain.run(stopping).await;
+    flush(&bench.drain).await;
     assert!(start.elapsed() <= FLUSH_LIMIT + Duration::from_millis(10), "{:?}", start.elapsed());
     assert_eq!(bench.lost.0.load(Ordering::SeqCst), 100);
 }

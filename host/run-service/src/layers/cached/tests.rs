@@ -4,8 +4,9 @@ mod passed_on;
 
 use parking_lot::Mutex;
 
-use agent_core::ports::ToolSet;
-use agent_core::testing::{EchoTools, ScriptedModel, TestCache, TestJournal, TokioSpawn, asks_for, says};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, SwappedTools, TestCache, TestJournal, TokioSpawn, asks_for, says,
+};
 use agent_core::words::Options;
 use serde_json::json;
 
@@ -202,30 +203,12 @@ async fn a_cache_that_fails_or_hangs_is_a_miss_that_delays_nobody_for_long() {
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(true));
 }
 
-/// A toolbox whose tools are swapped by whoever runs the agent.
-struct Swapping(Mutex<EchoTools>);
-
-#[boxed_async]
-impl Toolbox for Swapping {
-    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().current_for(caller)
-    }
-
-    fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<agent_core::ports::ToolFault> {
-        vec![]
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_swapped_tool_set_gets_no_stale_answers() {
-    let toolbox = Arc::new(Swapping(Mutex::new(EchoTools::of_digest("sha256:1"))));
+    let toolbox = Arc::new(SwappedTools::new(EchoTools::of_digest("sha256:1")));
     let bench = bench_with(ScriptedInvoke::answering("old"), toolbox.clone());
     bench.ask("q").await.unwrap();
-    *toolbox.0.lock() = EchoTools::of_digest("sha256:2");
+    toolbox.swap(EchoTools::of_digest("sha256:2"));
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(false));
     assert_eq!(bench.cache.kept().len(), 2);
 
@@ -233,7 +216,7 @@ async fn a_swapped_tool_set_gets_no_stale_answers() {
     bench.agent.add_after(Duration::from_secs(3), Ok(ScriptedInvoke::answer("either")));
     let swap = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        *toolbox.0.lock() = EchoTools::of_digest("sha256:3");
+        toolbox.swap(EchoTools::of_digest("sha256:3"));
     };
     let (answer, ()) = tokio::join!(bench.ask("q2"), swap);
     assert_eq!(answer.unwrap().cached, Some(false));
@@ -332,14 +315,14 @@ async fn a_follower_that_runs_for_itself_ends_with_its_caller() {
 #[tokio::test(start_paused = true)]
 async fn a_follower_whose_tools_are_others_by_now_does_not_get_what_the_leader_may_have_used() {
     let both = |tools: EchoTools| tools.only_for_tier("search", "premium");
-    let toolbox = Arc::new(Swapping(Mutex::new(EchoTools::new(&["add"]))));
+    let toolbox = Arc::new(SwappedTools::new(EchoTools::new(&["add"])));
     let bench = bench_with(ScriptedInvoke::default(), toolbox.clone());
     bench.agent.add_after(SECOND * 3, Ok(ScriptedInvoke::answer("found")));
     bench.agent.add_after(SECOND * 3, Ok(ScriptedInvoke::answer("not found")));
     // A tool of one tier is added before the leader's run has begun, for all that is known.
     let swap = async {
         tokio::time::sleep(SECOND).await;
-        *toolbox.0.lock() = both(EchoTools::new(&["add", "search"]));
+        toolbox.swap(both(EchoTools::new(&["add", "search"])));
     };
     let (u1, u2, u3) = (premium("u1"), user("u2"), premium("u3"));
     let ask = |caller| bench.ask_as(caller, "q");

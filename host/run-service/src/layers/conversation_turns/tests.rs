@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::conversations::LEASE;
 use agent_core::ports::{ClaimTerms, ConversationStore as _, Deletion, Epoch};
-use agent_core::testing::{TestConversations, TokioSpawn};
+use agent_core::testing::{TestConversations, TokioSpawn, reply, user};
 use agent_core::words::{ConversationKey, Message, Options, Principal, StopReason};
 use tokio::time::{sleep, timeout};
 
@@ -32,14 +32,6 @@ fn bench(agent: ScriptedInvoke) -> Bench {
 fn ask(input: &str, id: Option<&str>) -> Ask {
     let conversation = id.map(|id| InConversation { id: id.into(), turn_id: None, seen: None });
     Ask { principal: Principal::user("u1"), conversation, ..Ask::new("r".into(), input.into()) }
-}
-
-fn user(content: &str) -> Message {
-    Message::User { content: content.into() }
-}
-
-fn reply(content: &str) -> Message {
-    Message::Assistant { content: content.into(), tool_calls: vec![] }
 }
 
 /// An attempt at a job: all of them have one run.

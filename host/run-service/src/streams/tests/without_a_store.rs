@@ -22,10 +22,9 @@ impl Journal for OneEventAtATime {
 }
 
 fn memory(journal: &Arc<TestRuns>, model: ScriptedModel, tools: EchoTools) -> RunStreams {
-    let live = LiveRuns::default();
-    let journal = Arc::new(LiveJournal::new(journal.clone(), journal.clone(), live.clone()));
-    let agent = Agent::new(Arc::new(model), Arc::new(tools), journal.clone());
-    RunStreams::new(Arc::new(agent), RunStores { journal, records: None, live }, Arc::new(TokioSpawn))
+    let kept = RunStores { records: None, ..run_stores(journal) };
+    let agent = Agent::new(Arc::new(model), Arc::new(tools), kept.journal.clone());
+    streams_of(agent, kept)
 }
 
 /// Nobody can read the rest of such a run elsewhere, so no reader is told to resume.
@@ -58,7 +57,7 @@ async fn a_reader_who_comes_again_costs_one_event_and_not_the_journal() {
     let run_id = started.run_id().to_owned();
     assert_eq!(read(started).await, WHOLE);
     let kept = RunStores { journal: Arc::new(OneEventAtATime(journal)), ..here.kept };
-    let looking = RunStreams::new(Arc::new(ScriptedInvoke::default()), kept, Arc::new(TokioSpawn));
+    let looking = streams_of(ScriptedInvoke::default(), kept);
     let run = looking.find(&run_id).await.unwrap().unwrap();
     assert_eq!(run.run_id, run_id);
     let given = [0, 4, 5].map(async |number| looking.has_given(&run, number).await.unwrap());

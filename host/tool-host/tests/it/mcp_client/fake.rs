@@ -1,14 +1,11 @@
 //! An MCP server over HTTP, by hand: it says whatever a test has it say.
-#![expect(clippy::disallowed_methods, reason = "a server of a test runs beside it")]
 
 use parking_lot::Mutex;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use test_servers::{HttpConnection, HttpRequest, HttpServer};
 
 /// What it answers to a message.
 #[derive(Debug, Clone)]
@@ -34,10 +31,9 @@ pub(crate) struct Received {
 
 type Answer = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 
-/// A server on a free port of this machine. It ends with the test's runtime.
+/// A server on a free port of this machine.
 pub(crate) struct Fake {
-    address: SocketAddr,
-    received: Arc<Mutex<Vec<Received>>>,
+    server: HttpServer,
     answer: Arc<Mutex<Arc<Answer>>>,
     refuses_replies: Arc<AtomicBool>,
 }
@@ -46,23 +42,17 @@ impl Fake {
     /// One that answers the handshake, and every other request by its method and parameters as the function
     /// says.
     pub(crate) async fn new(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let answer: Arc<Answer> = Arc::new(answer);
-        let this = Self {
-            address: listener.local_addr().unwrap(),
-            received: Arc::default(),
-            answer: Arc::new(Mutex::new(answer)),
-            refuses_replies: Arc::default(),
-        };
-        let (received, answer) = (this.received.clone(), this.answer.clone());
-        let refuses_replies = this.refuses_replies.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (received, answer) = (received.clone(), answer.clone());
-                tokio::spawn(serve(stream, received, answer, refuses_replies.clone()));
+        let answer = Arc::new(Mutex::new(answer));
+        let refuses_replies = Arc::<AtomicBool>::default();
+        let (answers, refuses) = (answer.clone(), refuses_replies.clone());
+        let serve = move |connection: HttpConnection| {
+            let (answers, refuses) = (answers.clone(), refuses.clone());
+            async move {
+                let _closed = serve(connection, answers, refuses).await;
             }
-        });
-        this
+        };
+        Self { server: HttpServer::start(serve).await, answer, refuses_replies }
     }
 
     /// Answers otherwise from now on.
@@ -77,12 +67,16 @@ impl Fake {
 
     /// The lines of a policy that let it in as `docs`, with these beside them.
     pub(crate) fn policy(&self, lines: &str) -> String {
-        let url = format!("http://{}/mcp", self.address);
+        let url = format!("http://{}/mcp", self.server.address());
         format!("[[mcp]]\nname = \"docs\"\nurl = \"{url}\"\nplain-http = true\nprivate = true\n{lines}\n")
     }
 
     pub(crate) fn received(&self) -> Vec<Received> {
-        self.received.lock().clone()
+        let received = |request: HttpRequest| Received {
+            head: request.head.to_lowercase(),
+            message: message_of(&request),
+        };
+        self.server.requests().into_iter().map(received).collect()
     }
 
     /// How often it got a request of that method.
@@ -107,16 +101,12 @@ pub(crate) fn text(text: &str) -> Reply {
 }
 
 async fn serve(
-    mut stream: TcpStream,
-    received: Arc<Mutex<Vec<Received>>>,
+    mut connection: HttpConnection,
     answer: Arc<Mutex<Arc<Answer>>>,
     refuses_replies: Arc<AtomicBool>,
 ) -> Option<()> {
-    let mut buffer = vec![];
     loop {
-        let (head, body) = Box::pin(read(&mut stream, &mut buffer)).await?;
-        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-        received.lock().push(Received { head, message: message.clone() });
+        let message = message_of(&connection.read_request().await?);
         let (id, method) = (message["id"].clone(), message["method"].as_str());
         let reply = match (method, &id) {
             (Some("initialize"), _) => Reply::Result(json!({
@@ -154,8 +144,7 @@ async fn serve(
                 return None;
             }
         };
-        stream.write_all(raw.as_bytes()).await.ok()?;
-        if raw.contains("connection: close") {
+        if !connection.write(&raw).await || raw.contains("connection: close") {
             return None;
         }
     }
@@ -165,21 +154,7 @@ fn head_of(kind: &str, more: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{more}\r\n\r\n")
 }
 
-/// A head and its body. Nothing when the connection has ended.
-async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
-    loop {
-        if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-            let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
-            if buffer.len() >= end + 4 + length {
-                let body = buffer[end + 4..end + 4 + length].to_vec();
-                buffer.drain(..end + 4 + length);
-                return Some((head, body));
-            }
-        }
-        let mut piece = [0; 16 << 10];
-        let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
-        buffer.extend_from_slice(&piece[..read]);
-    }
+/// The message in a request; null when there is none.
+fn message_of(request: &HttpRequest) -> Value {
+    serde_json::from_str(&request.body).unwrap_or_default()
 }
