@@ -310,6 +310,31 @@ impl Toolbox for EchoTools {
     }
 }
 
+/// Tools that a test swaps, through the mutex, for others. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct SwappedTools(pub Arc<Mutex<EchoTools>>);
+
+impl SwappedTools {
+    /// Begins with these tools.
+    pub fn new(tools: EchoTools) -> Self {
+        Self(Arc::new(Mutex::new(tools)))
+    }
+}
+
+impl Toolbox for SwappedTools {
+    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
+        self.0.lock().current_for(caller)
+    }
+
+    fn everything(&self) -> Arc<dyn ToolSet> {
+        self.0.lock().everything()
+    }
+
+    fn faults(&self) -> Vec<ToolFault> {
+        vec![]
+    }
+}
+
 #[boxed_async]
 impl ToolSet for EchoTools {
     fn catalog(&self) -> &Arc<Catalog> {

@@ -2,10 +2,8 @@
 
 mod waiting;
 
-use parking_lot::Mutex;
-
 use agent_core::ports::{Question, WaitTerms};
-use agent_core::testing::EchoTools;
+use agent_core::testing::{EchoTools, SwappedTools};
 use agent_core::words::{ToolOutcome, ToolReceipt, ToolSpec};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
@@ -54,26 +52,9 @@ async fn a_caller_has_the_tools_that_a_run_of_theirs_would_have() {
     }
 }
 
-/// Tools that are swapped by a test.
-struct Swapped(Mutex<EchoTools>);
-
-impl Toolbox for Swapped {
-    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().current_for(caller)
-    }
-
-    fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<agent_core::ports::ToolFault> {
-        vec![]
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn changes_are_told_once_and_to_whoever_missed_them() {
-    let toolbox = Arc::new(Swapped(Mutex::new(EchoTools::new(&["add"]))));
+    let toolbox = Arc::new(SwappedTools::new(EchoTools::new(&["add"])));
     let calls = DirectCalls::new(toolbox.clone(), Duration::from_secs(30));
     let user = Principal::user("u1");
     let mut of_user = calls.changes(&user, None);

@@ -1,13 +1,10 @@
 //! `/mcp`: the tools for clients that speak the Model Context Protocol. What its official clients make of it
 //! is an acceptance test; here are the protocol's rules about HTTP, each with who breaks it.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{ToolFault, ToolSet, Toolbox};
-use agent_core::testing::EchoTools;
-use agent_core::words::Principal;
+use agent_core::testing::{EchoTools, SwappedTools};
 use axum::body::Body;
 use futures::StreamExt as _;
 use http::{Request, StatusCode};
@@ -22,26 +19,8 @@ use crate::harness::{Answer, Answers, Fakes, Service, b, bearer, request, token,
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// Tools that a test swaps.
-#[derive(Clone)]
-struct Swapped(Arc<Mutex<EchoTools>>);
-
-impl Toolbox for Swapped {
-    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().current_for(caller)
-    }
-
-    fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<ToolFault> {
-        vec![]
-    }
-}
-
-fn serving(tools: EchoTools) -> (Fakes, Swapped) {
-    let tools = Swapped(Arc::new(Mutex::new(tools)));
+fn serving(tools: EchoTools) -> (Fakes, SwappedTools) {
+    let tools = SwappedTools::new(tools);
     let calls = DirectCalls::new(Arc::new(tools.clone()), Duration::from_secs(30));
     (Fakes::configured(Answers, |edge| b(edge).tool_calls = calls), tools)
 }

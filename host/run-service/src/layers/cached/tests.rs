@@ -4,8 +4,9 @@ mod passed_on;
 
 use parking_lot::Mutex;
 
-use agent_core::ports::ToolSet;
-use agent_core::testing::{EchoTools, ScriptedModel, TestCache, TestJournal, TokioSpawn, asks_for, says};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, SwappedTools, TestCache, TestJournal, TokioSpawn, asks_for, says,
+};
 use agent_core::words::Options;
 use serde_json::json;
 
@@ -202,27 +203,9 @@ async fn a_cache_that_fails_or_hangs_is_a_miss_that_delays_nobody_for_long() {
     assert_eq!(bench.ask("q").await.unwrap().cached, Some(true));
 }
 
-/// A toolbox whose tools are swapped by whoever runs the agent.
-struct Swapping(Mutex<EchoTools>);
-
-#[boxed_async]
-impl Toolbox for Swapping {
-    fn current_for(&self, caller: &Principal) -> Arc<dyn ToolSet> {
-        self.0.lock().current_for(caller)
-    }
-
-    fn everything(&self) -> Arc<dyn ToolSet> {
-        self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<agent_core::ports::ToolFault> {
-        vec![]
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_swapped_tool_set_gets_no_stale_answers() {
-    let toolbox = Arc::new(Swapping(Mutex::new(EchoTools::of_digest("sha256:1"))));
+    let toolbox = Arc::new(SwappedTools::new(EchoTools::of_digest("sha256:1")));
     let bench = bench_with(ScriptedInvoke::answering("old"), toolbox.clone());
     bench.ask("q").await.unwrap();
     *toolbox.0.lock() = EchoTools::of_digest("sha256:2");
@@ -332,7 +315,7 @@ async fn a_follower_that_runs_for_itself_ends_with_its_caller() {
 #[tokio::test(start_paused = true)]
 async fn a_follower_whose_tools_are_others_by_now_does_not_get_what_the_leader_may_have_used() {
     let both = |tools: EchoTools| tools.only_for_tier("search", "premium");
-    let toolbox = Arc::new(Swapping(Mutex::new(EchoTools::new(&["add"]))));
+    let toolbox = Arc::new(SwappedTools::new(EchoTools::new(&["add"])));
     let bench = bench_with(ScriptedInvoke::default(), toolbox.clone());
     bench.agent.add_after(SECOND * 3, Ok(ScriptedInvoke::answer("found")));
     bench.agent.add_after(SECOND * 3, Ok(ScriptedInvoke::answer("not found")));
