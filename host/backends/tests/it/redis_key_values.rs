@@ -10,7 +10,7 @@ use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 use test_servers::eventually;
 
-use crate::contract::key_value::{Bench, SPACE, it_does_what_the_model_does, limited};
+use crate::contract::key_value::{Bench, SPACE, check_unavailable, it_does_what_the_model_does, limited};
 
 mod key_value {
     crate::contract::key_value::test_all!(test_each(super::open_values));
@@ -161,20 +161,6 @@ async fn a_redis_that_is_away_or_frozen_is_unavailable_and_then_back() {
     server.thaw();
     eventually("the store to work", async || store.get(SPACE, "n").await.ok()).await;
     assert_eq!(store.add(SPACE, "n", 1).await.unwrap(), 3, "a write is not sent to who is silent");
-}
-
-async fn check_unavailable(store: &RedisKeyValues) {
-    let errors = [
-        store.get(SPACE, "n").await.unwrap_err(),
-        store.set(SPACE, "k", b"1", None).await.unwrap_err(),
-        store.swap(SPACE, "k", None, b"1").await.unwrap_err(),
-        store.add(SPACE, "n", 1).await.unwrap_err(),
-        store.delete(SPACE, "k").await.unwrap_err(),
-        store.list_keys(SPACE, "", None, 10).await.unwrap_err(),
-    ];
-    for error in errors {
-        assert!(matches!(error, KeyValueError::Unavailable(_)), "{error:?}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

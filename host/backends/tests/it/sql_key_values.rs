@@ -9,7 +9,7 @@ use futures::future::join_all;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_servers::{Postgres, eventually};
 
-use crate::contract::key_value::{Bench, SPACE, it_does_what_the_model_does, limited};
+use crate::contract::key_value::{Bench, SPACE, check_unavailable, it_does_what_the_model_does, limited};
 use crate::sql::Database;
 
 pub(crate) async fn open_values(database: Database) -> Bench {
@@ -186,21 +186,6 @@ async fn a_database_that_is_away_or_frozen_is_unavailable_and_then_back() {
     // What was asked of a frozen server may be done when it goes on, and once at most.
     let sum = store.add(SPACE, "n", 1).await.unwrap();
     assert!((3..=4).contains(&sum), "{sum}");
-}
-
-async fn check_unavailable(store: &SqlKeyValues) {
-    let errors = [
-        store.get(SPACE, "n").await.unwrap_err(),
-        store.set(SPACE, "k", b"1", None).await.unwrap_err(),
-        store.swap(SPACE, "k", None, b"1").await.unwrap_err(),
-        store.add(SPACE, "n", 1).await.unwrap_err(),
-        store.delete(SPACE, "k").await.unwrap_err(),
-        store.list_keys(SPACE, "", None, 10).await.unwrap_err(),
-    ];
-    for error in errors {
-        assert!(matches!(error, KeyValueError::Unavailable(_)), "{error:?}");
-        assert!(!error.to_string().contains("hunter2"), "{error}");
-    }
 }
 
 #[tokio::test]

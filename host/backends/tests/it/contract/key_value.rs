@@ -72,6 +72,22 @@ pub(crate) fn limited(quota: u64) -> Space<'static> {
     Space { quota, ..SPACE }
 }
 
+/// Nothing is done while the server is away, and no error has the password.
+pub(crate) async fn check_unavailable(store: &dyn KeyValueStore) {
+    let errors = [
+        store.get(SPACE, "n").await.unwrap_err(),
+        store.set(SPACE, "k", b"1", None).await.unwrap_err(),
+        store.swap(SPACE, "k", None, b"1").await.unwrap_err(),
+        store.add(SPACE, "n", 1).await.unwrap_err(),
+        store.delete(SPACE, "k").await.unwrap_err(),
+        store.list_keys(SPACE, "", None, 10).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, KeyValueError::Unavailable(_)), "{error:?}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
 pub(crate) async fn a_value_is_read_as_it_was_set(bench: &Bench) {
     let all_bytes: Vec<u8> = (0..=255).collect();
     let longest = vec![0xff; MOST_VALUE_BYTES];
