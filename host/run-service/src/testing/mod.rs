@@ -1,4 +1,4 @@
-//! An agent that does what a test says; `nested.rs` is for the fuzz targets.
+//! An agent that does what a test says, and what a worker of jobs needs; `nested.rs` is for the fuzz targets.
 
 mod nested;
 mod planted;
@@ -7,13 +7,17 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
+use agent_core::ports::{Journal, Unobserved};
 use agent_core::testing::of_one_user;
 use agent_core::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
 use boxed_async::boxed_async;
+use tokio_util::sync::CancellationToken;
 
-use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
+use crate::jobs::{Worker, WorkerContext};
+use crate::layers::{Admission, Ask, Invoke, InvokeError, RunAnswer};
 
 pub use nested::read_nested;
 pub(crate) use planted::has;
@@ -148,6 +152,28 @@ impl Invoke for ScriptedInvoke {
             None => Err(InvokeError::Busy { waited: Duration::ZERO }),
         }
     }
+}
+
+/// What a worker named `host-1` carries jobs out with: that agent, ten permits and a closed circuit.
+pub fn worker_context(agent: Arc<dyn Invoke>, journal: Arc<dyn Journal>) -> WorkerContext {
+    WorkerContext {
+        name: "host-1".into(),
+        admission: Admission::new(10),
+        agent,
+        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, Instant::now),
+        journal,
+        observer: Arc::new(Unobserved),
+    }
+}
+
+/// Works for so many seconds, and stops at the next boundary of a step.
+pub async fn work_for(worker: &Worker, seconds: u64) {
+    let stopping = CancellationToken::new();
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        stopping.cancel();
+    };
+    tokio::join!(worker.work(stopping.clone()), stop);
 }
 
 #[expect(clippy::panic, reason = "that is what the test wants")]

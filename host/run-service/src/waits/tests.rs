@@ -5,8 +5,7 @@ mod races;
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore, Unobserved};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{
     CancelOutcome, Decision, Event, JobData, OpenKinds, ParkedRun, RunLimits, RunOutcome, StopReason, Task,
@@ -18,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::conversations::ConversationRefusal;
-use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
-use crate::layers::{Admission, Agent, Invoke, InvokeError};
+use crate::jobs::{CancelledRuns, Jobs, Worker};
+use crate::layers::{Agent, InvokeError};
 use crate::loop_driver::RunError;
-use crate::testing::ScriptedInvoke;
+use crate::testing::{ScriptedInvoke, work_for, worker_context};
 
 /// A service whose model asks for one payment, with somebody to ask.
 struct Bench {
@@ -68,7 +67,7 @@ impl Bench {
         });
         let store: Arc<dyn RunStore> = runs.clone();
         let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
-        let worker = Worker::new(&jobs, context(agent, &runs));
+        let worker = Worker::new(&jobs, worker_context(agent, runs.clone()));
         let job_id = jobs.submit(&JobData::new(query, "ada")).await.unwrap();
         let waits = Waits::new(queue.clone(), runs.clone(), tools);
         Self { queue, runs, waits, jobs, worker, job_id }
@@ -76,12 +75,7 @@ impl Bench {
 
     /// Works for so many seconds.
     async fn work_for(&self, seconds: u64) {
-        let stopping = CancellationToken::new();
-        let stop = async {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            stopping.cancel();
-        };
-        tokio::join!(self.worker.work(stopping.clone()), stop);
+        work_for(&self.worker, seconds).await;
     }
 
     fn status(&self) -> JobStatus {
@@ -104,17 +98,6 @@ impl Bench {
     fn result(&self) -> Value {
         let job = self.queue.job(&self.job_id);
         serde_json::from_str(job.result.expect("the job has a result").get()).unwrap()
-    }
-}
-
-fn context(agent: Arc<dyn Invoke>, runs: &Arc<TestRuns>) -> WorkerContext {
-    WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent,
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: runs.clone(),
-        observer: Arc::new(Unobserved),
     }
 }
 
@@ -410,7 +393,7 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
     };
     decide(&waits[0]).await;
     let busy = ScriptedInvoke::new([Err(InvokeError::Conversation(ConversationRefusal::Busy))]);
-    let other = Worker::new(&bench.jobs, context(Arc::new(busy), &bench.runs));
+    let other = Worker::new(&bench.jobs, worker_context(Arc::new(busy), bench.runs.clone()));
     let stopping = CancellationToken::new();
     let stop = async {
         sleep(Duration::from_millis(500)).await;
@@ -429,7 +412,7 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
 async fn a_run_that_waits_can_be_decided_about_behind_an_attempt_that_failed() {
     let bench = Bench::parked(tools()).await;
     let failing = Arc::new(ScriptedInvoke::new([Err(RunError::Panicked.into())]));
-    let other = Worker::new(&bench.jobs, context(failing, &bench.runs));
+    let other = Worker::new(&bench.jobs, worker_context(failing, bench.runs.clone()));
     assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
     let stopping = CancellationToken::new();
     let stop = async {

@@ -5,16 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue, Unobserved};
+use agent_core::ports::JobQueue;
 use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn};
 use agent_core::words::Event;
 use axum::body::Body;
 use http::Request;
 use http::header::IF_MATCH;
 use run_service::direct_calls::{DirectCalls, WaitingCalls};
-use run_service::jobs::{Jobs, Worker, WorkerContext};
-use run_service::layers::{Admission, Agent, Parkable};
+use run_service::jobs::{Jobs, Worker};
+use run_service::layers::{Agent, Parkable};
+use run_service::testing::worker_context;
 use run_service::waits::Waits;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -40,15 +40,7 @@ fn bench() -> Bench {
     let tools = Arc::new(EchoTools::new(&["look", "pay"]).approved_by("pay", "sha256:policy"));
     let agent = || Agent::new(Arc::new(ScriptedModel::new([])), tools.clone(), runs.clone());
     let jobs = Jobs::new(queue.clone());
-    let context = WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent: Arc::new(agent()),
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: runs.clone(),
-        observer: Arc::new(Unobserved),
-    };
-    let worker = Worker::new(&jobs, context);
+    let worker = Worker::new(&jobs, worker_context(Arc::new(agent()), runs.clone()));
     #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
     let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), tools.clone());

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue, Unobserved};
+use agent_core::ports::JobQueue;
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
 };
 use agent_core::words::{Event, Message, ModelReply, Principal, RunLimits, Verdict};
 use run_service::conversations::Conversations;
-use run_service::jobs::{Jobs, Worker, WorkerContext};
-use run_service::layers::{Admission, Agent, ConversationTurns, Parkable};
+use run_service::jobs::{Jobs, Worker};
+use run_service::layers::{Agent, ConversationTurns, Parkable};
 use run_service::live::{LiveJournal, LiveRuns};
 use run_service::streams::{RunStores, RunStreams};
+use run_service::testing::worker_context;
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -58,15 +58,8 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
     };
     let conversations = Conversations::new(Arc::<TestConversations>::default(), Arc::new(TokioSpawn));
     let jobs = Jobs::new(queue.clone());
-    let context = WorkerContext {
-        name: "host-1".into(),
-        admission: Admission::new(10),
-        agent: Arc::new(ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30))),
-        circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, std::time::Instant::now),
-        journal: journal.clone(),
-        observer: Arc::new(Unobserved),
-    };
-    let worker = Worker::new(&jobs, context);
+    let turns = ConversationTurns::new(agent(), conversations.clone(), Duration::from_secs(30));
+    let worker = Worker::new(&jobs, worker_context(Arc::new(turns), journal.clone()));
     #[expect(clippy::disallowed_methods, reason = "a worker beside the test, ended with it")]
     let worker = tokio::spawn(async move { worker.work(CancellationToken::new()).await });
     let waits = Waits::new(queue.clone(), runs.clone(), toolbox.clone());

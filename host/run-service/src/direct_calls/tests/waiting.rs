@@ -1,13 +1,13 @@
 //! Direct calls that wait, with the real worker and driver over stores in memory. No model is ever asked.
 
-use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue as _, RunStore, Unobserved};
+use agent_core::ports::{JobQueue as _, RunStore};
 use agent_core::testing::{ScriptedModel, TestQueue, TestRuns, TokioSpawn};
 use agent_core::words::{Event, JobStatus, RunLimits, Verdict};
 
 use super::*;
-use crate::jobs::{CancelledRuns, Jobs, Worker, WorkerContext};
-use crate::layers::{Admission, Agent, Parkable};
+use crate::jobs::{CancelledRuns, Jobs, Worker};
+use crate::layers::{Agent, Parkable};
+use crate::testing::{work_for, worker_context};
 use crate::waits::{JobWait, ProposedDecision, Waits};
 
 struct Bench {
@@ -32,15 +32,7 @@ impl Bench {
         };
         let store: Arc<dyn RunStore> = runs.clone();
         let jobs = Jobs::new(queue.clone()).ending(CancelledRuns::beside_the_service(&store).0);
-        let context = WorkerContext {
-            name: "host-1".into(),
-            admission: Admission::new(10),
-            agent: Arc::new(agent()),
-            circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, Instant::now),
-            journal: runs.clone(),
-            observer: Arc::new(Unobserved),
-        };
-        let worker = Worker::new(&jobs, context);
+        let worker = Worker::new(&jobs, worker_context(Arc::new(agent()), runs.clone()));
         let parkable =
             Parkable::new(agent(), queue.clone(), runs.clone(), runs.clone(), Arc::new(TokioSpawn));
         let waits = Waits::new(queue.clone(), runs.clone(), tools.clone());
@@ -58,12 +50,7 @@ impl Bench {
     }
 
     async fn work_for(&self, seconds: u64) {
-        let stopping = CancellationToken::new();
-        let stop = async {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            stopping.cancel();
-        };
-        tokio::join!(self.worker.work(stopping.clone()), stop);
+        work_for(&self.worker, seconds).await;
     }
 
     async fn read(&self, job_id: &str, within: Duration) -> CallRun {

@@ -245,7 +245,7 @@ async fn a_child_that_takes_too_long_is_cancelled_before_its_parent_writes_that_
     let journal = Arc::new(Undecided(bench.runs.clone()));
     let agent = Agent::new(Arc::new(Endless), Arc::new(tools()), journal);
     let agent = Agent { wait_tools: true, ..agent };
-    let worker = Worker::new(&bench.jobs, context(Arc::new(agent), &bench.runs));
+    let worker = Worker::new(&bench.jobs, worker_context(Arc::new(agent), bench.runs.clone()));
     let stopping = CancellationToken::new();
     let stop = async {
         // Behind the first try to write the decision, and before the run is given up after the third.
