@@ -21,6 +21,7 @@ use self::specs::{
     Choice, Conversation, ConversationAnswer, ConversationOp, End, Job, JobAnswer, JobOp, Key, Submit,
 };
 use super::stores::Stores;
+use super::waits::start_at;
 
 /// Decides who asks when, and who is killed.
 const SEED: u64 = 27;
@@ -156,13 +157,7 @@ impl Replicas {
     async fn replica(&self, port: Option<u16>) -> Service {
         let calculator = Component::shipped("calculator");
         let builder = self.stores.service(&self.model).granting([(&calculator, "approve = \"always\"\n")]);
-        let builder = builder.env("RATE_LIMIT_IP", "1000000").env("RATE_LIMIT_USER", "1000000");
-        match port {
-            Some(port) => builder.env("PORT", port.to_string()),
-            None => builder,
-        }
-        .start()
-        .await
+        start_at(builder, port).await
     }
 
     /// One user, at each of them.
