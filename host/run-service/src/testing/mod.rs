@@ -154,7 +154,7 @@ impl Invoke for ScriptedInvoke {
     }
 }
 
-/// What a worker named `host-1` carries jobs out with: that agent, ten permits and a closed circuit.
+/// The dependencies of a worker named `host-1`: that agent, ten permits and a closed circuit.
 pub fn worker_context(agent: Arc<dyn Invoke>, journal: Arc<dyn Journal>) -> WorkerContext {
     WorkerContext {
         name: "host-1".into(),
