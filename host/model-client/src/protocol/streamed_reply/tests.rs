@@ -1,4 +1,5 @@
-//! Streams of both providers, cut into pieces anywhere, are the replies that they would have sent at once.
+//! Streams of both providers are the replies that they would have sent at once. That pieces of any size give
+//! the same is proved by the fuzz targets `openai_stream` and `anthropic_stream`.
 
 use agent_core::words::{Finish, ModelReply, ToolCall, Usage};
 use serde_json::{Value, json};
@@ -68,19 +69,12 @@ fn anthropic() -> String {
 
 type Read = (Result<ModelReply, UnreadableReply>, String);
 
-/// The reply in these pieces, and the text that came on the way.
-fn read(protocol: &dyn Protocol, pieces: &[&[u8]]) -> Read {
+/// The reply of a stream that came at once, and the text that came on the way.
+fn whole(protocol: &dyn Protocol, stream: &str) -> Read {
     let mut reply = StreamedReply::new(protocol.assembler());
-    let mut told = String::new();
-    for piece in pieces {
-        told.push_str(&reply.push(piece));
-    }
+    let told = reply.push(stream.as_bytes());
     let body = reply.into_body();
     (body.and_then(|body| protocol.read_reply(&body, &scripted::request(), "m")), told)
-}
-
-fn whole(protocol: &dyn Protocol, stream: &str) -> Read {
-    read(protocol, &[stream.as_bytes()])
 }
 
 fn expected() -> ModelReply {
