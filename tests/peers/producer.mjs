@@ -10,8 +10,6 @@
 //   producer.mjs limit LIMITS                       { concurrency } and { rate: [max, duration] } of the whole queue
 //   producer.mjs edit ID QUERY USER                 gives a job other data
 //   producer.mjs retry ID STATE                     puts a job that has ended back to the queue
-//   producer.mjs operate ACTION [ID | STATE]        what Bull Board's buttons do: pause, resume, promote ID, remove ID,
-//                                                   clean STATE, drain, obliterate
 import { createInterface } from "node:readline";
 
 import { FlowProducer, Queue, QueueEvents } from "bullmq";
@@ -91,20 +89,6 @@ const commands = {
   async retry(id, state) {
     await (await queue.getJob(id)).retry(state);
     print({ jobId: id });
-  },
-
-  async operate(action, what) {
-    const actions = {
-      pause: () => queue.pause(),
-      resume: () => queue.resume(),
-      promote: async () => (await queue.getJob(what)).promote(),
-      remove: async () => (await queue.getJob(what)).remove(),
-      clean: () => queue.clean(0, 1000, what),
-      drain: () => queue.drain(true),
-      obliterate: () => queue.obliterate({ force: true }),
-    };
-    await actions[action]();
-    print({ done: action });
   },
 };
 

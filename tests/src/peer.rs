@@ -112,16 +112,14 @@ impl Peer {
 
     /// Adds that many equal jobs through BullMQ's own producer: their ids.
     pub async fn add(&self, query: &str, user: &str, count: usize) -> Vec<String> {
-        let added = self.produce(&["add", query, user, &count.to_string()]).await;
-        added.iter().map(|job| job["jobId"].as_str().expect("the id of a job").to_owned()).collect()
+        self.add_with(query, user, count, &json!({})).await
     }
 
     /// Adds a job within a trace, as BullMQ's telemetry does: its id.
     pub async fn add_in_trace(&self, query: &str, user: &str, traceparent: &str) -> String {
         let metadata = json!({ "traceparent": traceparent }).to_string();
-        let options = json!({ "telemetry": { "metadata": metadata } }).to_string();
-        let added = self.produce(&["add", query, user, "1", &options]).await;
-        added[0]["jobId"].as_str().expect("the id of a job").to_owned()
+        let options = json!({ "telemetry": { "metadata": metadata } });
+        self.add_with(query, user, 1, &options).await.remove(0)
     }
 
     /// Adds jobs with these options of BullMQ's: their ids.
@@ -153,12 +151,6 @@ impl Peer {
     /// Puts a job that has ended in that state back to the queue.
     pub async fn retry(&self, id: &str, state: &str) {
         self.produce(&["retry", id, state]).await;
-    }
-
-    /// Does what one of Bull Board's buttons does: `pause`, `resume`, `promote` and `remove` with a job's id,
-    /// `clean` with a state, `drain`, `obliterate`.
-    pub async fn operate(&self, action: &[&str]) {
-        self.produce(&[&["operate"], action].concat()).await;
     }
 
     /// Waits, as BullMQ's own producer would, until a job has ended: `{jobId, returnvalue}` or

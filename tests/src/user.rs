@@ -119,11 +119,6 @@ impl User {
         self.post("/api/gateway", body.to_string()).await
     }
 
-    /// `POST /api/serverless` with that query.
-    pub async fn serverless(&self, query: &str) -> Answer {
-        self.post("/api/serverless", json!({ "query": query }).to_string()).await
-    }
-
     /// A `GET` request.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(self.request(Method::GET, path)).await

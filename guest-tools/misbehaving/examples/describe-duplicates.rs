@@ -1,24 +1,9 @@
 //! A component with two tools of one name.
 
-use agent_tool_sdk::{Component, Failure, Output, ToolDef};
+#[macro_use]
+mod describing;
 
-struct DescribeDuplicates;
-
-impl Component for DescribeDuplicates {
-    fn describe() -> Vec<ToolDef> {
-        let twin = |description: &str| ToolDef {
-            name: "twin".to_owned(),
-            description: description.to_owned(),
-            input_schema: r#"{"type":"object"}"#.to_owned(),
-            output_schema: None,
-            hints: Vec::new(),
-        };
-        vec![twin("The first of two tools of one name."), twin("The second of two tools of one name.")]
-    }
-
-    fn call(_: String, _: String) -> Result<Output, Failure> {
-        Ok(Output { value: "null".to_owned(), meta: Vec::new() })
-    }
+export_description! {
+    "twin", "The first of two tools of one name.", r#"{"type":"object"}"#;
+    "twin", "The second of two tools of one name.", r#"{"type":"object"}"#;
 }
-
-agent_tool_sdk::export_component!(DescribeDuplicates);

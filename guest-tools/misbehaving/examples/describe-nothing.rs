@@ -1,17 +1,6 @@
 //! A component without tools.
 
-use agent_tool_sdk::{Component, Failure, Output, ToolDef};
+#[macro_use]
+mod describing;
 
-struct DescribeNothing;
-
-impl Component for DescribeNothing {
-    fn describe() -> Vec<ToolDef> {
-        Vec::new()
-    }
-
-    fn call(name: String, _: String) -> Result<Output, Failure> {
-        Err(Failure::not_found(format!("there is no tool `{name}` here, nor any other")))
-    }
-}
-
-agent_tool_sdk::export_component!(DescribeNothing);
+export_description! {}

@@ -1,18 +1,11 @@
 //! A component whose `describe` traps.
+#![expect(clippy::panic, reason = "to panic is what it is for")]
 
-use agent_tool_sdk::{Component, Failure, Output, ToolDef};
+#[macro_use]
+mod describing;
 
-struct DescribeTraps;
-
-impl Component for DescribeTraps {
-    #[expect(clippy::panic, reason = "to panic is what it is for")]
-    fn describe() -> Vec<ToolDef> {
+export_description! {
+    fn {
         panic!("this description panics on purpose")
     }
-
-    fn call(_: String, _: String) -> Result<Output, Failure> {
-        Err(Failure::unavailable("never described"))
-    }
 }
-
-agent_tool_sdk::export_component!(DescribeTraps);

@@ -118,8 +118,6 @@ impl EventStreamParser {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     const MOST_BYTES: usize = 1 << 20;
@@ -161,23 +159,5 @@ mod tests {
         let line = format!("data: {}\n", "x".repeat(1 << 16));
         let pushed: Result<Vec<_>, _> = (0..17).map(|_| parser.push(line.as_bytes())).collect();
         assert_eq!(pushed.unwrap_err(), TooMuch);
-    }
-
-    proptest! {
-        #[test]
-        fn pieces_are_the_whole(text in "(data|event|id|:|a|é|\r|\n|\r\n| ){0,40}", at in proptest::collection::vec(0_usize..200, 0..6)) {
-            let bytes = text.as_bytes();
-            let mut cuts: Vec<_> = at.into_iter().map(|at| at.min(bytes.len())).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let mut parser = EventStreamParser::new(MOST_BYTES);
-            let mut events = Vec::new();
-            for pair in cuts.windows(2) {
-                events.extend(parser.push(&bytes[pair[0]..pair[1]]).unwrap());
-            }
-            events.extend(parser.end().unwrap());
-            let events: Vec<_> = events.into_iter().map(|event| (event.name, event.data)).collect();
-            prop_assert_eq!(events, parse(&text));
-        }
     }
 }

@@ -66,7 +66,9 @@ pub fn read_reply(provider: &str, sent: Sent<'_>) {
                 (text, reply.into_body().map_err(|unreadable| unreadable.detail))
             };
             let whole = read(stream.len());
-            assert_eq!(whole, read(1), "byte by byte it is the same");
+            for size in [1, 7] {
+                assert_eq!(whole, read(size), "in pieces of {size} it is the same");
+            }
             whole.1.ok()
         }
     };

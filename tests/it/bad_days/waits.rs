@@ -1,7 +1,7 @@
 //! Runs that wait for somebody, over `kill -9` and on each queue: what was shown is carried out once.
 
 use acceptance::{
-    Answer, Component, Model, Service, Signal, Stores, Token, User, asks_for, eventually, says,
+    Answer, Builder, Component, Model, Service, Signal, Stores, Token, User, asks_for, eventually, says,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
     let calculator = Component::shipped("calculator");
     let builder = stores.service(model).granting([(&calculator, "approve = \"always\"\n")]);
-    // Looking at a job until it waits takes many requests.
+    start_at(builder, port).await
+}
+
+/// Starts a service, at that port if there is one. It has no rate limits: looking at a job until it waits
+/// takes many requests.
+pub(crate) async fn start_at(builder: Builder, port: Option<u16>) -> Service {
     let builder = builder.without_windows();
     match port {
         Some(port) => builder.env("PORT", port.to_string()),

@@ -4,7 +4,7 @@
 use acceptance::{Component, Model, Service, Signal, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
-use super::waits::{decide, wait_of};
+use super::waits::{decide, start_at, wait_of};
 
 /// A sum that is made unasked, and then one that is another one whenever the clock or a random number is:
 /// whoever makes the script again without those it had would ask for something else.
@@ -23,14 +23,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
         (&scripts, "toolbox = true\nlimits = { timeout-ms = 20000 }"),
         (&asks, "ask = true"),
     ]);
-    // Looking at a job until it waits takes many requests.
-    let builder = builder.without_windows();
-    match port {
-        Some(port) => builder.env("PORT", port.to_string()),
-        None => builder,
-    }
-    .start()
-    .await
+    start_at(builder, port).await
 }
 
 /// Kills the service, and starts one that has all that the first one left.

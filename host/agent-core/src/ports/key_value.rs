@@ -59,7 +59,7 @@ pub trait KeyValueStore: Send + Sync {
         value: &[u8],
     ) -> Result<bool, KeyValueError>;
 
-    /// Adds to the number under a key and says the sum, which is kept as text that [`parse_number`] reads.
+    /// Adds to the number under a key and says the sum, which is kept as decimal text.
     /// What is not there counts as 0 and stays for good; what is there keeps its time to live.
     /// [`KeyValueError::NotANumber`], and nothing changed, if the value is no such text or the sum does not
     /// fit.
@@ -143,9 +143,18 @@ fn check(part: &'static str, least: usize, most: usize, bytes: usize) -> Result<
     }
 }
 
+/// The sum of `delta` and the number that a value is, 0 when there is no value.
+///
+/// # Errors
+/// [`KeyValueError::NotANumber`] when the value is no number, or the sum does not fit.
+pub fn add_to(value: Option<&[u8]>, delta: i64) -> Result<i64, KeyValueError> {
+    let number = value.map_or(Some(0), parse_number);
+    number.and_then(|number| number.checked_add(delta)).ok_or(KeyValueError::NotANumber)
+}
+
 /// The number that a value is: decimal text as `i64` is written, without a plus sign, a blank or a zero too
 /// many.
-pub fn parse_number(value: &[u8]) -> Option<i64> {
+fn parse_number(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
     text.parse().ok().filter(|number: &i64| number.to_string() == text)
 }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::Switch;
 use crate::ports::key_value::{
-    KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, check_key, check_value,
-    parse_number, range_of_keys,
+    KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, add_to, check_key,
+    check_value, range_of_keys,
 };
 
 /// Values in memory.
@@ -123,11 +123,9 @@ impl KeyValueStore for TestKeyValues {
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
         check_key(key)?;
         let mut space = self.open(space).await?;
-        let (number, expires_at) = match space.values().get(key.as_bytes()) {
-            Some(kept) => (parse_number(&kept.value), kept.expires_at),
-            None => (Some(0), None),
-        };
-        let sum = number.and_then(|number| number.checked_add(delta)).ok_or(KeyValueError::NotANumber)?;
+        let kept = space.values().get(key.as_bytes());
+        let sum = add_to(kept.map(|kept| &*kept.value), delta)?;
+        let expires_at = kept.and_then(|kept| kept.expires_at);
         space.put(key, StoredValue { value: sum.to_string().into(), expires_at })?;
         Ok(sum)
     }

@@ -82,13 +82,6 @@ impl TestRuns {
         look(self.journals.lock().get(run_id).map_or(&[], Vec::as_slice))
     }
 
-    /// The runs that have a journal, by their ids.
-    pub fn run_ids(&self) -> Vec<String> {
-        let mut ids: Vec<_> = self.journals.lock().keys().cloned().collect();
-        ids.sort_unstable();
-        ids
-    }
-
     pub fn records(&self) -> Vec<RunRecord> {
         self.records.lock().values().cloned().collect()
     }

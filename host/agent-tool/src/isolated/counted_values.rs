@@ -94,11 +94,7 @@ impl KeyValueStore for CountedValues {
 
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
         let mut values = self.write();
-        let number = match values.get(key) {
-            Some(value) => key_value::parse_number(value).ok_or(KeyValueError::NotANumber)?,
-            None => 0,
-        };
-        let sum = number.checked_add(delta).ok_or(KeyValueError::NotANumber)?;
+        let sum = key_value::add_to(values.get(key).map(Vec::as_slice), delta)?;
         put(&mut values, key, sum.to_string().as_bytes(), space.quota).map(|()| sum)
     }
 

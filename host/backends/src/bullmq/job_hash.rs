@@ -260,22 +260,5 @@ mod tests {
             let data = JobData::new(query, user_id);
             prop_assert_eq!(read_data(&serde_json::to_string(&data).unwrap()), Ok(data));
         }
-
-        #[test]
-        fn no_data_breaks_the_reader(text in any::<String>()) {
-            let _either_way = read_data(&text);
-            let _either_way = read_user(&text);
-        }
-
-        #[test]
-        fn no_hash_breaks_the_reader(hash in proptest::collection::hash_map("data|defa|timestamp|atm", ".*", 0..4)) {
-            let claim = read_claim("1".into(), "w:t".into(), &hash, Instant::now());
-            prop_assert!(claim.run_id.starts_with("run_"));
-        }
-
-        #[test]
-        fn no_record_breaks_the_reader(state in ".*", fields in proptest::collection::vec(proptest::option::of(any::<Vec<u8>>()), 0..11)) {
-            let _either_way = read_job("1", (state, fields));
-        }
     }
 }

@@ -266,12 +266,5 @@ mod tests {
             let several = Position { score, job_id: format!("1{job_id}"), shard };
             prop_assert_eq!(Position::parse(&several.cursor(3), 3), Ok(several));
         }
-
-        #[test]
-        fn what_is_no_cursor_is_refused(text in any::<String>(), shards in 1usize..4) {
-            if let Ok(position) = Position::parse(&text, shards) {
-                prop_assert_eq!(position.cursor(shards), text);
-            }
-        }
     }
 }

@@ -99,7 +99,9 @@ pub(crate) fn events(input: &[u8]) {
         Ok::<_, agent_core::event_stream::TooMuch>(events)
     };
     let whole = read(input.len());
-    assert_eq!(whole, read(1), "byte by byte it is the same");
+    for size in [1, 7] {
+        assert_eq!(whole, read(size), "in pieces of {size} it is the same");
+    }
     for event in whole.into_iter().flatten() {
         assert!(event.data.len() <= MOST + 1, "an event of {} bytes", event.data.len());
     }

@@ -239,21 +239,6 @@ fn no_secret_is_printed() {
 
 proptest! {
     #[test]
-    fn bytes_that_nobody_signed_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        prop_assert!(Tokens::new(SECRET).verify(&bytes, at(NOW)).is_err());
-    }
-
-    #[test]
-    fn parts_that_look_right_are_refused(
-        header in r#"\{"alg":"(HS256|HS512|none|RS256)"[,}].{0,30}"#,
-        payload in r#"\{"id":.{0,30}"#,
-        signature in prop::collection::vec(any::<u8>(), 0..70),
-    ) {
-        let parts = [base64(header.as_bytes()), base64(payload.as_bytes()), base64(&signature)];
-        prop_assert!(verify(&parts.join(".")).is_err());
-    }
-
-    #[test]
     fn no_signed_payload_panics(payload in ".{0,100}", times in any::<(i64, f64)>()) {
         let _any = verify(&token(&payload));
         let _any = verify(&token(&format!(r#"{{"id":"u1","exp":{},"nbf":{}}}"#, times.0, times.1)));

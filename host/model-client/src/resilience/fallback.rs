@@ -37,15 +37,7 @@ pub struct Fallback<P, S> {
 impl<P: Model, S: Model> Fallback<P, S> {
     /// `secondary` is the fallback of `primary`, which is guarded by a new circuit.
     pub fn new(primary: P, secondary: S) -> Self {
-        Self::with_circuit(
-            primary,
-            secondary,
-            SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
-        )
-    }
-
-    /// `secondary` is the fallback of `primary`, which is guarded by `circuit`.
-    pub fn with_circuit(primary: P, secondary: S, circuit: SharedCircuit) -> Self {
+        let circuit = SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std());
         Self { primary, secondary, circuit }
     }
 

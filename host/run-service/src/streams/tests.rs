@@ -132,20 +132,26 @@ async fn no_word_is_missing_of_a_model_that_writes_faster_than_anybody_reads() {
     assert_eq!(read(started).await, expected);
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_comes_in_the_middle_of_a_reply_is_given_all_of_it() {
-    let store = Arc::new(TestRuns::default());
+/// A replica on which a run was asked for, whose model has written one of two words.
+async fn in_the_middle_of_a_reply(store: &Arc<TestRuns>) -> (RunStreams, Following, FoundRun) {
     let slow = Slow {
         pause: Duration::from_secs(1),
         words: &["do", "ne"],
         ..Slow::new(ScriptedModel::new([Ok(says("done"))]))
     };
-    let here = replica(&store, slow, EchoTools::new(&["echo"]));
+    let here = replica(store, slow, EchoTools::new(&["echo"]));
     let mut started = here.start(ask(), RESUMES);
     for _ in 0..2 {
         started.next().await.unwrap();
     }
     let run = here.find(started.run_id()).await.unwrap().unwrap();
+    (here, started, run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_in_the_middle_of_a_reply_is_given_all_of_it() {
+    let store = Arc::new(TestRuns::default());
+    let (here, started, run) = in_the_middle_of_a_reply(&store).await;
     let later = here.follow(&run, 1);
     drop(started);
     assert_eq!(read(later).await, ["reset", "+do", "+ne", "1 model_replied", "2 ended completed"]);
@@ -175,17 +181,7 @@ impl Journal for FirstReadLate {
 #[tokio::test(start_paused = true)]
 async fn words_are_not_lost_when_the_reader_stops_waiting_for_the_store() {
     let store = Arc::new(TestRuns::default());
-    let slow = Slow {
-        pause: Duration::from_secs(1),
-        words: &["do", "ne"],
-        ..Slow::new(ScriptedModel::new([Ok(says("done"))]))
-    };
-    let here = replica(&store, slow, EchoTools::new(&["echo"]));
-    let mut started = here.start(ask(), RESUMES);
-    for _ in 0..2 {
-        started.next().await.unwrap();
-    }
-    let run = here.find(started.run_id()).await.unwrap().unwrap();
+    let (here, _started, run) = in_the_middle_of_a_reply(&store).await;
     let journal = Arc::new(FirstReadLate { store: store.clone(), has_read: false.into() });
     let kept = RunStores { journal, ..here.kept.clone() };
     let late = streams_of(ScriptedInvoke::default(), kept);

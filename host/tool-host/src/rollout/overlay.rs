@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::key_value::{MOST_KEYS_LISTED, check_key, check_value, parse_number};
+use agent_core::ports::key_value::{MOST_KEYS_LISTED, add_to, check_key, check_value};
 use agent_core::ports::{KeyValueError, KeyValueStore, Space};
 use boxed_async::boxed_async;
 
@@ -75,11 +75,7 @@ impl KeyValueStore for Overlay {
     }
 
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
-        let before = match self.get(space, key).await? {
-            Some(value) => parse_number(&value).ok_or(KeyValueError::NotANumber)?,
-            None => 0,
-        };
-        let sum = before.checked_add(delta).ok_or(KeyValueError::NotANumber)?;
+        let sum = add_to(self.get(space, key).await?.as_deref(), delta)?;
         self.write(space, key, Some(sum.to_string().into_bytes()))?;
         Ok(sum)
     }

@@ -48,9 +48,12 @@ impl Place {
         Host::over(config, tempfile::tempdir().unwrap(), seen).await
     }
 
-    /// A host that may still be compiling.
-    async fn begin_with(&self, change: impl FnOnce(&mut Config)) -> Host {
-        let (config, seen) = self.config(change);
+    /// A host that may still be compiling, by that text of a shell.
+    async fn begin_compiling_by(&self, text: &str) -> Host {
+        let (config, seen) = self.config(|config| {
+            config.compiler.program = "/bin/sh".into();
+            config.compiler.arguments = ["-c", text, "sh"].iter().map(Into::into).collect();
+        });
         Host::begin(config, tempfile::tempdir().unwrap(), seen).await
     }
 
@@ -183,12 +186,7 @@ async fn of_two_that_compile_the_first_by_name_has_the_tool_whichever_is_done_fi
             tools = place.tools.path().display(),
             release = release.display(),
         );
-        let host = place
-            .begin_with(|config| {
-                config.compiler.program = "/bin/sh".into();
-                config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
-            })
-            .await;
+        let host = place.begin_compiling_by(&text).await;
         let quick = if slow == "a" { "b" } else { "a" };
         host.until(|host| host.names() == ["same"]).await;
         assert!(serving(&host, "same").await.starts_with(&format!("{quick}@")), "it waits for nobody");
@@ -213,12 +211,7 @@ async fn a_file_that_keeps_being_loaded_keeps_no_other_from_being_remembered() {
         "f=$(mktemp); cat > $f; if cmp -s $f {}; then exec sleep 1000; fi; {compiler} \"$@\" < $f; e=$?; rm $f; exit $e",
         file.display()
     );
-    let host = place
-        .begin_with(|config| {
-            config.compiler.program = "/bin/sh".into();
-            config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
-        })
-        .await;
+    let host = place.begin_compiling_by(&text).await;
     let first = serving(&host, "one").await;
     place.put("b.wasm", &tool("one", 2));
     host.until(|host| host.list_digests() != [first.clone()]).await;
@@ -292,12 +285,7 @@ async fn a_last_good_version_whose_compiler_is_killed_is_given_up_after_three_at
         b = place.tools.path().join("b.wasm").display(),
         attempts = attempts.display(),
     );
-    let host = place
-        .begin_with(|config| {
-            config.compiler.program = "/bin/sh".into();
-            config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
-        })
-        .await;
+    let host = place.begin_compiling_by(&text).await;
     host.until(|host| host.names() == ["one"]).await;
     assert!(serving(&host, "one").await.starts_with("b@"), "its name is free");
     assert_eq!(fs::read_to_string(attempts).unwrap(), ".\n".repeat(3));

@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use self::specs::{
     Choice, Conversation, ConversationAnswer, ConversationOp, End, Job, JobAnswer, JobOp, Key, Submit,
 };
+use super::waits::start_at;
 
 /// Decides who asks when, and who is killed.
 const SEED: u64 = 27;
@@ -157,13 +158,7 @@ impl Replicas {
     async fn replica(&self, port: Option<u16>) -> Service {
         let calculator = Component::shipped("calculator");
         let builder = self.stores.service(&self.model).granting([(&calculator, "approve = \"always\"\n")]);
-        let builder = builder.without_windows();
-        match port {
-            Some(port) => builder.env("PORT", port.to_string()),
-            None => builder,
-        }
-        .start()
-        .await
+        start_at(builder, port).await
     }
 
     /// One user, at each of them.

@@ -68,6 +68,14 @@ async fn who_is_being_answered_is_not_displaced_and_new_ones_wait() {
     assert_eq!(outcome.await, Outcome::Clean);
 }
 
+/// Until a connection waits for room, or has displaced another.
+async fn until_another_waits(bench: &Bench) {
+    let moved = |name| bench.count(name) > 0.0;
+    while !moved("agent_http_connection_waits_total") && !moved("agent_http_connections_displaced_total") {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn who_has_not_read_the_whole_answer_is_not_displaced() {
     let outcome = with_changed(at_most(1), async |bench| {
@@ -78,11 +86,7 @@ async fn who_has_not_read_the_whole_answer_is_not_displaced() {
         slow.0.read_line(&mut line).await.unwrap();
         let mut waiting = bench.connect().await;
         waiting.ask("/hello").await;
-        let moved = |name| bench.count(name) > 0.0;
-        while !moved("agent_http_connection_waits_total") && !moved("agent_http_connections_displaced_total")
-        {
-            tokio::task::yield_now().await;
-        }
+        until_another_waits(&bench).await;
         assert_eq!(slow.answer().await.1.len(), 64 << 20);
         // Now it is idle, and makes room.
         assert_eq!(waiting.answer().await.1, "hello");
@@ -102,11 +106,7 @@ async fn a_request_that_comes_before_the_last_answer_was_read_is_not_displaced_e
         bench.asked.notified().await;
         let mut waiting = bench.connect().await;
         waiting.ask("/hello").await;
-        let moved = |name| bench.count(name) > 0.0;
-        while !moved("agent_http_connection_waits_total") && !moved("agent_http_connections_displaced_total")
-        {
-            tokio::task::yield_now().await;
-        }
+        until_another_waits(&bench).await;
         bench.answer.notify_one();
         assert_eq!(client.answer().await.1, "slow");
         assert_eq!(waiting.answer().await.1, "hello");
@@ -133,40 +133,37 @@ async fn who_waits_for_room_when_the_service_stops_is_served() {
 
 #[tokio::test]
 async fn what_is_no_http_is_counted_by_the_status_that_it_gets() {
-    let outcome = with_changed(
-        |_| {},
-        async |bench| {
-            let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(1_000));
-            // As many bytes as are read: a reset because of unread ones could take the answer with it.
-            let endless = |begun: &str| format!("{begun}{}", "y".repeat((64 << 10) - begun.len()));
-            let (endless_line, endless_header) = (endless("GET /"), endless("GET / HTTP/1.1\r\nx: "));
-            for (bytes, status) in [
-                ("\0\0\0\0\r\n\r\n", "400"),
-                (&*many_headers, "431"),
-                (&*endless_line, "431"),
-                (&*endless_header, "431"),
-            ] {
-                let mut client = bench.connect().await;
-                client.send(bytes).await;
-                let mut answer = String::new();
-                client.0.read_to_string(&mut answer).await.unwrap();
-                assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-            }
-            let families = bench.metrics.gather();
-            let family = families.iter().find(|family| family.name() == "agent_http_requests_total").unwrap();
-            let mut counted: Vec<_> = family
-                .get_metric()
-                .iter()
-                .map(|metric| {
-                    let labels = metric.get_label().iter().map(|label| label.value().to_owned());
-                    (labels.collect::<Vec<_>>().join(" "), metric.get_counter().get_value())
-                })
-                .collect();
-            counted.sort_by(|one, other| one.0.cmp(&other.0));
-            let of = |status: &str, count: f64| (format!("unknown unmatched {status}"), count);
-            assert_eq!(counted, [of("400", 1.0), of("431", 3.0)]);
-            bench.signal(Signal::Terminate);
-        },
-    );
+    let outcome = with_service(times(), async |bench| {
+        let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(1_000));
+        // As many bytes as are read: a reset because of unread ones could take the answer with it.
+        let endless = |begun: &str| format!("{begun}{}", "y".repeat((64 << 10) - begun.len()));
+        let (endless_line, endless_header) = (endless("GET /"), endless("GET / HTTP/1.1\r\nx: "));
+        for (bytes, status) in [
+            ("\0\0\0\0\r\n\r\n", "400"),
+            (&*many_headers, "431"),
+            (&*endless_line, "431"),
+            (&*endless_header, "431"),
+        ] {
+            let mut client = bench.connect().await;
+            client.send(bytes).await;
+            let mut answer = String::new();
+            client.0.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+        let families = bench.metrics.gather();
+        let family = families.iter().find(|family| family.name() == "agent_http_requests_total").unwrap();
+        let mut counted: Vec<_> = family
+            .get_metric()
+            .iter()
+            .map(|metric| {
+                let labels = metric.get_label().iter().map(|label| label.value().to_owned());
+                (labels.collect::<Vec<_>>().join(" "), metric.get_counter().get_value())
+            })
+            .collect();
+        counted.sort_by(|one, other| one.0.cmp(&other.0));
+        let of = |status: &str, count: f64| (format!("unknown unmatched {status}"), count);
+        assert_eq!(counted, [of("400", 1.0), of("431", 3.0)]);
+        bench.signal(Signal::Terminate);
+    });
     assert_eq!(outcome.await, Outcome::Clean);
 }

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use std::time::Duration;
 
 use agent_core::ports::key_value::{
-    KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, check_key, check_value,
-    parse_number, range_of_keys,
+    KeyValueError, KeyValueStore, LONGEST_TIME_TO_LIVE, MOST_KEYS_LISTED, Space, add_to, check_key,
+    check_value, range_of_keys,
 };
 use boxed_async::boxed_async;
 use sha2::{Digest as _, Sha256};
@@ -191,8 +191,7 @@ impl KeyValueStore for SqlKeyValues {
 
     async fn add(&self, space: Space<'_>, key: &str, delta: i64) -> Result<i64, KeyValueError> {
         let put_sum = |_, kept: Option<&StoredValue>| {
-            let number = kept.map_or(Some(0), |kept| parse_number(&kept.value));
-            let sum = number.and_then(|number| number.checked_add(delta)).ok_or(KeyValueError::NotANumber)?;
+            let sum = add_to(kept.map(|kept| &*kept.value), delta)?;
             let expires_at = kept.and_then(|kept| kept.expires_at);
             Ok(Next::Put(StoredValue { value: sum.to_string().into(), expires_at }, sum))
         };
