@@ -52,13 +52,18 @@ impl Exact {
     /// What [`Self::is_multiple_of`] costs in steps: floats are written down and divided digit by digit.
     pub fn division_steps(self, divisor: Self) -> u64 {
         match (self, divisor) {
-            (Self::Whole(_), Self::Whole(_)) => 1,
+            (Self::Whole(value), Self::Whole(divisor))
+                if is_read_as_integer(value) && is_read_as_integer(divisor) =>
+            {
+                1
+            }
             _ => LONG_DIVISION_STEPS,
         }
     }
 
-    /// Whether it is a multiple of a number above zero. Floats count as the decimal fractions they were
-    /// written as: `0.3` is a multiple of `0.1`.
+    /// Whether it is a multiple of a number above zero. Fractions, and whole numbers beyond 64 bits, are read
+    /// as floats and count as the shortest decimals that give these floats, which is how they were written:
+    /// `0.3` is a multiple of `0.1`, and `1e23` of `10`, although the float nearest to `1e23` is below it.
     pub fn is_multiple_of(self, divisor: Self) -> bool {
         let (value, divisor) = (Decimal::of(self), Decimal::of(divisor));
         if value.digits == 0 || divisor.digits == 0 {
@@ -83,6 +88,11 @@ const LONG_DIVISION_STEPS: u64 = 700;
 /// Below this a whole float fits into `i128`.
 const MOST_WHOLE: f64 = 1e38;
 
+/// Whether a whole number is read as an integer. Those beyond are read as floats.
+fn is_read_as_integer(whole: i128) -> bool {
+    (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&whole)
+}
+
 fn is_whole(float: f64) -> bool {
     float.is_finite() && float.trunc() == float
 }
@@ -102,7 +112,7 @@ fn compare_whole(whole: i128, float: f64) -> Option<Ordering> {
     Some(whole.cmp(&floor).then(if is_whole(float) { Ordering::Equal } else { Ordering::Less }))
 }
 
-/// `digits * 10^exponent`, without a sign. The digits are so few that ten times as many still fit.
+/// `digits * 10^exponent`, without a sign. There are 20 digits at most, so that ten times as much still fits.
 struct Decimal {
     digits: u128,
     exponent: i32,
@@ -111,29 +121,29 @@ struct Decimal {
 impl Decimal {
     fn of(number: Exact) -> Self {
         let (mut digits, mut exponent) = match number {
-            Exact::Whole(whole) => (whole.unsigned_abs(), 0),
-            Exact::Other(bits) => {
-                // The shortest text that gives this float back: a digit, its fraction, and an exponent.
-                let text = format!("{:e}", f64::from_bits(bits).abs());
-                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-                let shift = i32::try_from(fraction.len()).unwrap_or(0);
-                let digits = format!("{whole}{fraction}").parse().unwrap_or(0);
-                (digits, exponent.parse::<i32>().unwrap_or(0) - shift)
-            }
+            Exact::Whole(whole) if is_read_as_integer(whole) => (whole.unsigned_abs(), 0),
+            // It was made of a float, and gives that back.
+            Exact::Whole(whole) => shortest(whole as f64),
+            Exact::Other(bits) => shortest(f64::from_bits(bits)),
         };
         while digits != 0 && digits % 10 == 0 {
             digits /= 10;
             exponent += 1;
         }
-        // Only whole numbers above what any text of an integer gives have more; their last digits mean
-        // nothing.
-        while digits > u128::MAX / 10 {
-            digits /= 10;
-            exponent += 1;
-        }
         Self { digits, exponent }
     }
+}
+
+/// Digits and exponent of the shortest text that gives this float back, 17 digits at most. The exact value of
+/// the float has digits that nobody wrote.
+fn shortest(float: f64) -> (u128, i32) {
+    // A digit, its fraction, and an exponent.
+    let text = format!("{:e}", float.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let shift = i32::try_from(fraction.len()).unwrap_or(0);
+    let digits = format!("{whole}{fraction}").parse().unwrap_or(0);
+    (digits, exponent.parse::<i32>().unwrap_or(0) - shift)
 }
 
 #[cfg(test)]
@@ -180,12 +190,30 @@ mod tests {
             ("-4.02", "0.01"),
             ("12", "4"),
             ("12391239123", "1e-7"),
+            ("1e23", "10"),
+            ("-1e23", "10"),
+            ("1e24", "10"),
+            ("1e37", "10"),
+            ("1e37", "1e23"),
+            ("1e23", "0.1"),
+            ("18446744073709551615", "5"),
+            ("-9223372036854775807", "7"),
         ] {
             assert!(exact(number).is_multiple_of(exact(divisor)), "{number} {divisor}");
         }
-        for (number, divisor) in
-            [("0.35", "0.1"), ("7", "1.5"), ("13", "4"), ("1.5", "1"), ("1", "1e300"), ("1e300", "7")]
-        {
+        for (number, divisor) in [
+            ("0.35", "0.1"),
+            ("7", "1.5"),
+            ("13", "4"),
+            ("1.5", "1"),
+            ("1", "1e300"),
+            ("1e300", "7"),
+            ("1e23", "3"),
+            ("1e23", "1e24"),
+            ("18446744073709551615", "10"),
+            ("18446744073709551615", "2"),
+            ("-9223372036854775807", "10"),
+        ] {
             assert!(!exact(number).is_multiple_of(exact(divisor)), "{number} {divisor}");
         }
     }

@@ -12,7 +12,7 @@ pub(crate) mod content_memory;
 pub(crate) mod memory;
 pub(crate) mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::ErrorKind::NotFound;
 use std::io::{self, Read};
@@ -79,13 +79,17 @@ pub(crate) struct Listing {
     pub(crate) identity: FolderId,
     /// Tool files of the folder. One without a fingerprint is there but cannot be looked at.
     pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
+    /// Those of the files that are lists of tools of MCP servers. The policy has them, whatever is in the
+    /// folder.
+    pub(crate) servers: BTreeSet<String>,
     /// Whether there is no folder. Then the files are those of MCP servers.
     pub(crate) is_absent: bool,
 }
 
 impl Listing {
     fn of_no_folder() -> Self {
-        Self { identity: FolderId::default(), files: BTreeMap::new(), is_absent: true }
+        let (files, servers) = (BTreeMap::new(), BTreeSet::new());
+        Self { identity: FolderId::default(), files, servers, is_absent: true }
     }
 }
 
@@ -134,10 +138,11 @@ impl Folder {
             Err(error) if self.may_be_absent && error.kind() == NotFound => Listing::of_no_folder(),
             listed => listed?,
         };
-        let rounds = self.servers.iter().flat_map(|servers| servers.rounds());
-        listing
-            .files
-            .extend(rounds.map(|(name, round)| (file_of(&name), Some(Fingerprint::of_round(round)))));
+        for (name, round) in self.servers.iter().flat_map(|servers| servers.rounds()) {
+            let file = file_of(&name);
+            listing.files.insert(file.clone(), Some(Fingerprint::of_round(round)));
+            listing.servers.insert(file);
+        }
         Ok(listing)
     }
 
@@ -233,7 +238,7 @@ fn list(folder: &Path) -> io::Result<Listing> {
         files.insert(name.to_owned(), fingerprint);
     }
     let identity = FolderId { device: itself.dev(), inode: itself.ino() };
-    Ok(Listing { identity, files, is_absent: false })
+    Ok(Listing { identity, files, servers: BTreeSet::new(), is_absent: false })
 }
 
 /// Reads a file that may have been swapped for anything since it was looked at: a pipe must not hold us up

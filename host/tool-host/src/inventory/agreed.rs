@@ -260,11 +260,20 @@ impl Inventory {
                 let (rollout, id) = (agreement.rollout.clone(), id.to_owned());
                 let because = format!("it cannot be loaded: {error}");
                 let work = async move {
-                    rollout.fail(&name, &id, because).await;
-                    Part::Written
+                    if rollout.fail(&name, &id, because).await { Part::Written } else { Part::StillTried(id) }
                 };
                 self.begin("", None, work);
             }
+        }
+    }
+
+    /// Forgets the load of a version that is to be tried and cannot be, because its failure could not be
+    /// written down. As long as its record says that it is tried, the next reading of the records has it
+    /// loaded again, and its failure written. They are not read sooner for that: a store that refuses writes
+    /// would be asked without a pause.
+    pub(super) fn still_tried(&mut self, id: &str) {
+        if let Some(agreement) = &mut self.agreement {
+            agreement.trials.remove(id);
         }
     }
 

@@ -48,6 +48,8 @@ pub(super) enum Part {
     Trial(String, Result<Arc<Component>, LoadError>),
     /// Something was written to the store.
     Written,
+    /// The failure of the trial of that id could not be written to the store.
+    StillTried(String),
     /// The loss of the file of that digest could not be written to the store: the file counts as there until
     /// it can.
     StillInFolder(String),

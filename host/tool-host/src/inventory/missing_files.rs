@@ -2,9 +2,11 @@
 //!
 //! Where replicas agree on what serves, a file that is gone stops its component on all of them. So it has to
 //! be gone for a while, because a file may be replaced by removing it and writing another; and a folder that
-//! had several files and has none is taken for a mount that went away.
+//! had several files and has none is taken for a mount that went away. The lists of MCP servers are files of
+//! the listing as well, but not of the folder: they neither hide that it lost all others, nor count as lost
+//! with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::folder::Listing;
@@ -12,9 +14,17 @@ use crate::folder::Listing;
 /// How long a file has to be gone.
 const GONE_FOR: Duration = Duration::from_secs(3);
 
-/// The files that are missing, and since when.
+/// The files that are missing.
 #[derive(Debug, Default)]
-pub(super) struct MissingFiles(BTreeMap<String, Instant>);
+pub(super) struct MissingFiles {
+    /// Since when each is missing.
+    since: BTreeMap<String, Instant>,
+    /// The files of MCP servers, also of those that are no longer in the policy: without them, a policy that
+    /// loses several servers would look like a folder that lost its files.
+    servers: BTreeSet<String>,
+    /// Whether the folder had lost all its files when it was last compared.
+    lost_all: bool,
+}
 
 impl MissingFiles {
     /// Compares what was in the folder with what is, and says which files are gone for good. Each is said
@@ -25,20 +35,33 @@ impl MissingFiles {
         listing: &Listing,
         now: Instant,
     ) -> Vec<String> {
-        self.0.retain(|file, _| were_there.contains_key(file) && !listing.files.contains_key(file));
-        if listing.files.is_empty() && were_there.len() > 1 {
-            if self.0.is_empty() {
-                tracing::warn!(
-                    "the tools folder is empty all of a sudden: what served goes on; delete components to stop them"
-                );
-            }
-            return Vec::new();
+        self.note_servers(listing);
+        self.since.retain(|file, _| were_there.contains_key(file) && !listing.files.contains_key(file));
+        let is_of_server = |file: &str| self.servers.contains(file);
+        let had_several = were_there.keys().filter(|file| !is_of_server(file)).count() > 1;
+        let lost_all = had_several && listing.files.keys().all(|file| is_of_server(file));
+        if lost_all && !self.lost_all {
+            tracing::warn!(
+                "the tools folder is empty all of a sudden: what served goes on; delete components to stop them"
+            );
         }
+        self.lost_all = lost_all;
+        let may_be_gone = |file: &str| !lost_all || is_of_server(file);
         for file in were_there.keys().filter(|file| !listing.files.contains_key(*file)) {
-            self.0.entry(file.clone()).or_insert(now);
+            if may_be_gone(file) {
+                self.since.entry(file.clone()).or_insert(now);
+            }
         }
-        let is_gone = |since: &Instant| now.saturating_duration_since(*since) >= GONE_FOR;
-        self.0.iter().filter(|(_, since)| is_gone(since)).map(|(file, _)| file.clone()).collect()
+        let is_over = |since: &Instant| now.saturating_duration_since(*since) >= GONE_FOR;
+        let gone = self.since.iter().filter(|(file, since)| may_be_gone(file) && is_over(since));
+        gone.map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Notes which files are those of servers. One that is listed otherwise now has lost its server and got a
+    /// file of the folder, or the other way round.
+    fn note_servers(&mut self, listing: &Listing) {
+        self.servers.retain(|file| !listing.files.contains_key(file));
+        self.servers.extend(listing.servers.iter().cloned());
     }
 }
 
@@ -49,7 +72,12 @@ mod tests {
 
     fn listing(files: &[&str]) -> Listing {
         let files = files.iter().map(|file| ((*file).to_owned(), None)).collect();
-        Listing { identity: FolderId::default(), files, is_absent: false }
+        Listing { identity: FolderId::default(), files, servers: BTreeSet::new(), is_absent: false }
+    }
+
+    /// A folder without files, and MCP servers.
+    fn listing_of_servers(servers: &[&str]) -> Listing {
+        Listing { servers: servers.iter().map(|file| (*file).to_owned()).collect(), ..listing(servers) }
     }
 
     #[test]
@@ -66,5 +94,32 @@ mod tests {
         assert!(missing.update(&were_there, &listing(&[]), now + GONE_FOR * 9).is_empty());
         let one = [("a".to_owned(), String::new())].into();
         assert_eq!(missing.update(&one, &listing(&[]), now + GONE_FOR * 9), ["a"]);
+    }
+
+    #[test]
+    fn a_server_beside_them_does_not_hide_that_all_files_went_away() {
+        let were_there = ["a", "b", "docs"].map(|file| (file.to_owned(), String::new())).into();
+        let (mut missing, now) = (MissingFiles::default(), Instant::now());
+        for rounds in 0..3 {
+            let gone = missing.update(&were_there, &listing_of_servers(&["docs"]), now + GONE_FOR * rounds);
+            assert!(gone.is_empty(), "{gone:?}");
+        }
+        // The server is taken out of the policy while the mount is away.
+        assert!(missing.update(&were_there, &listing(&[]), now + GONE_FOR * 3).is_empty());
+        assert_eq!(missing.update(&were_there, &listing(&[]), now + GONE_FOR * 4), ["docs"]);
+        // The mount is back without one of the files.
+        assert!(missing.update(&were_there, &listing(&["a", "docs"]), now + GONE_FOR * 5).is_empty());
+        assert_eq!(missing.update(&were_there, &listing(&["a", "docs"]), now + GONE_FOR * 6), ["b"]);
+    }
+
+    #[test]
+    fn servers_that_are_taken_out_of_the_policy_at_once_are_no_mount_that_went_away() {
+        let were_there = ["docs", "mail", "time"].map(|file| (file.to_owned(), String::new())).into();
+        let (mut missing, now) = (MissingFiles::default(), Instant::now());
+        let all = listing_of_servers(&["docs", "mail", "time"]);
+        assert!(missing.update(&were_there, &all, now).is_empty());
+        let one = listing_of_servers(&["time"]);
+        assert!(missing.update(&were_there, &one, now).is_empty());
+        assert_eq!(missing.update(&were_there, &one, now + GONE_FOR), ["docs", "mail"]);
     }
 }

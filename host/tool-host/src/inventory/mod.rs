@@ -6,9 +6,9 @@
 //! for the next thing to happen (the folder was listed, a load ended, the folder changed) and makes events of
 //! it, [`Inventory::settle`] decides. Every load publishes by itself, so a slow file delays nobody. What may
 //! wait for a disk, a compiler or a guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs`
-//! has the loads of one file, `attempts.rs` and `retry.rs` when they are tried again, `memory.rs` what
-//! outlives a restart. Where versions are kept in a store, `agreed.rs` follows its records in place of the
-//! folder, and `proposals.rs` has the folder propose.
+//! has the loads of one file, `attempts.rs` and `retry.rs` when they are tried again, `restart_memory.rs`
+//! writes down what outlives a restart. Where versions are kept in a store, `agreed.rs` follows its records
+//! in place of the folder, and `proposals.rs` has the folder propose.
 
 mod agreed;
 mod agreement;
@@ -18,6 +18,7 @@ mod event;
 mod file_loads;
 mod missing_files;
 mod proposals;
+mod restart_memory;
 mod retry;
 mod start_loads;
 mod state;
@@ -98,9 +99,14 @@ pub(crate) struct Inventory {
     missing: MissingFiles,
     /// Whether this host ever served what replicas agreed on.
     has_agreed: bool,
-    /// What the memory holds.
+    /// What the memory holds, or is to hold while `memory_is_behind`.
     remembered: BTreeMap<String, FileVersion>,
     remembered_in_folder: BTreeMap<String, String>,
+    /// Whether the memory may hold something else, because the last write of it has failed or was not waited
+    /// for.
+    memory_is_behind: bool,
+    /// Whether the last attempt to write the memory, or to remove copies, failed. The log says so once.
+    memory_fails: bool,
     /// Digests of the copies that lie beside the memory because of this folder.
     originals: BTreeSet<String>,
     /// Whether copies that nobody refers to were looked for since the start.
@@ -152,6 +158,8 @@ impl Inventory {
             has_agreed,
             originals: remembered.values().map(|version| version.digest.clone()).collect(),
             remembered,
+            memory_is_behind: false,
+            memory_fails: false,
             pruned: false,
             most_tokens,
         }
@@ -438,53 +446,5 @@ impl Inventory {
         let proposing = self.agreement.iter().flat_map(Agreement::proposing);
         let files = loading.chain(proposing).collect::<BTreeSet<_>>();
         files.into_iter().map(|file| self.shown(file)).collect()
-    }
-
-    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs
-    /// any more. Whatever is being loaded has its last good version in the memory until it has another one:
-    /// nobody waits for it.
-    pub(crate) async fn remember(&mut self) {
-        let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
-        let last_good = self.state.last_good();
-        let (in_folder, has_agreed) =
-            (self.in_folder.clone(), !self.folder_decides() && self.agreement.is_some());
-        let has_changed = last_good != self.remembered
-            || in_folder != self.remembered_in_folder
-            || (has_agreed && !self.has_agreed);
-        self.has_agreed |= has_agreed;
-        let has_agreed = self.has_agreed;
-        let unneeded: BTreeSet<_> =
-            self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
-        if !has_changed && unneeded.is_empty() && self.pruned {
-            return;
-        }
-        self.originals.retain(|digest| !unneeded.contains(digest));
-        self.remembered.clone_from(&last_good);
-        self.remembered_in_folder.clone_from(&in_folder);
-        let prunes = !unneeded.is_empty() || !self.pruned;
-        self.pruned = true;
-        let runtime = self.runtime.clone();
-        let written = blocking(move || {
-            for version in last_good.values() {
-                runtime.cache.mark_used(&version.digest);
-            }
-            let written = if has_changed {
-                memory.write(&Remembered { last_good, in_folder, has_agreed })
-            } else {
-                Ok(())
-            };
-            let pruned = if prunes { written.and_then(|()| memory.prune(&unneeded)) } else { written };
-            pruned.map_err(LoadError::Unreadable)
-        });
-        if let Err(error) = written.await {
-            tracing::warn!(%error, "the tools that serve cannot be remembered: a restart may choose others");
-        }
-    }
-
-    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in
-    /// the folder that is refused for others' sake serves when they are gone.
-    fn needs_original(&self, digest: &str) -> bool {
-        self.state.files().any(|(_, state)| state.needs(digest))
-            || self.file_loads.values().any(|loads| loads.is_loading(digest))
     }
 }

@@ -79,6 +79,7 @@ impl Inventory {
             Part::Proposed(result) => return self.proposed(&file, ticket, result),
             Part::Trial(id, result) => return self.trial_loaded(&id, result),
             Part::Written => return self.poll_records(false),
+            Part::StillTried(id) => return self.still_tried(&id),
             Part::StillInFolder(digest) => {
                 self.in_folder.entry(file).or_insert(digest);
                 return;
@@ -102,7 +103,8 @@ impl Inventory {
                 FileChange::Lost
             }
             Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
-            Part::Proposed(_) | Part::Trial(..) | Part::Written | Part::StillInFolder(_) => return,
+            Part::Proposed(_) | Part::Trial(..) | Part::Written => return,
+            Part::StillTried(_) | Part::StillInFolder(_) => return,
         };
         self.record(&file, change);
     }

@@ -124,11 +124,10 @@ impl Rollout {
         .ok()
     }
 
-    /// Withdraws a version that is tried, here and for all replicas.
-    pub(crate) async fn fail(&self, name: &str, id: &str, because: String) {
-        // Where that cannot be written down the version is loaded again, and fails again.
-        let _is_written =
-            self.end_trial(name, Change::TrialFailed { trial: id.to_owned(), because: vec![because] }).await;
+    /// Withdraws a version that is tried, here and for all replicas. Says whether that is written down. Where
+    /// it is not, the trial goes on, and the caller has to try again.
+    pub(crate) async fn fail(&self, name: &str, id: &str, because: String) -> bool {
+        self.end_trial(name, Change::TrialFailed { trial: id.to_owned(), because: vec![because] }).await
     }
 
     /// Ends a trial for all replicas. Says whether that is written down.

@@ -93,7 +93,7 @@ impl Fleet {
 pub(crate) struct Replica {
     pub(crate) host: Host,
     watching: tokio::task::JoinHandle<()>,
-    cache: TempDir,
+    pub(crate) cache: TempDir,
 }
 
 impl Drop for Replica {

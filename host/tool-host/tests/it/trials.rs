@@ -1,6 +1,7 @@
 //! Versions that are tried beside the one that serves, and runs that are pinned to those that they began
 //! with.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::ports::{AdminAction, ToolSet, Toolbox};
@@ -138,4 +139,30 @@ async fn a_trapping_component_says_nothing_of_others() {
     let one = fleet.replica(&[("greet.wasm", &traps()), ("other.wasm", &named("other"))]).await;
     assert_eq!(one.host.call("greet", json!({})).await.receipt.outcome, ToolOutcome::Trapped);
     assert_eq!(one.host.call("other", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_whose_version_cannot_be_loaded_fails_also_where_that_is_not_written_down_at_once() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let first = one.get("greet").await.record.active;
+    one.upload("greet", &answering("2")).await;
+    one.act("greet", AdminAction::Rollback(first)).await.unwrap();
+    let tried = one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
+    drop(one.stop());
+    fleet.store.lose(&tried.record.trial.unwrap().digest);
+    fleet.store.writes.fail(true);
+    let asked = || fleet.store.records_asked.load(Ordering::SeqCst);
+    let before = asked();
+    // Another machine, which has no copy of it. The record is read before it is written, so at the second
+    // reading a write has failed.
+    let two = fleet.replica(&[]).await;
+    two.until(|_| asked() >= before + 2).await;
+    fleet.store.writes.fail(false);
+    let failed = async {
+        while !matches!(two.get("greet").await.record.trial.unwrap().state, TrialState::Failed { .. }) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), failed).await.expect("its failure is written in the end");
 }

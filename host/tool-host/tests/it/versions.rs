@@ -222,6 +222,28 @@ async fn while_the_store_is_away_what_served_goes_on_serving_also_over_a_restart
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_disabled_while_the_memory_could_not_be_written_does_not_serve_after_a_restart() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    one.host.host.reload().await;
+    let paths = std::fs::read_dir(one.cache.path()).unwrap().map(|entry| entry.unwrap().path());
+    let memory = paths.filter(|path| path.extension().is_some_and(|found| found == "memory")).last().unwrap();
+    // Nothing can be written for a moment, as on a disk that is full.
+    let home = tempfile::tempdir().unwrap();
+    let aside = home.path().join("aside");
+    std::fs::rename(one.cache.path(), &aside).unwrap();
+    let before = std::fs::read(aside.join(memory.file_name().unwrap())).unwrap();
+    one.act("greet", AdminAction::Disable).await.unwrap();
+    assert_eq!(one.host.names(), [""; 0]);
+    std::fs::rename(&aside, one.cache.path()).unwrap();
+    one.until(|_| std::fs::read(&memory).unwrap() != before).await;
+    let (tools, cache) = one.stop();
+    fleet.store.switch.fail(true);
+    let again = fleet.start(tools, cache).await;
+    assert_eq!(again.host.names(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_store_reads_and_cannot_write_down_serves_where_nobody_is_asked() {
     for (needs_approval, names) in [(false, &["greet"][..]), (true, &[])] {
         let fleet = Fleet::new(needs_approval);

@@ -1,6 +1,7 @@
 //! The tools of a server are a version: pinned, compared, and approved when they change.
 #![expect(clippy::disallowed_methods, reason = "a replica of a test runs beside it")]
 
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use super::fake::{Fake, Reply, text, tool, tools};
 use super::{eventually, fault, host, set_policy};
-use crate::fleet::{ANN, approve, is_waiting};
+use crate::fleet::{ANN, approve, is_waiting, named};
 use crate::harness::{Host, limits};
 
 fn says(description: &'static str) -> impl Fn(&str, &serde_json::Value) -> Reply + Send + Sync + 'static {
@@ -132,4 +133,21 @@ async fn a_server_that_is_down_at_the_start_has_no_tools_until_it_lists_them() {
     assert!(fault(&host).contains("went away"), "{}", fault(&host));
     let returned = host.call("docs_a", json!({})).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::Failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_server_a_folder_that_lost_all_its_files_is_a_mount_that_went_away() {
+    let fake = Fake::new(says("Does it.")).await;
+    let store = Arc::new(TestToolVersions::default());
+    let (host, _home) =
+        host(&fake.policy("allow = [\"a\"]"), limits(), |config| config.versions = Some(store)).await;
+    let (files, all) = (["greet.wasm", "other.wasm"], ["docs_a", "greet", "other"]);
+    host.put(files[0], &named("greet"));
+    host.put(files[1], &named("other"));
+    eventually(&host, |host| host.names() == all).await;
+    files.iter().for_each(|file| fs::remove_file(host.tools.path().join(file)).unwrap());
+    // Longer than a file has to be gone before its component stops.
+    let watched = tokio::time::timeout(Duration::from_secs(5), host.host.watch()).await;
+    assert!(watched.is_err(), "following never ends");
+    assert_eq!(host.names(), all);
 }

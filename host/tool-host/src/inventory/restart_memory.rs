@@ -1,0 +1,74 @@
+//! Writes down what a restart has to know, in the memory of the tools folder (`folder/memory.rs`), and
+//! removes the copies of components that nobody needs any more.
+
+use std::collections::BTreeSet;
+
+use super::Inventory;
+use crate::error::LoadError;
+use crate::folder::memory::Remembered;
+use crate::load::blocking;
+
+impl Inventory {
+    /// Writes down what a restart has to know, if that has changed, and removes the copies that nobody needs
+    /// any more. What fails is tried again at the next call, because a restart while the store is away would
+    /// serve what was disabled meanwhile. Whatever is being loaded has its last good version in the memory
+    /// until it has another one: nobody waits for it.
+    pub(crate) async fn remember(&mut self) {
+        let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
+        let agrees = !self.folder_decides() && self.agreement.is_some();
+        let remembered = Remembered {
+            last_good: self.state.last_good(),
+            in_folder: self.in_folder.clone(),
+            has_agreed: self.has_agreed || agrees,
+        };
+        let writes = self.memory_is_behind
+            || remembered.last_good != self.remembered
+            || remembered.in_folder != self.remembered_in_folder
+            || remembered.has_agreed != self.has_agreed;
+        let unneeded: BTreeSet<_> =
+            self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
+        let prunes = !unneeded.is_empty() || !self.pruned;
+        if !writes && !prunes {
+            self.memory_fails = false;
+            return;
+        }
+        self.remembered.clone_from(&remembered.last_good);
+        self.remembered_in_folder.clone_from(&remembered.in_folder);
+        self.has_agreed = remembered.has_agreed;
+        // Until the write is known to have gone well. It may fail, and this future may be dropped meanwhile.
+        self.memory_is_behind = writes;
+        let runtime = self.runtime.clone();
+        let written = blocking(move || {
+            for version in remembered.last_good.values() {
+                runtime.cache.mark_used(&version.digest);
+            }
+            if writes {
+                memory.write(&remembered).map_err(LoadError::Unreadable)?;
+            }
+            // Only then, because the memory that was there may name these copies.
+            let pruned = if prunes { memory.prune(&unneeded) } else { Ok(()) };
+            Ok(pruned.map(|()| unneeded).map_err(LoadError::Unreadable))
+        });
+        let written = written.await;
+        self.memory_is_behind = written.is_err();
+        let failed_before = std::mem::replace(&mut self.memory_fails, true);
+        match written.flatten() {
+            Ok(unneeded) => {
+                self.originals.retain(|digest| !unneeded.contains(digest));
+                (self.pruned, self.memory_fails) = (true, false);
+            }
+            Err(_) if failed_before => {}
+            Err(error) => tracing::warn!(
+                %error,
+                "the tools that serve cannot be remembered: a restart may choose others; it is tried again"
+            ),
+        }
+    }
+
+    /// Whether the copy of that digest is of a last good version, or of one that may become it: a version in
+    /// the folder that is refused for others' sake serves when they are gone.
+    fn needs_original(&self, digest: &str) -> bool {
+        self.state.files().any(|(_, state)| state.needs(digest))
+            || self.file_loads.values().any(|loads| loads.is_loading(digest))
+    }
+}
