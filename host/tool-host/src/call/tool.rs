@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, WaitTerms};
-use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn, WaitKind};
+use agent_core::words::{Principal, ShownCall, ToolCall, ToolOutcome, ToolReturn, WaitKind};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
@@ -44,7 +44,7 @@ impl Tool {
     }
 
     /// Counts a call that was answered, if its component is in a trial or has come to serve lately, and has
-    /// it made again by a shadow.
+    /// it made again by a shadow. A call that the policy denied says nothing of the version: nothing ran.
     pub(super) fn tell_trial(
         &self,
         runtime: &Runtime,
@@ -57,6 +57,10 @@ impl Tool {
         let duration = now.saturating_duration_since(start);
         if !self.is_shadow() {
             runtime.recent_users.note(user, now);
+        }
+        let detail = answer.receipt.detail.as_deref();
+        if outcome == ToolOutcome::Failed && detail.is_some_and(|detail| detail.attempts == 0) {
+            return;
         }
         if let Some(first_calls) = &self.first_calls {
             first_calls.observe(user, outcome, duration);

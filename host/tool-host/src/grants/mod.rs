@@ -256,12 +256,7 @@ impl ComponentGrants {
             None if self.means.learning.is_some() => self.current(),
             None => return Ok(None),
         };
-        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
-            return Err("the policy has lines for other builds of it only".into());
-        }
-        if !pinned.both_admit(&current, component, &as_caller(caller)) {
-            return Err("the policy does not admit the caller to it".into());
-        }
+        self.check_caller(pinned, &current, component, caller)?;
         let effective = pinned.effective(&current, component);
         let bare = || {
             EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(
@@ -278,6 +273,28 @@ impl ComponentGrants {
         let this = self.clone();
         let made = tokio::task::spawn_blocking(move || this.granted(&policy)).await;
         made.unwrap_or_else(|error| Err(error.to_string())).map(Some)
+    }
+
+    /// Whether a caller may use a component, in a run that was pinned to `pinned`.
+    pub(crate) fn admits(&self, pinned: &Policy, component: Identity<'_>, caller: &Principal) -> bool {
+        self.check_caller(pinned, &self.current(), component, caller).is_ok()
+    }
+
+    /// Refuses a component to a caller who may not use it, with a text for the log.
+    fn check_caller(
+        &self,
+        pinned: &Policy,
+        current: &Policy,
+        component: Identity<'_>,
+        caller: &Principal,
+    ) -> Result<(), String> {
+        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
+            return Err("the policy has lines for other builds of it only".into());
+        }
+        if !pinned.both_admit(current, component, &as_caller(caller)) {
+            return Err("the policy does not admit the caller to it".into());
+        }
+        Ok(())
     }
 
     /// The requests of one call.
