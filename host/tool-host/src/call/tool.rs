@@ -44,7 +44,9 @@ impl Tool {
     }
 
     /// Counts a call that was answered, if its component is in a trial or has come to serve lately, and has
-    /// it made again by a shadow. A call that the policy denied says nothing of the version: nothing ran.
+    /// it made again by a shadow. A call that the policy denied says nothing of the version: nothing ran. A
+    /// kept answer of a pure tool is compared, and not counted: the version that serves has more of them than
+    /// one that is new.
     pub(super) fn tell_trial(
         &self,
         runtime: &Runtime,
@@ -62,11 +64,14 @@ impl Tool {
         if outcome == ToolOutcome::Failed && detail.is_some_and(|detail| detail.attempts == 0) {
             return;
         }
-        if let Some(first_calls) = &self.first_calls {
+        let is_kept = detail.is_some_and(|detail| detail.cached);
+        if let Some(first_calls) = self.first_calls.as_ref().filter(|_| !is_kept) {
             first_calls.observe(user, outcome, duration);
         }
         let Some(TrialPart { running, side, .. }) = &self.tried else { return };
-        running.observe(*side, user, outcome, duration);
+        if !is_kept {
+            running.observe(*side, user, outcome, duration);
+        }
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);
         // And what a server did once it does not do again for a comparison: both versions are the same
