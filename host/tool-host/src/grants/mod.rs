@@ -242,9 +242,9 @@ impl ComponentGrants {
         })
     }
 
-    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when the
-    /// policy says nothing of it. Fails when the caller may not use it, or when a secret has no value any
-    /// more, with a text for the log.
+    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when
+    /// neither that policy nor the one in force says anything of it. Fails when the caller may not use it, or
+    /// when a secret has no value any more, with a text for the log.
     pub(crate) async fn of_call(
         self: &Arc<Self>,
         pinned: &Policy,
