@@ -4,6 +4,10 @@
 //! asked and no third one is computed: whatever the lines are, a run is never allowed what one of the two
 //! denies. A run that is resumed by another process starts with what is in force there.
 //!
+//! Where one of the two has no entry for a component, a bare one takes its place: nothing is granted, and the
+//! limits are the lower ones of the other entry and the host. So an entry that is added bounds runs under
+//! way, and one that is deleted bounds them until they end. Where neither has one, the host's limits hold.
+//!
 //! What is neither more nor less follows the policy in force: the values of `config`, and where a secret
 //! comes from and stands, so that a credential which was replaced is used at once.
 
@@ -60,16 +64,22 @@ pub struct EffectiveRequest<'a> {
 }
 
 impl Policy {
-    /// What a run that was pinned to this policy may do now that `current` is in force; absent if either
-    /// grants the component nothing.
+    /// What a run that was pinned to this policy may do now that `current` is in force; absent if neither has
+    /// an entry for the component.
     pub fn effective(&self, current: &Self, component: Identity<'_>) -> Option<EffectivePolicy> {
-        let now = current.find(component)?;
+        let now = current.find(component);
         if self.digest() == current.digest() {
-            return Some(EffectivePolicy::new(now.clone()));
+            return now.cloned().map(EffectivePolicy::new);
         }
-        let pinned = self.find(component)?;
+        let bare = || Arc::new(Entry::new(ComponentPolicy::bare(component.name, component.digest)));
+        let (now, pinned) = match (now, self.find(component)) {
+            (Some(now), Some(pinned)) => (now.clone(), pinned.clone()),
+            (Some(now), None) => (now.clone(), bare()),
+            (None, Some(pinned)) => (bare(), pinned.clone()),
+            (None, None) => return None,
+        };
         let is_other = pinned != now;
-        Some(EffectivePolicy { current: now.clone(), pinned: is_other.then(|| pinned.clone()) })
+        Some(EffectivePolicy { current: now, pinned: is_other.then_some(pinned) })
     }
 
     /// Whether somebody may have to approve calls of a component's tools, in such a run.
@@ -114,7 +124,7 @@ impl EffectivePolicy {
         Self { current, pinned: None }
     }
 
-    /// The entry that is in force.
+    /// The entry that is in force, or the bare one in its place.
     pub fn current(&self) -> &Arc<Entry> {
         &self.current
     }
@@ -244,14 +254,26 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_either_policy_does_not_name_has_nothing() {
-        let (with, without) = (policy(&text_with("")), Policy::empty());
-        let of = |pinned: &Policy, current: &Policy| {
-            pinned.effective(current, unsigned("a", &digest('a'))).is_some()
-        };
-        assert!(of(&with, &with));
-        assert!(!of(&with, &without), "taken away: from the next call");
-        assert!(!of(&without, &with), "given: from the next run");
+    fn a_component_that_one_policy_does_not_name_has_the_lower_limits_and_nothing_else() {
+        let lines = "toolbox = true\nask = true\nconfig = { a = \"1\" }\nkey-value = { scope = \"user\" }\n\
+                     limits = { timeout-ms = 20000, output-bytes = 7, fuel = 5, requests = 1 }\n\
+                     [[component.http]]\nhost = \"a.test\"\n";
+        let (with, without) = (policy(&text_with(lines)), Policy::empty());
+        let of = |pinned: &Policy, current: &Policy| pinned.effective(current, unsigned("a", &digest('a')));
+        assert!(of(&with, &with).unwrap().grants(Want::Http));
+        // Deleted, and added, while a run goes on.
+        for (pinned, current) in [(&with, &without), (&without, &with)] {
+            let effective = of(pinned, current).unwrap();
+            for want in [Want::Http, Want::KeyValue, Want::Toolbox, Want::Ask] {
+                assert!(!effective.grants(want), "{want:?}");
+            }
+            assert_eq!(effective.config("a"), None);
+            assert!(effective.decide(&target("https://a.test/")).is_err());
+            let limits = effective.limits(&HOST);
+            assert_eq!((limits.timeout, limits.output_bytes), (HOST.timeout, 7));
+            assert_eq!((limits.fuel, limits.requests), (Some(5), 1));
+        }
+        assert!(of(&without, &policy("rollback-on-traps = false")).is_none());
         assert!(with.effective(&with, unsigned("a", &digest('b'))).is_none(), "another file of the name");
     }
 

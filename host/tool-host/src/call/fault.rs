@@ -110,6 +110,16 @@ impl Fault {
         )
     }
 
+    /// What the tool is granted was not there in time; nothing ran.
+    pub(super) fn no_grants(allowed: Duration) -> Self {
+        let milliseconds = allowed.as_millis();
+        Self::new(
+            ToolOutcome::TimedOut,
+            format!("Error: the tool could not be started within {milliseconds} ms. Try again later."),
+            format!("the values of its secrets were not read within {milliseconds} ms"),
+        )
+    }
+
     /// The policy does not let it run; nothing ran.
     pub(super) fn ungranted(problem: &str) -> Self {
         Self {

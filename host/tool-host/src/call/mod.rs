@@ -34,6 +34,7 @@ use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::component::bulkhead::CallKind;
 use crate::grants::granted::Granted;
+use crate::grants::{GrantBounds, NoGrants};
 use crate::limits::progress::Progress;
 use crate::observer::{CallReport, Cost};
 use crate::runtime::{KeepingCall, Runtime};
@@ -192,10 +193,17 @@ impl Call<'_> {
     async fn granted(&self) -> Result<Option<Arc<Granted>>, Fault> {
         let Self { runtime, tool, request, .. } = self;
         let component = &tool.component;
-        let granted = runtime.grants.of_call(&tool.policy, component.identity(), request.principal).await;
-        let granted = granted.map_err(|problem| {
-            tracing::warn!(component = &*component.name, problem, "a call was not made");
-            Fault::ungranted(&problem)
+        // How long the call may take is not known before it has its grants.
+        let within = runtime.sandbox.limits().timeout;
+        let bounds = GrantBounds { threads: &component.bulkhead.grants, within, deadline: request.deadline };
+        let (identity, caller) = (component.identity(), request.principal);
+        let granted = runtime.grants.of_call(&tool.policy, identity, caller, bounds).await;
+        let granted = granted.map_err(|none| match none {
+            NoGrants::Denied(problem) => {
+                tracing::warn!(component = &*component.name, problem, "a call was not made");
+                Fault::ungranted(&problem)
+            }
+            NoGrants::OutOfTime(allowed) => Fault::no_grants(allowed),
         })?;
         let is_granted = |want: &Want| granted.as_ref().is_some_and(|granted| granted.allows(*want));
         if component.wants.iter().all(is_granted) {

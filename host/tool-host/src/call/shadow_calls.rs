@@ -25,6 +25,11 @@ pub(crate) async fn run(runtime: &Arc<Runtime>) {
 
 async fn make(shadow: ShadowCall, runtime: Arc<Runtime>) {
     let (component, user) = (&shadow.trial.component, shadow.principal.user_id.as_deref());
+    // The policy may have it for fewer callers than the version that serves. A call that is denied says
+    // nothing of it.
+    if !runtime.grants.admits(&shadow.policy, component.identity(), &shadow.principal) {
+        return;
+    }
     let Some(definition) = component.tools.iter().find(|tool| tool.spec.name == shadow.call.name) else {
         shadow.trial.compared(user, false);
         return;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, WaitTerms};
-use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn, WaitKind};
+use agent_core::words::{Principal, ShownCall, ToolCall, ToolOutcome, ToolReturn, WaitKind};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
@@ -44,7 +44,9 @@ impl Tool {
     }
 
     /// Counts a call that was answered, if its component is in a trial or has come to serve lately, and has
-    /// it made again by a shadow.
+    /// it made again by a shadow. A call that the policy denied says nothing of the version: nothing ran. A
+    /// kept answer of a pure tool is compared, and not counted: the version that serves has more of them than
+    /// one that is new.
     pub(super) fn tell_trial(
         &self,
         runtime: &Runtime,
@@ -58,11 +60,18 @@ impl Tool {
         if !self.is_shadow() {
             runtime.recent_users.note(user, now);
         }
-        if let Some(first_calls) = &self.first_calls {
+        let detail = answer.receipt.detail.as_deref();
+        if outcome == ToolOutcome::Failed && detail.is_some_and(|detail| detail.attempts == 0) {
+            return;
+        }
+        let is_kept = detail.is_some_and(|detail| detail.cached);
+        if let Some(first_calls) = self.first_calls.as_ref().filter(|_| !is_kept) {
             first_calls.observe(user, outcome, duration);
         }
         let Some(TrialPart { running, side, .. }) = &self.tried else { return };
-        running.observe(*side, user, outcome, duration);
+        if !is_kept {
+            running.observe(*side, user, outcome, duration);
+        }
         // After a call that wrote values, the same call reads others.
         let keeps_values = self.component.wants.contains(&Want::KeyValue);
         // And what a server did once it does not do again for a comparison: both versions are the same

@@ -12,6 +12,10 @@ use crate::capability::log::LogRate;
 use crate::limits::{CALLING_SHARE, CALLING_SLOTS, DESCRIBE_SLOTS, ToolLimits};
 use crate::threads::host_work_pool::COMPONENT_PERMITS;
 
+/// Most threads that make the grants of one component: one that reads a file on a mount that hangs is lost
+/// until that answers.
+const GRANT_THREADS: usize = 2;
+
 /// What the calls of one component share.
 #[derive(Debug)]
 pub(crate) struct Bulkhead {
@@ -20,6 +24,8 @@ pub(crate) struct Bulkhead {
     calling: Arc<Semaphore>,
     /// For checks beside the threads that serve.
     pub(crate) checks: Arc<Semaphore>,
+    /// For threads that make its grants when none are kept.
+    pub(crate) grants: Arc<Semaphore>,
     pub(crate) log_rate: Arc<LogRate>,
 }
 
@@ -84,6 +90,7 @@ impl Bulkhead {
             permits: Arc::new(Semaphore::new(limits.component_concurrency as usize)),
             calling: Arc::new(Semaphore::new(CALLING_SHARE as usize)),
             checks: Arc::new(Semaphore::new(COMPONENT_PERMITS)),
+            grants: Arc::new(Semaphore::new(GRANT_THREADS)),
             log_rate: Arc::default(),
         }
     }

@@ -94,6 +94,11 @@ impl Granted {
         self.policy.allows_tool(tool)
     }
 
+    /// Whether the entry in force is that of an MCP server.
+    pub(crate) fn is_of_server(&self) -> bool {
+        self.policy.current().mcp.is_some()
+    }
+
     /// How an MCP server is reached now.
     pub(crate) fn mcp_endpoint(&self) -> Option<McpEndpoint> {
         self.policy.current().mcp_endpoint()

@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tool_egress::{CallKey, Egress, EgressBounds, HttpMode};
 use tool_policy::audience::Caller;
 use tool_policy::signature::{self, Signed, VerifiedSigner};
@@ -33,6 +34,7 @@ use agent_core::secret::Secret;
 use agent_core::words::Principal;
 use outbound::{SystemResolver, Tls};
 use tokio::runtime::{self, Handle};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::error::LoadError;
@@ -75,6 +77,33 @@ pub(crate) struct HostMeans {
     /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
     /// more is granted.
     pub(crate) learning: Option<Arc<Learning>>,
+}
+
+/// What bounds the making of grants that are not kept: the files of secrets may lie on a mount that does not
+/// answer.
+#[derive(Clone, Copy)]
+pub(crate) struct GrantBounds<'a> {
+    /// The component's permits for threads that read them.
+    pub(crate) threads: &'a Arc<Semaphore>,
+    /// How long it may take.
+    pub(crate) within: Duration,
+    /// When it ends in any case.
+    pub(crate) deadline: std::time::Instant,
+}
+
+/// Why there are no grants for a call.
+#[derive(Debug)]
+pub(crate) enum NoGrants {
+    /// The policy or a secret stands against it, with a text for the log.
+    Denied(String),
+    /// The files of secrets did not answer within this time.
+    OutOfTime(Duration),
+}
+
+impl From<String> for NoGrants {
+    fn from(problem: String) -> Self {
+        Self::Denied(problem)
+    }
 }
 
 impl ComponentGrants {
@@ -242,26 +271,22 @@ impl ComponentGrants {
         })
     }
 
-    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when the
-    /// policy says nothing of it. Fails when the caller may not use it, or when a secret has no value any
-    /// more, with a text for the log.
+    /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when
+    /// neither that policy nor the one in force says anything of it. Fails when the caller may not use it,
+    /// when a secret has no value any more, or when the values are not there within `bounds`.
     pub(crate) async fn of_call(
         self: &Arc<Self>,
         pinned: &Policy,
         component: Identity<'_>,
         caller: &Principal,
-    ) -> Result<Option<Arc<Granted>>, String> {
+        bounds: GrantBounds<'_>,
+    ) -> Result<Option<Arc<Granted>>, NoGrants> {
         let current = match &self.store {
             Some(store) => store.current(),
             None if self.means.learning.is_some() => self.current(),
             None => return Ok(None),
         };
-        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
-            return Err("the policy has lines for other builds of it only".into());
-        }
-        if !pinned.both_admit(&current, component, &as_caller(caller)) {
-            return Err("the policy does not admit the caller to it".into());
-        }
+        self.check_caller(pinned, &current, component, caller)?;
         let effective = pinned.effective(&current, component);
         let bare = || {
             EffectivePolicy::new(Arc::new(Entry::new(ComponentPolicy::bare(
@@ -275,9 +300,49 @@ impl ComponentGrants {
         if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(Some(granted.clone()));
         }
+        let begun = Instant::now();
+        let deadline = (begun + bounds.within).min(Instant::from_std(bounds.deadline));
+        let made = tokio::time::timeout_at(deadline, self.make(policy, bounds.threads)).await;
+        let out_of_time = |_| NoGrants::OutOfTime(deadline.saturating_duration_since(begun));
+        Ok(Some(made.map_err(out_of_time)??))
+    }
+
+    /// Makes grants on a thread for blocking work. The thread keeps its permit until it has ended, also when
+    /// nobody waits for it any more.
+    async fn make(
+        self: &Arc<Self>,
+        policy: EffectivePolicy,
+        threads: &Arc<Semaphore>,
+    ) -> Result<Arc<Granted>, String> {
+        let permit = threads.clone().acquire_owned().await.map_err(|closed| closed.to_string())?;
         let this = self.clone();
-        let made = tokio::task::spawn_blocking(move || this.granted(&policy)).await;
-        made.unwrap_or_else(|error| Err(error.to_string())).map(Some)
+        let made = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            this.granted(&policy)
+        });
+        made.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Whether a caller may use a component, in a run that was pinned to `pinned`.
+    pub(crate) fn admits(&self, pinned: &Policy, component: Identity<'_>, caller: &Principal) -> bool {
+        self.check_caller(pinned, &self.current(), component, caller).is_ok()
+    }
+
+    /// Refuses a component to a caller who may not use it, with a text for the log.
+    fn check_caller(
+        &self,
+        pinned: &Policy,
+        current: &Policy,
+        component: Identity<'_>,
+        caller: &Principal,
+    ) -> Result<(), String> {
+        if self.means.learning.is_none() && matches!(current.look_up(component), Lookup::OtherBuilds) {
+            return Err("the policy has lines for other builds of it only".into());
+        }
+        if !pinned.both_admit(current, component, &as_caller(caller)) {
+            return Err("the policy does not admit the caller to it".into());
+        }
+        Ok(())
     }
 
     /// The requests of one call.

@@ -22,6 +22,9 @@ use super::bounded_file::{self, FileError};
 pub(crate) struct PolicyStore {
     path: PathBuf,
     current: ArcSwap<Policy>,
+    /// Held while the file is read, which may take long: what was read last is in force.
+    reading: Mutex<()>,
+    /// Held for a few instructions: readiness asks for the fault while the file is read.
     state: Mutex<Reading>,
 }
 
@@ -118,7 +121,7 @@ impl PolicyStore {
             Err(error) => return Err(error),
         };
         let state = Mutex::new(Reading { absence, fault: None });
-        Ok(Self { path, current: ArcSwap::from_pointee(policy), state })
+        Ok(Self { path, current: ArcSwap::from_pointee(policy), reading: Mutex::default(), state })
     }
 
     /// What is in force.
@@ -144,8 +147,10 @@ impl PolicyStore {
     /// Reads the file again and puts it in force if it is valid. Blocks; calls wait for one another, so that
     /// what was read last is in force.
     pub(crate) fn reload(&self) -> Reload {
+        let _one_at_a_time = self.reading.lock();
+        let read = read(&self.path);
         let mut state = self.state.lock();
-        let policy = match read(&self.path) {
+        let policy = match read {
             Ok(policy) => policy,
             Err(error) if error.is_absence() && state.absence == Absence::GrantsNothing => {
                 return Reload::Unchanged;

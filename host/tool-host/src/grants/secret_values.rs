@@ -1,9 +1,10 @@
 //! The values of secrets: out of the environment or files into [`Secret`], which cannot be printed.
 //!
-//! Values are read when a component is loaded and on every reload of the policy, never during a call. The
-//! environment is asked through a function, because only one file of the binary reads it. A value that is not
-//! there or of no use is a problem that says which secret, which source and what to do, and nothing of the
-//! value.
+//! Values are read when a component is loaded, on every reload of the policy, and by a call whose grants are
+//! not kept, such as the first one of a run under way after the policy changed. A call waits for that up to
+//! its deadline. The environment is asked through a function, because only one file of the binary reads it. A
+//! value that is not there or of no use is a problem that says which secret, which source and what to do, and
+//! nothing of the value.
 
 use std::collections::BTreeMap;
 use std::fmt;

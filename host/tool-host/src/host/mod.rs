@@ -1,9 +1,11 @@
 //! The tools of one folder: starts them, follows what changes, and swaps what serves.
 //!
-//! `admin.rs` is what operators do with them, `pinned.rs` the tools of runs that are taken up.
+//! `admin.rs` is what operators do with them, `pinned.rs` the tools of runs that are taken up,
+//! `policy_reading.rs` reads the policy again within a limit.
 
 mod admin;
 mod pinned;
+mod policy_reading;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::NotFound;
@@ -28,6 +30,7 @@ use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
 use crate::serving::Serving;
 use crate::serving::retired::Swapped;
+use policy_reading::PolicyReading;
 
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are
 /// published when they are loaded.
@@ -39,6 +42,7 @@ pub struct ToolHost {
     begun: Instant,
     /// Locked by the caller that drives it, for one step at a time.
     inventory: Mutex<Inventory>,
+    policy_reading: PolicyReading,
     /// Also has the versions that runs began with and that serve no longer.
     published: Swapped<Published>,
     /// Whether everything that was in the folder at first has been loaded or refused.
@@ -127,7 +131,8 @@ impl ToolHost {
         };
         let (published, prepared) = (Swapped::new(published), watch_channel::Sender::default());
         let inventory = Mutex::new(inventory);
-        let host = Self { runtime, begun, inventory, published, prepared, learning, rollout };
+        let policy_reading = PolicyReading::default();
+        let host = Self { runtime, begun, inventory, policy_reading, published, prepared, learning, rollout };
         host.publish_and_remember(&mut *host.inventory.lock().await, settled).await;
         Ok(host)
     }
@@ -195,8 +200,7 @@ impl ToolHost {
     /// more or less now.
     async fn reload_policy(&self, inventory: &mut Inventory) {
         let runtime = self.runtime.clone();
-        // silent-ok: a reading that panicked has been logged, and the next one comes.
-        if tokio::task::spawn_blocking(move || runtime.grants.reload()).await.unwrap_or(false) {
+        if self.policy_reading.read(move || runtime.grants.reload()).await {
             inventory.load_all_anew();
         }
     }

@@ -1,7 +1,8 @@
 //! The tools of a run that is taken up: in the versions that it began with, as far as those can still be had.
 //!
 //! What its caller may not use any more, and what was taken away altogether, it does not get back: only
-//! versions are pinned.
+//! versions are pinned. A version that the policy has for other callers is replaced by the one that serves
+//! (`Serving::of_versions`).
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ impl FirstCalls {
         self.left.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts a call, if it ran.
+    /// Counts a call, if its end says that it ran. Kept answers do not get here.
     pub(crate) fn observe(&self, user: Option<&str>, outcome: ToolOutcome, duration: Duration) {
         let one_less = |left: u64| left.checked_sub(1);
         let is_one = || self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();

@@ -2,7 +2,8 @@
 //! arguments.
 //!
 //! Counts only for components that import nothing but the log: whatever else a tool could ask may answer
-//! otherwise next time. The answers went through every check when they were kept.
+//! otherwise next time. The answers went through every check when they were kept. They are left out of what
+//! is counted of versions (`call/tool.rs`): nothing ran for them.
 
 use std::sync::Arc;
 

@@ -61,10 +61,16 @@ impl Serving {
         self.keep(digest, self.all.with(admitted.cloned().collect(), &self.counted))
     }
 
-    /// The tools of one run of a caller: with the versions that are tried on it in place of those that serve.
+    /// The tools of one run of a caller: with the versions that are tried on it, as far as the caller may use
+    /// them, in place of those that serve.
     pub(crate) fn of_run(&self, caller: &Principal, run_id: &str) -> Arc<Snapshot> {
         let set = self.of(caller);
-        let tried: Vec<_> = self.counted.trials.iter().filter(|trial| trial.serves(run_id)).collect();
+        let caller = as_caller(caller);
+        // Audiences are bound to digests: the version that is tried may be for fewer callers than the one
+        // that serves.
+        let is_tried =
+            |trial: &&Arc<RunningTrial>| trial.serves(run_id) && set.admits(&trial.component, &caller);
+        let tried: Vec<_> = self.counted.trials.iter().filter(is_tried).collect();
         if tried.is_empty() {
             return set;
         }
@@ -85,15 +91,16 @@ impl Serving {
         self.keep(key, set.with(components, &self.counted))
     }
 
-    /// The tools of a run of a caller that began with these versions of components.
+    /// The tools of a run of a caller that began with these versions of components. In the place of a version
+    /// that the caller may not use, the run has the one that serves.
     pub(crate) fn of_versions(&self, caller: &Principal, versions: &[Arc<Component>]) -> Arc<Snapshot> {
         let set = self.of(caller);
-        let own: Vec<_> = set
-            .components
-            .iter()
-            .filter_map(|component| versions.iter().find(|version| version.name == component.name))
-            .cloned()
-            .collect();
+        let caller = as_caller(caller);
+        let version = |component: &Arc<Component>| {
+            let version = versions.iter().find(|version| version.name == component.name)?;
+            Some(if set.admits(version, &caller) { version.clone() } else { component.clone() })
+        };
+        let own: Vec<_> = set.components.iter().filter_map(version).collect();
         if has_clashes(&own) || set.is_of(&own, &set.policy) {
             set
         } else {

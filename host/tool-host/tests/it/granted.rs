@@ -4,17 +4,19 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use agent_core::ports::Toolbox as _;
 use agent_core::words::{ToolOutcome, ToolReturn};
+use parking_lot::Mutex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use test_servers::{HttpRequest, HttpServer};
-use tool_host::{PolicyFile, StartError, ToolHost, ToolLimits};
+use tool_host::{Config, PolicyFile, StartError, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, built, call_on, config, limits, ok, put};
 
@@ -71,6 +73,10 @@ struct Granted {
 
 impl Granted {
     async fn start(policy: &str) -> Self {
+        Self::start_with(policy, |_| {}).await
+    }
+
+    async fn start_with(policy: &str, change: impl FnOnce(&mut Config)) -> Self {
         let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
         let file = folder.path().join("policy.toml");
@@ -79,6 +85,7 @@ impl Granted {
         let mut config = config(tools.path(), generous(), seen.clone());
         config.policy = PolicyFile::At(file);
         config.environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
+        change(&mut config);
         Self { host: Host::over(config, tools, seen).await, folder }
     }
 
@@ -325,4 +332,36 @@ async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
     let asked = echo.asked();
     assert!(asked[0].contains("x-key: the-first-one"), "{asked:?}");
     assert!(asked[1].contains("x-key: the-second-one"), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_not_read_in_time_ends_the_call_and_is_not_waited_for() {
+    let (release, held) = mpsc::channel::<()>();
+    let (held, hangs) = (Mutex::new(held), Arc::new(AtomicBool::new(false)));
+    let is_hanging = hangs.clone();
+    let environment = move |name: &str| {
+        if is_hanging.load(Ordering::Relaxed) {
+            // Until the test has ended.
+            let _ended = held.lock().recv_timeout(Duration::from_secs(60));
+        }
+        (name == "KEY").then(|| SECRET.to_owned())
+    };
+    let lines = |path: &str| {
+        let secret =
+            "[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\nquery = \"key\"\nhosts = [\"a.test\"]\n";
+        entry(&format!("[[component.http]]\nhost = \"a.test\"\npath = \"{path}\"\n{secret}"))
+    };
+    let granted = Granted::start_with(&lines("/one"), |config| {
+        config.limits.timeout = Duration::from_secs(2);
+        config.environment = Arc::new(environment);
+    })
+    .await;
+    let run = granted.host.host.everything();
+    // What a run under way is granted by both policies is made by its next call.
+    granted.change(&lines("/other")).await;
+    hangs.store(true, Ordering::Relaxed);
+    let returned = call_on(&*run, "fetch", json!({ "url": "https://a.test/one" })).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut);
+    assert_eq!(returned.content, "Error: the tool could not be started within 2000 ms. Try again later.");
+    drop(release);
 }

@@ -217,6 +217,27 @@ async fn another_build_than_the_policy_means_serves_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn limits_bound_a_run_under_way_when_their_entry_is_added_and_when_it_is_deleted() {
+    let calculator = built("tools", "calculator");
+    let narrow = entry("calculator", &calculator, "limits = { output-bytes = 1 }");
+    let granted = WithPolicy::start(&[("calculator.wasm", &calculator)], "# nothing").await;
+    let nobody = Principal::nobody();
+    let outcome = async |set: &dyn ToolSet| {
+        call_as(set, nobody, "calculate", json!({"expression": "1+1"})).await.receipt.outcome
+    };
+    let before = granted.host.host.current_for(nobody);
+    assert_eq!(outcome(&*before).await, ToolOutcome::Ok);
+    granted.change(&narrow).await;
+    assert_eq!(outcome(&*before).await, ToolOutcome::OutputLimit);
+    let bounded = granted.host.host.current_for(nobody);
+    granted.change("# nothing").await;
+    assert_eq!(outcome(&*bounded).await, ToolOutcome::OutputLimit);
+    for unbounded in [before, granted.host.host.current_for(nobody)] {
+        assert_eq!(outcome(&*unbounded).await, ToolOutcome::Ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signature_stands_for_digests() {
     let signature =
         |key: &SigningKey, name: &str, component: &[u8]| key.sign(&Signed { name, component, manifest: &[] });

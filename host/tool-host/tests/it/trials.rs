@@ -7,8 +7,11 @@ use std::time::Duration;
 use agent_core::ports::{AdminAction, ToolSet, Toolbox};
 use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind, TrialState};
 use serde_json::json;
+use tempfile::NamedTempFile;
+use tool_host::PolicyFile;
 
-use crate::fleet::{Fleet, answering, attempt, call_of, is_waiting, named, traps};
+use crate::fleet::{Fleet, Replica, answering, attempt, call_of, is_waiting, named, traps};
+use crate::granted_means::{call_as, entry};
 use crate::harness::call_on;
 use crate::text::Text;
 
@@ -165,4 +168,71 @@ async fn a_trial_whose_version_cannot_be_loaded_fails_also_where_that_is_not_wri
         }
     };
     tokio::time::timeout(Duration::from_secs(60), failed).await.expect("its failure is written in the end");
+}
+
+fn of_beta() -> Principal {
+    Principal { role: Some("beta".into()), ..Principal::user("ben") }
+}
+
+/// A replica on which a version of `greet` is tried that the policy has for the role `beta` only, with the
+/// policy and the digest of the version that serves, which is for everybody.
+async fn trying_for_beta(kind: TrialKind) -> (Replica, NamedTempFile, String) {
+    let (old, policy) = (answering("1"), NamedTempFile::new().unwrap());
+    let new = Text { tool: "greet", description: "Greets.", value: "1", ..Text::default() }.component();
+    let lines = entry("greet", &old, "") + &entry("greet", &new, "roles = [\"beta\"]");
+    std::fs::write(policy.path(), lines).unwrap();
+    let mut fleet = Fleet::new(false);
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let one = fleet.replica(&[("greet.wasm", &old)]).await;
+    let first = one.get("greet").await.record.active.unwrap();
+    one.upload("greet", &new).await;
+    one.act("greet", AdminAction::Rollback(Some(first.clone()))).await.unwrap();
+    one.act("greet", attempt(kind, 1.0, Thresholds::default())).await.unwrap();
+    (one, policy, first)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
+    let (one, policy, first) = trying_for_beta(TrialKind::Canary).await;
+    let (nobody, beta) = (Principal::nobody(), of_beta());
+    one.until(|host| host.host.for_run(&beta, "run_1").versions().get("greet") != Some(&first)).await;
+    let canary = one.host.host.for_run(&beta, "run_1");
+    let others = one.host.host.for_run(nobody, "run_1");
+    assert_eq!(others.versions().get("greet"), Some(&first));
+    assert_eq!(call_of(&*others, "run_1", "a").await, (ToolOutcome::Ok, "1".to_owned()));
+    let pinned = one.host.host.pinned(nobody, "run_1", &canary.versions()).await;
+    assert_eq!(pinned.versions().get("greet"), Some(&first), "a run that is taken up is given no more");
+    let pinned = one.host.host.pinned(&beta, "run_1", &canary.versions()).await;
+    assert_eq!(pinned.versions(), canary.versions());
+    // A caller who loses it while a run goes on is denied, which says nothing of the version.
+    let narrower = std::fs::read_to_string(policy.path()).unwrap().replace("beta", "staff");
+    std::fs::write(policy.path(), narrower).unwrap();
+    one.host.host.reload().await;
+    let denied = call_as(&*canary, &beta, "greet", json!({})).await;
+    assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
+    one.host.host.reload().await;
+    one.host.host.reload().await;
+    let counts = one.get("greet").await.counts.unwrap();
+    assert_eq!((counts.new.calls, counts.old.calls), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_makes_the_calls_of_callers_whom_the_policy_admits_to_it() {
+    let (one, _policy, _) = trying_for_beta(TrialKind::Shadow).await;
+    let (nobody, beta) = (Principal::nobody(), of_beta());
+    let compared = async {
+        loop {
+            for caller in [nobody, &beta] {
+                let tools = one.host.host.for_run(caller, "run_1");
+                assert_eq!(call_as(&*tools, caller, "greet", json!({})).await.content, "1");
+            }
+            let counts = one.get("greet").await.counts.unwrap();
+            if counts.new.compared > 0 {
+                return counts.new;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let counts = tokio::time::timeout(Duration::from_secs(60), compared).await.expect("it is compared");
+    assert_eq!((counts.failed, counts.agreed), (0, counts.compared), "{counts:?}");
 }

@@ -194,6 +194,50 @@ async fn refusals_by_the_schema_count_in_a_trial() {
     assert!(counts.users.is_empty(), "who called is not told");
 }
 
+/// The tool `greet`, whose answers are kept, and which traps when it has arguments.
+fn pure_and_trapping_on_arguments() -> Vec<u8> {
+    // Without arguments their text is `{}`.
+    let call = "(if (i32.gt_u (local.get 3) (i32.const 2)) (then unreachable)) (i32.const 96)";
+    Text { tool: "greet", hints: &[("pure", "true")], value: "1", call, ..Text::default() }.component()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_answers_do_not_hide_that_a_version_traps() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let good = one.get("greet").await.record.active.unwrap();
+    one.upload("greet", &pure_and_trapping_on_arguments()).await;
+    for call in 0..20 {
+        let answer = one.host.call("greet", json!({})).await;
+        let is_kept = answer.receipt.detail.is_some_and(|detail| detail.cached);
+        assert_eq!((answer.receipt.outcome, is_kept), (ToolOutcome::Ok, call > 0));
+    }
+    for number in 0..5 {
+        let answer = one.host.call("greet", json!({ "number": number })).await;
+        assert_eq!(answer.receipt.outcome, ToolOutcome::Trapped);
+    }
+    until_serves(&one, &good).await;
+    assert!(newest_line(&one).await.detail.starts_with("5 of its first 6 calls trapped"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_answers_are_not_counted_in_a_trial() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
+    let first = one.get("greet").await.record.active;
+    one.upload("greet", &pure_and_trapping_on_arguments()).await;
+    one.act("greet", AdminAction::Rollback(first.clone())).await.unwrap();
+    one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
+    let versions = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
+    one.until(|host| versions(host).get("greet") != first.as_ref()).await;
+    for _ in 0..20 {
+        assert_eq!(call_by(&one, "ann").await, ToolOutcome::Ok);
+    }
+    judge(&one).await;
+    let counts = one.get("greet").await.counts.unwrap();
+    assert_eq!((counts.new.calls, counts.new.failed), (1, 0));
+}
+
 /// A file that served before the store answered, and a version that was installed meanwhile and is approved a
 /// moment later.
 #[tokio::test]
