@@ -61,6 +61,9 @@ pub(crate) struct Remembered {
     pub(crate) last_good: LastGood,
     /// The files that were proposed from it, with their digests.
     pub(crate) in_folder: BTreeMap<String, String>,
+    /// Those of these files that are lists of tools of MCP servers. That such a file is missing says nothing
+    /// of the folder.
+    pub(crate) servers: BTreeSet<String>,
     /// Whether it was ever the replicas that decided what serves.
     pub(crate) has_agreed: bool,
 }
@@ -85,6 +88,8 @@ struct Written {
     #[serde(default)]
     in_folder: BTreeMap<String, String>,
     #[serde(default)]
+    servers: BTreeSet<String>,
+    #[serde(default)]
     has_agreed: bool,
 }
 
@@ -100,8 +105,8 @@ impl Memory {
         let path = self.path();
         match read(&path) {
             Ok(written) if written.folder == self.tools => {
-                let Written { files: last_good, in_folder, has_agreed, .. } = written;
-                Remembered { last_good, in_folder, has_agreed }
+                let Written { files: last_good, in_folder, servers, has_agreed, .. } = written;
+                Remembered { last_good, in_folder, servers, has_agreed }
             }
             Ok(_) => self.ignored("it is of another folder"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Remembered::default(),
@@ -119,9 +124,9 @@ impl Memory {
 
     /// Remembers this, and forgets everything else about the folder.
     pub(crate) fn write(&self, remembered: &Remembered) -> io::Result<()> {
-        let Remembered { last_good: files, in_folder, has_agreed } = remembered.clone();
+        let Remembered { last_good: files, in_folder, servers, has_agreed } = remembered.clone();
         let folder = self.tools.clone();
-        let written = Written { version: FORM, folder, files, in_folder, has_agreed };
+        let written = Written { version: FORM, folder, files, in_folder, servers, has_agreed };
         let text = serde_json::to_string(&written)?;
         let content = format!("{}\n{text}", sha256(text.as_bytes()));
         put(&self.folder, &self.path(), content.as_bytes())
@@ -278,6 +283,7 @@ mod tests {
         let file = format!("{name}.wasm");
         Remembered {
             in_folder: [(file.clone(), version.digest.clone())].into(),
+            servers: [file.clone()].into(),
             last_good: [(file, version)].into(),
             has_agreed: true,
         }

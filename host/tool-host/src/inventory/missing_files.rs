@@ -27,6 +27,16 @@ pub(super) struct MissingFiles {
 }
 
 impl MissingFiles {
+    /// None is missing yet. These are lists of MCP servers.
+    pub(super) fn beside(servers: BTreeSet<String>) -> Self {
+        Self { servers, ..Self::default() }
+    }
+
+    /// Whether it is the list of an MCP server, or was one.
+    pub(super) fn is_of_server(&self, file: &str) -> bool {
+        self.servers.contains(file)
+    }
+
     /// Compares what was in the folder with what is, and says which files are gone for good. Each is said
     /// until it is no longer among those that were there.
     pub(super) fn update(
@@ -35,9 +45,8 @@ impl MissingFiles {
         listing: &Listing,
         now: Instant,
     ) -> Vec<String> {
-        self.note_servers(listing);
         self.since.retain(|file, _| were_there.contains_key(file) && !listing.files.contains_key(file));
-        let is_of_server = |file: &str| self.servers.contains(file);
+        let is_of_server = |file: &str| self.is_of_server(file);
         let had_several = were_there.keys().filter(|file| !is_of_server(file)).count() > 1;
         let lost_all = had_several && listing.files.keys().all(|file| is_of_server(file));
         if lost_all && !self.lost_all {
@@ -59,7 +68,7 @@ impl MissingFiles {
 
     /// Notes which files are those of servers. One that is listed otherwise now has lost its server and got a
     /// file of the folder, or the other way round.
-    fn note_servers(&mut self, listing: &Listing) {
+    pub(super) fn note_servers(&mut self, listing: &Listing) {
         self.servers.retain(|file| !listing.files.contains_key(file));
         self.servers.extend(listing.servers.iter().cloned());
     }
@@ -100,26 +109,34 @@ mod tests {
     fn a_server_beside_them_does_not_hide_that_all_files_went_away() {
         let were_there = ["a", "b", "docs"].map(|file| (file.to_owned(), String::new())).into();
         let (mut missing, now) = (MissingFiles::default(), Instant::now());
+        let mut look = |listing: &Listing, after: u32| {
+            missing.note_servers(listing);
+            missing.update(&were_there, listing, now + GONE_FOR * after)
+        };
         for rounds in 0..3 {
-            let gone = missing.update(&were_there, &listing_of_servers(&["docs"]), now + GONE_FOR * rounds);
+            let gone = look(&listing_of_servers(&["docs"]), rounds);
             assert!(gone.is_empty(), "{gone:?}");
         }
         // The server is taken out of the policy while the mount is away.
-        assert!(missing.update(&were_there, &listing(&[]), now + GONE_FOR * 3).is_empty());
-        assert_eq!(missing.update(&were_there, &listing(&[]), now + GONE_FOR * 4), ["docs"]);
+        assert!(look(&listing(&[]), 3).is_empty());
+        assert_eq!(look(&listing(&[]), 4), ["docs"]);
         // The mount is back without one of the files.
-        assert!(missing.update(&were_there, &listing(&["a", "docs"]), now + GONE_FOR * 5).is_empty());
-        assert_eq!(missing.update(&were_there, &listing(&["a", "docs"]), now + GONE_FOR * 6), ["b"]);
+        assert!(look(&listing(&["a", "docs"]), 5).is_empty());
+        assert_eq!(look(&listing(&["a", "docs"]), 6), ["b"]);
     }
 
     #[test]
     fn servers_that_are_taken_out_of_the_policy_at_once_are_no_mount_that_went_away() {
         let were_there = ["docs", "mail", "time"].map(|file| (file.to_owned(), String::new())).into();
         let (mut missing, now) = (MissingFiles::default(), Instant::now());
+        let mut look = |listing: &Listing, after: u32| {
+            missing.note_servers(listing);
+            missing.update(&were_there, listing, now + GONE_FOR * after)
+        };
         let all = listing_of_servers(&["docs", "mail", "time"]);
-        assert!(missing.update(&were_there, &all, now).is_empty());
+        assert!(look(&all, 0).is_empty());
         let one = listing_of_servers(&["time"]);
-        assert!(missing.update(&were_there, &one, now).is_empty());
-        assert_eq!(missing.update(&were_there, &one, now + GONE_FOR), ["docs", "mail"]);
+        assert!(look(&one, 0).is_empty());
+        assert_eq!(look(&one, 1), ["docs", "mail"]);
     }
 }

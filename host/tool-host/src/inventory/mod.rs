@@ -52,7 +52,7 @@ use event::{FileChange, FileEvent};
 use file_loads::{Ended, FileLoads};
 use state::FolderState;
 
-use crate::folder::memory::{FileVersion, Memory, Remembered};
+use crate::folder::memory::{Memory, Remembered};
 use missing_files::MissingFiles;
 
 /// What is to serve, and what cannot.
@@ -97,11 +97,8 @@ pub(crate) struct Inventory {
     /// The files that were proposed from the folder, with the digests that they had then.
     in_folder: BTreeMap<String, String>,
     missing: MissingFiles,
-    /// Whether this host ever served what replicas agreed on.
-    has_agreed: bool,
     /// What the memory holds, or is to hold while `memory_is_behind`.
-    remembered: BTreeMap<String, FileVersion>,
-    remembered_in_folder: BTreeMap<String, String>,
+    remembered: Remembered,
     /// Whether the memory may hold something else, because the last write of it has failed or was not waited
     /// for.
     memory_is_behind: bool,
@@ -133,7 +130,7 @@ impl Inventory {
     ) -> Self {
         let folder = runtime.cache.folder().filter(|_| runtime.remembers);
         let memory = folder.map(|folder| Memory::new(folder, &path));
-        let Remembered { last_good: remembered, in_folder, has_agreed } = match memory.clone() {
+        let remembered = match memory.clone() {
             Some(memory) => blocking(move || Ok(memory.read())).await.unwrap_or_default(),
             None => Remembered::default(),
         };
@@ -152,11 +149,9 @@ impl Inventory {
             prepared: false,
             memory,
             agreement: rollout.map(Agreement::new),
-            remembered_in_folder: in_folder.clone(),
-            in_folder,
-            missing: MissingFiles::default(),
-            has_agreed,
-            originals: remembered.values().map(|version| version.digest.clone()).collect(),
+            in_folder: remembered.in_folder.clone(),
+            missing: MissingFiles::beside(remembered.servers.clone()),
+            originals: remembered.last_good.values().map(|version| version.digest.clone()).collect(),
             remembered,
             memory_is_behind: false,
             memory_fails: false,
@@ -268,6 +263,7 @@ impl Inventory {
             }
             Input::Listed(Ok(listing)) => {
                 self.unreadable = None;
+                self.missing.note_servers(&listing);
                 if listing.is_absent && self.is_absent.is_none() {
                     let folder = self.folder.path().display();
                     tracing::warn!(%folder, "there is no tools folder, so no tools of one: make it, or set TOOLS_DIR");
@@ -301,8 +297,9 @@ impl Inventory {
 
     /// Whether the folder that is absent now was there, so that its mount may have gone away.
     fn had_files(&self, listing: &Listing) -> bool {
-        let before = self.in_folder.keys().chain(self.remembered.keys());
-        self.is_absent == Some(false) || before.into_iter().any(|file| !listing.files.contains_key(file))
+        let mut before = self.in_folder.keys().chain(self.remembered.last_good.keys());
+        self.is_absent == Some(false)
+            || before.any(|file| !listing.files.contains_key(file) && !self.missing.is_of_server(file))
     }
 
     /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
@@ -332,7 +329,7 @@ impl Inventory {
     fn compare(&mut self, wanted: BTreeMap<String, Looks>) {
         if self.round == 0 {
             // Files that are gone are forgotten.
-            for (file, version) in self.remembered.clone() {
+            for (file, version) in self.remembered.last_good.clone() {
                 if wanted.contains_key(&file) {
                     self.record(&file, FileChange::Remembered(version));
                 }

@@ -16,15 +16,12 @@ impl Inventory {
     pub(crate) async fn remember(&mut self) {
         let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
         let agrees = !self.folder_decides() && self.agreement.is_some();
-        let remembered = Remembered {
-            last_good: self.state.last_good(),
-            in_folder: self.in_folder.clone(),
-            has_agreed: self.has_agreed || agrees,
-        };
-        let writes = self.memory_is_behind
-            || remembered.last_good != self.remembered
-            || remembered.in_folder != self.remembered_in_folder
-            || remembered.has_agreed != self.has_agreed;
+        let (last_good, in_folder) = (self.state.last_good(), self.in_folder.clone());
+        let files = last_good.keys().chain(in_folder.keys());
+        let servers = files.filter(|file| self.missing.is_of_server(file)).cloned().collect();
+        let has_agreed = self.remembered.has_agreed || agrees;
+        let remembered = Remembered { last_good, in_folder, servers, has_agreed };
+        let writes = self.memory_is_behind || remembered != self.remembered;
         let unneeded: BTreeSet<_> =
             self.originals.iter().filter(|digest| !self.needs_original(digest)).cloned().collect();
         let prunes = !unneeded.is_empty() || !self.pruned;
@@ -32,9 +29,7 @@ impl Inventory {
             self.memory_fails = false;
             return;
         }
-        self.remembered.clone_from(&remembered.last_good);
-        self.remembered_in_folder.clone_from(&remembered.in_folder);
-        self.has_agreed = remembered.has_agreed;
+        self.remembered.clone_from(&remembered);
         // Until the write is known to have gone well. It may fail, and this future may be dropped meanwhile.
         self.memory_is_behind = writes;
         let runtime = self.runtime.clone();

@@ -181,11 +181,13 @@ impl Inventory {
             return by_policy;
         }
         let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
-        let served = self.remembered.get(file).into_iter().chain(last_good);
+        let served = self.remembered.last_good.get(file).into_iter().chain(last_good);
         match () {
             () if served.into_iter().any(|version| version.digest == digest) => Gate::Open,
             () if !self.runtime.needs_approval && self.is_unwritten(file) => Gate::Open,
-            () if self.runtime.needs_approval || self.has_agreed || !self.folder_decides() => Gate::Closed,
+            () if self.runtime.needs_approval || self.remembered.has_agreed || !self.folder_decides() => {
+                Gate::Closed
+            }
             () => by_policy,
         }
     }
@@ -212,7 +214,7 @@ impl Inventory {
             return Approved::Unrecorded;
         }
         let last_good = self.state.get(file).and_then(|state| state.last_good.as_ref());
-        let mut served = self.remembered.get(file).into_iter().chain(last_good);
+        let mut served = self.remembered.last_good.get(file).into_iter().chain(last_good);
         Approved::remembered(
             served.find(|version| version.digest == digest).and_then(|version| version.facts.as_ref()),
         )

@@ -151,3 +151,28 @@ async fn beside_a_server_a_folder_that_lost_all_its_files_is_a_mount_that_went_a
     assert!(watched.is_err(), "following never ends");
     assert_eq!(host.names(), all);
 }
+
+/// Nobody has to make a folder for the tools of servers alone, nor when the last server is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_folder_a_server_that_is_taken_out_is_no_mount_that_went_away() {
+    let (fake, cache) = (Fake::new(says("Does it.")).await, tempfile::tempdir().unwrap());
+    let begin = async |policy: &str| {
+        host(policy, limits(), |config| {
+            config.folder = cache.path().join("tools");
+            config.folder_may_be_absent = true;
+            config.cache = Some(cache.path().to_owned());
+        })
+        .await
+    };
+    let (first, home) = begin(&fake.policy("allow = [\"a\"]")).await;
+    assert_eq!(first.names(), ["docs_a"]);
+    set_policy(&first, &home, "").await;
+    eventually(&first, |host| host.names().is_empty()).await;
+    assert_eq!(first.faults(), Vec::<String>::new());
+    set_policy(&first, &home, &fake.policy("allow = [\"a\"]")).await;
+    eventually(&first, |host| host.names() == ["docs_a"]).await;
+    drop(first);
+    let (second, _home) = begin("").await;
+    assert_eq!(second.faults(), Vec::<String>::new());
+    assert!(second.names().is_empty());
+}
