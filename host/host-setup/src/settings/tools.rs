@@ -83,9 +83,13 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Reads nothing but what concerns tools, for commands that work without a model.
+    /// Reads nothing but what concerns tools and the environment, for commands that work without a model.
     pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
-        reader::collect(vars, SETTINGS, Self::read)
+        reader::collect(vars, SETTINGS, |reader| {
+            // The default of TOOLS_APPROVAL follows from it: a command serves no more than the service does.
+            reader.run_in_named_environment();
+            Self::read(reader)
+        })
     }
 
     /// How registries are talked to.
