@@ -10,7 +10,7 @@ use super::problem::{Problem, Problems};
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
 use super::setting::{
-    HOUR, MIB, Setting, bytes, millis, milliseconds, number, one_of, path, secret, settings, special,
+    HOUR, MIB, Setting, bytes, hidden, millis, milliseconds, number, one_of, path, secret, settings,
 };
 
 settings! {
@@ -42,9 +42,9 @@ settings! {
     TOOLS_RECORD_HTTP = one_of(&["off", "on"]).or("off");
     /// The registry that `agent-host tools install` and `agent-tool publish` log in to, as references name
     /// it. All others are asked without credentials, so that no other one is shown them.
-    TOOLS_REGISTRY = special("a host, or host:port");
+    TOOLS_REGISTRY = hidden("a host, or host:port");
     /// Who to be there.
-    TOOLS_REGISTRY_USER = special("a name without a colon");
+    TOOLS_REGISTRY_USER = hidden("a name without a colon");
     /// The password or access token of that user. It is sent over TLS or within this machine only.
     TOOLS_REGISTRY_PASSWORD = secret();
 }
