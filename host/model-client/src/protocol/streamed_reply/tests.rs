@@ -173,6 +173,42 @@ fn imitators_of_openai_are_understood() {
     assert_eq!((reply.content.as_str(), told.as_str(), reply.usage), ("hi", "hi", None));
 }
 
+/// Gemini's endpoint gives every call of a reply the index 0.
+#[test]
+fn calls_that_share_an_index_are_told_apart_by_their_ids() {
+    let chunk = |calls: &[&str]| {
+        let calls = calls.join(",");
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{calls}]}},\"finish_reason\":null}}]}}\n\n"
+        )
+    };
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
+    let first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\":1}"}}"#;
+    let second = r#"{"index":0,"id":"b","function":{"name":"add","arguments":"{\"x\":2}"}}"#;
+    let begins_first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\""}}"#;
+    let begins_second = r#"{"index":0,"id":"b","function":{"name":"add","arguments":"{\"x\""}}"#;
+    let streams: [&[&[&str]]; 6] = [
+        &[&[first, second]],
+        &[&[first], &[second]],
+        // The newest call of an index goes on where a delta names none, or the id of none.
+        &[&[first], &[begins_second], &[r#"{"index":0,"function":{"arguments":":2}"}}"#]],
+        &[&[first], &[begins_second], &[r#"{"index":0,"id":"","function":{"name":"","arguments":":2}"}}"#]],
+        &[&[first], &[begins_second], &[r#"{"index":0,"id":"c","function":{"arguments":":2}"}}"#]],
+        // Each delta says all that is known of its call.
+        &[
+            &[begins_first],
+            &[begins_second],
+            &[r#"{"index":0,"id":"b","function":{"name":"add","arguments":":2}"}}"#],
+            &[r#"{"index":0,"id":"a","function":{"name":"add","arguments":":1}"}}"#],
+        ],
+    ];
+    for chunks in streams {
+        let stream: String = chunks.iter().map(|calls| chunk(calls)).collect();
+        let (reply, _) = whole(&OpenAi, &(stream + end));
+        assert_eq!(reply.unwrap().tool_calls, expected().tool_calls, "{chunks:?}");
+    }
+}
+
 #[test]
 fn too_many_calls_are_refused_while_they_come() {
     let many: String = (0..200)
