@@ -93,6 +93,10 @@ impl ReplyAssembler for Assembler {
         self.add(choice.delta.unwrap_or_default())
     }
 
+    fn is_whole(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
         let finish_reason = self.finish_reason?;
         let mut message = Map::new();

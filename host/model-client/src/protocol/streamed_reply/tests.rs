@@ -123,6 +123,27 @@ fn a_stream_that_ends_before_it_says_why_is_no_reply() {
 }
 
 #[test]
+fn half_an_event_behind_a_whole_reply_spoils_nothing() {
+    for (protocol, stream) in both() {
+        let reason =
+            if protocol.prefix() == "openai" { "\"finish_reason\":\"" } else { "\"stop_reason\":\"" };
+        let at = stream.find(reason).unwrap();
+        let (before, behind) =
+            (stream[..at].rfind("\n\n").unwrap() + 2, at + stream[at..].find("\n\n").unwrap() + 2);
+        let is_whole = |stream: &str| {
+            let mut reply = StreamedReply::new(protocol.assembler());
+            reply.push(stream.as_bytes());
+            reply.is_whole()
+        };
+        assert!(!is_whole(&stream[..before]) && is_whole(&stream[..behind]) && is_whole(&stream));
+        let half = "data: {\"type\":\"mess";
+        let (reply, _) = whole(protocol, &format!("{}{half}", &stream[..behind]));
+        assert_eq!(reply.unwrap().tool_calls, expected().tool_calls);
+        assert!(whole(protocol, &format!("{}{half}", &stream[..before])).0.is_err());
+    }
+}
+
+#[test]
 fn errors_within_a_stream_and_what_is_no_event_are_told_apart() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for (protocol, stream) in both() {
