@@ -68,3 +68,13 @@ async fn on_a_first_start_the_tools_wait_and_one_command_approves_all_of_them() 
     assert_eq!(both.code, Some(2), "{both:?}");
     service.stop().await;
 }
+
+#[tokio::test]
+async fn commands_in_production_list_no_tool_that_nobody_approved() {
+    let list = async |environment: &str| {
+        Service::command(&["tools"]).env("NODE_ENV", environment).tools(["calculator"]).run().await
+    };
+    let (production, development) = (list("production").await, list("development").await);
+    assert!(production.code == Some(1) && production.stderr.contains("waits for approval"), "{production:?}");
+    assert!(development.code == Some(0) && development.stdout.contains("calculate"), "{development:?}");
+}

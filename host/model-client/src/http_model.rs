@@ -98,6 +98,10 @@ impl StreamReader for ReadReply<'_> {
         }
         !self.reply.is_over()
     }
+
+    fn is_whole(&self) -> bool {
+        self.reply.is_whole()
+    }
 }
 
 impl HttpModel {

@@ -86,7 +86,13 @@ pub(crate) fn unavailable(retry_after: Option<Duration>) -> ModelError {
 }
 
 pub(crate) fn rate_limited(retry_after: Option<Duration>) -> ModelError {
-    ModelError::RateLimited { provider: "a".into(), detail: String::new(), retry_after }
+    let (provider, detail) = ("a".into(), String::new());
+    ModelError::RateLimited { provider, detail, retry_after, quota_exhausted: false }
+}
+
+pub(crate) fn quota_exhausted() -> ModelError {
+    let (provider, detail) = ("a".into(), String::new());
+    ModelError::RateLimited { provider, detail, retry_after: None, quota_exhausted: true }
 }
 
 pub(crate) fn refused() -> ModelError {

@@ -154,6 +154,7 @@ impl Model for Provider {
                 provider: provider.clone(),
                 detail,
                 retry_after: Some(Duration::from_secs(1)),
+                quota_exhausted: false,
             },
             _ => ModelError::Unavailable { provider: provider.clone(), detail, retry_after },
         };

@@ -119,6 +119,8 @@ pub enum ModelError {
         detail: String,
         /// How long the provider asks us to wait.
         retry_after: Option<Duration>,
+        /// Whether the quota of the account is used up, so that asking again within the call would not help.
+        quota_exhausted: bool,
     },
     /// The provider refuses the request (any other 4xx). Asking again would not help.
     #[error("the model provider {provider} refused the request: {detail}")]

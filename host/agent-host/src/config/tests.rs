@@ -423,6 +423,22 @@ fn a_command_about_tools_needs_no_model() {
 }
 
 #[test]
+fn a_command_asks_for_approvals_where_the_service_does() {
+    for (environment, approval, expected) in [
+        ("production", "", true),
+        ("production", "off", false),
+        ("development", "", false),
+        ("development", "on", true),
+        ("", "", false),
+    ] {
+        let set = [(service::NODE_ENV.name, environment), ("TOOLS_APPROVAL", approval)];
+        let of_command = Tools::from_vars(&BTreeMap::from(set)).unwrap().needs_approval;
+        assert_eq!((of_command, read("a", &set).tools.needs_approval), (expected, expected), "{set:?}");
+    }
+    assert!(!Tools::from_vars(&BTreeMap::from([("NODE_ENV", "?")])).unwrap().needs_approval);
+}
+
+#[test]
 fn production_logs_for_machines() {
     let format = |environment| read("b", &[("NODE_ENV", environment)]).observe.log.format;
     assert_eq!(format("production"), LogFormat::Json);

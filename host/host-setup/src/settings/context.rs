@@ -54,6 +54,14 @@ impl Environment {
     /// Every environment.
     pub const ALL: [Self; 4] = [Self::Development, Self::Staging, Self::Production, Self::Test];
 
+    /// The variable that names the environment. The server declares it as a setting.
+    pub const VARIABLE: &str = "NODE_ENV";
+
+    /// Reads a word of `NODE_ENV`, whatever the variant.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+
     /// The word in `NODE_ENV`, and in the label of the metrics.
     pub fn as_str(self) -> &'static str {
         match self {

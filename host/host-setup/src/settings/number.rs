@@ -19,7 +19,8 @@ fn parse(text: &str) -> Option<f64> {
         if let Some(digits) = text.strip_prefix(prefix) {
             // Rust would take a sign here, JavaScript does not.
             let digits = Some(digits).filter(|digits| !digits.starts_with(['+', '-']))?;
-            return u32::from_str_radix(digits, radix).ok().map(f64::from);
+            // Digits beyond 2^53 are rounded here, and [`whole`] refuses them.
+            return u64::from_str_radix(digits, radix).ok().map(|number| number as f64);
         }
     }
     // Rust reads `inf` and `nan` too. JavaScript reads `Infinity`, which no range of ours allows.
@@ -47,6 +48,8 @@ mod tests {
             ("0XfF", 255),
             ("0b101", 5),
             ("0o17", 15),
+            ("0x100000000", 4_294_967_296),
+            ("0x1fffffffffffff", 9_007_199_254_740_991),
             ("9007199254740991", 9_007_199_254_740_991),
         ] {
             assert_eq!(whole(text), Some(number), "{text:?}");
@@ -72,6 +75,9 @@ mod tests {
             "0x-1",
             "0x+1",
             "0xg",
+            "0x20000000000000",
+            "0xffffffffffffffff",
+            "0x10000000000000000",
             "1 2",
             "١",
             "10ms",

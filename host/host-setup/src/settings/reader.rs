@@ -66,6 +66,13 @@ impl Reader<'_> {
         self.environment = Some(environment);
     }
 
+    /// Takes the environment from `NODE_ENV`, for commands, whose concerns do not declare it. A word that is
+    /// no environment leaves it unknown and is no problem: only the server refuses it.
+    pub fn run_in_named_environment(&mut self) {
+        let word = self.vars.get(Environment::VARIABLE);
+        self.environment = word.and_then(|word| Environment::parse(word.to_str()?));
+    }
+
     /// Whether this is certainly production.
     pub fn is_production(&self) -> bool {
         self.environment == Some(Environment::Production)

@@ -10,7 +10,7 @@ use super::problem::{Problem, Problems};
 use super::process_env::EnvVars;
 use super::reader::{self, Reader, Reported};
 use super::setting::{
-    HOUR, MIB, Setting, bytes, millis, milliseconds, number, one_of, path, secret, settings, special,
+    HOUR, MIB, Setting, bytes, hidden, millis, milliseconds, number, one_of, path, secret, settings,
 };
 
 settings! {
@@ -42,9 +42,9 @@ settings! {
     TOOLS_RECORD_HTTP = one_of(&["off", "on"]).or("off");
     /// The registry that `agent-host tools install` and `agent-tool publish` log in to, as references name
     /// it. All others are asked without credentials, so that no other one is shown them.
-    TOOLS_REGISTRY = special("a host, or host:port");
+    TOOLS_REGISTRY = hidden("a host, or host:port");
     /// Who to be there.
-    TOOLS_REGISTRY_USER = special("a name without a colon");
+    TOOLS_REGISTRY_USER = hidden("a name without a colon");
     /// The password or access token of that user. It is sent over TLS or within this machine only.
     TOOLS_REGISTRY_PASSWORD = secret();
 }
@@ -83,9 +83,13 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Reads nothing but what concerns tools, for commands that work without a model.
+    /// Reads nothing but what concerns tools and the environment, for commands that work without a model.
     pub fn from_vars(vars: &impl EnvVars) -> Result<Self, Problems> {
-        reader::collect(vars, SETTINGS, Self::read)
+        reader::collect(vars, SETTINGS, |reader| {
+            // The default of TOOLS_APPROVAL follows from it: a command serves no more than the service does.
+            reader.run_in_named_environment();
+            Self::read(reader)
+        })
     }
 
     /// How registries are talked to.

@@ -45,8 +45,8 @@ pub(super) fn bodies() -> [Error; 5] {
 
 /// Ways for a run to end without a result.
 pub(super) fn runs() -> [Error; 2] {
-    let limited =
-        ModelError::RateLimited { provider: String::new(), detail: String::new(), retry_after: None };
+    let (provider, detail) = (String::new(), String::new());
+    let limited = ModelError::RateLimited { provider, detail, retry_after: None, quota_exhausted: false };
     [InvokeError::Run(RunError::Model(limited)), InvokeError::Busy { waited: Duration::ZERO }]
         .map(Error::Invoke)
 }

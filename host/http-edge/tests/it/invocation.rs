@@ -128,7 +128,12 @@ async fn an_agent_that_fails_is_a_500_that_tells_nothing() {
         ModelError::Timeout { provider: provider() },
         ModelError::Unreachable { provider: provider(), detail: detail() },
         ModelError::Unavailable { provider: provider(), detail: detail(), retry_after: None },
-        ModelError::RateLimited { provider: provider(), detail: detail(), retry_after: None },
+        ModelError::RateLimited {
+            provider: provider(),
+            detail: detail(),
+            retry_after: None,
+            quota_exhausted: false,
+        },
         ModelError::Refused { provider: provider(), detail: detail() },
         ModelError::Malformed { provider: provider(), detail: detail() },
     ] {

@@ -91,8 +91,9 @@ impl Faults {
             detail = format!("{detail} (provider's request id {})", self.quote(id));
         }
         let (provider, retry_after) = (self.model.clone(), retry_after(response, now));
+        let quota_exhausted = error.is_some_and(ProviderError::is_quota_exhausted);
         match status.as_u16() {
-            429 => ModelError::RateLimited { provider, detail, retry_after },
+            429 => ModelError::RateLimited { provider, detail, retry_after, quota_exhausted },
             408 | 409 | 500.. => ModelError::Unavailable { provider, detail, retry_after },
             _ => ModelError::Refused { provider, detail },
         }

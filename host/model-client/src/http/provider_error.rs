@@ -74,6 +74,11 @@ impl ProviderError {
         self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
     }
 
+    /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests.
+    pub(crate) fn is_quota_exhausted(&self) -> bool {
+        self.kinds.iter().any(|kind| kind == "insufficient_quota")
+    }
+
     /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
     /// error when they wrote no word before.
     pub(crate) fn is_cut_off(&self) -> bool {

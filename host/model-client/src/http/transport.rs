@@ -27,6 +27,10 @@ const STREAM_LIMIT: usize = 64 << 20;
 /// How long the end of a body is waited for after its last event.
 const END_LIMIT: Duration = Duration::from_millis(5);
 
+/// How long more of a stream is waited for after the reader has a whole reply. Providers send the usage and
+/// the last event at once; some send neither and keep the connection open.
+const USAGE_LIMIT: Duration = Duration::from_secs(2);
+
 /// The header OpenAI documents for ids that the caller makes. Anthropic ignores it. `X-Request-Id` stays the
 /// providers': both answer with one of their own.
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
@@ -54,6 +58,9 @@ pub(crate) struct HttpResponse {
 pub(crate) trait StreamReader: Send {
     /// Takes the next bytes. Says whether anything that follows would be read.
     fn read(&mut self, bytes: &[u8]) -> bool;
+
+    /// Whether what was read is a whole reply, which an error behind it does not spoil.
+    fn is_whole(&self) -> bool;
 }
 
 /// Why there is no whole response.
@@ -133,15 +140,23 @@ impl Transport {
 
     /// Gives the body of a response to `reader`. Silence is bounded by the deadline alone: servers answer the
     /// head at once and are silent while they read a long prompt or think.
+    ///
+    /// Once the reader has a whole reply, more of the stream is waited for at most [`USAGE_LIMIT`], and a
+    /// connection that breaks or stalls is no error: the reply was paid for and would be asked for again.
     async fn read_stream(
         &self,
         response: &mut Body,
         deadline: Instant,
         reader: &mut dyn StreamReader,
     ) -> Result<(), ExchangeError> {
-        let mut read = 0;
+        let (mut read, mut until, mut is_whole) = (0, deadline, false);
         loop {
-            let Some(chunk) = self.in_time(deadline, response.chunk()).await? else { return Ok(()) };
+            let chunk = match self.in_time(until, response.chunk()).await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(()),
+                Err(_) if is_whole => return Ok(()),
+                Err(error) => return Err(error),
+            };
             read += chunk.len();
             if read > STREAM_LIMIT {
                 return Err(ExchangeError::TooLarge);
@@ -151,6 +166,10 @@ impl Transport {
                 // by now.
                 let _ = timeout(END_LIMIT, response.chunk()).await;
                 return Ok(());
+            }
+            if !is_whole && reader.is_whole() {
+                is_whole = true;
+                until = deadline.min(Instant::now() + USAGE_LIMIT);
             }
         }
     }

@@ -28,7 +28,10 @@ pub(crate) enum Part {
 pub(crate) trait ReplyAssembler: Send {
     fn take(&mut self, event: &StreamEvent) -> Result<Part, UnreadableReply>;
 
-    /// The body. None when the provider did not say why the reply ends: then it may be half of one.
+    /// Whether the provider has said why the reply ends: then only its usage may follow.
+    fn is_whole(&self) -> bool;
+
+    /// The body. None when the reply is not [whole](Self::is_whole): then it may be half of one.
     fn into_body(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
@@ -69,12 +72,22 @@ impl StreamedReply {
         !matches!(self.state, State::Reading)
     }
 
+    /// Whether the reply can be taken as it is, although its usage may still follow.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.state, State::Reading | State::Ended) && self.assembler.is_whole()
+    }
+
     /// The body that a response without streaming would have had, or that of the provider's error.
     pub(crate) fn into_body(mut self) -> Result<Vec<u8>, UnreadableReply> {
         if let State::Reading = self.state {
+            let was_whole = self.is_whole();
             match self.parser.end() {
                 Ok(event) => self.take_all(event.as_slice(), &mut String::new()),
                 Err(TooMuch) => self.state = State::Unreadable(too_large()),
+            }
+            // Half an event behind a whole reply is where the connection broke. The reply does without it.
+            if was_whole && matches!(self.state, State::Unreadable(_)) {
+                self.state = State::Ended;
             }
         }
         match self.state {

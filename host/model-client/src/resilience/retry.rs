@@ -12,8 +12,8 @@ use tracing::debug;
 use super::retry_schedule::RetryPolicy;
 
 /// Retries a model's calls after timeouts, broken connections, 408, 409, 429 and 5xx, errors in the body of a
-/// 200 and half replies included. Never after another 4xx or a complete reply that cannot be read: the same
-/// request would fail again, and a reply is billed.
+/// 200 and half replies included. Never after another 4xx, a 429 because the account's quota is used up, or a
+/// complete reply that cannot be read: the same request would fail again, and a reply is billed.
 ///
 /// A retry that could not begin before the request's deadline is not waited for: the last error is returned
 /// at once.
@@ -85,9 +85,10 @@ enum FaultKind {
 
 fn classify(error: &ModelError) -> FaultKind {
     match error {
-        ModelError::Refused { .. } | ModelError::RefusedFunctions { .. } | ModelError::Malformed { .. } => {
-            FaultKind::Permanent
-        }
+        ModelError::Refused { .. }
+        | ModelError::RefusedFunctions { .. }
+        | ModelError::Malformed { .. }
+        | ModelError::RateLimited { quota_exhausted: true, .. } => FaultKind::Permanent,
         ModelError::Timeout { .. } | ModelError::Unreachable { .. } => {
             FaultKind::Transient { retry_after: None }
         }
@@ -112,6 +113,7 @@ mod tests {
             (scripted::unreachable(), 4),
             (scripted::unavailable(None), 4),
             (scripted::rate_limited(None), 4),
+            (scripted::quota_exhausted(), 1),
             (scripted::refused(), 1),
             (scripted::malformed(), 1),
         ] {

@@ -3,6 +3,7 @@
 
 use agent_core::ports::{Model, ModelError};
 use model_client::Fallback;
+use serde_json::json;
 
 use crate::call::{anthropic, ask, both, openai, retrying};
 use crate::provider::{Answer, ScriptedProvider};
@@ -27,6 +28,21 @@ async fn refusals_are_tried_once() {
             let provider = ScriptedProvider::start(protocol, [Answer::error(status, "no")]).await;
             let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
             assert!(matches!(error, ModelError::Refused { .. }), "{status}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_limit_that_is_tried_once() {
+    for protocol in both() {
+        for error in [
+            json!({"message": "You exceeded your quota", "type": "insufficient_quota"}),
+            json!({"message": "You exceeded your quota", "type": "requests", "code": "insufficient_quota"}),
+        ] {
+            let answer = Answer::text(429, &json!({ "error": error }).to_string());
+            let provider = ScriptedProvider::start(protocol, [answer.with("retry-after", "0")]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
         }
     }
 }

@@ -110,6 +110,38 @@ async fn a_stream_that_breaks_off_is_asked_for_again_and_what_was_told_is_taken_
     }
 }
 
+/// The events of a whole reply, without those that may follow.
+fn whole_reply(protocol: Provider) -> String {
+    let (words, end) = events(protocol, &["Hel", "lo"]);
+    let (reason, _last) = end.split_once("\n\n").unwrap();
+    format!("{words}{reason}\n\n")
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_behind_a_whole_reply_spoils_nothing() {
+    for protocol in both() {
+        for behind in ["", ": ping\n\n", "data: {\"choices\":[],\"us"] {
+            let broken = Answer::Raw(open_stream(&(whole_reply(protocol) + behind)));
+            let (reply, told, asked) = ask(protocol, [broken]).await;
+            let reply = reply.unwrap();
+            assert_eq!((reply.content.as_str(), told.as_str(), asked), ("Hello", "Hello", 1), "{behind}");
+            assert_eq!(reply.usage, Some(Usage::of(3, 4)), "{behind}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_keeps_the_connection_open_behind_a_whole_reply_is_not_waited_for() {
+    for protocol in both() {
+        let begun = tokio::time::Instant::now();
+        let (reply, told, asked) =
+            ask(protocol, [Answer::Stalled(open_stream(&whole_reply(protocol)))]).await;
+        assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("Hello", "Hello", 1));
+        let took = begun.elapsed();
+        assert!((2..30).contains(&took.as_secs()), "{took:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_stream_that_stalls_is_given_up_at_the_deadline() {
     for protocol in both() {

@@ -283,8 +283,12 @@ mod tests {
             ModelError::RefusedFunctions { provider: provider.clone(), functions, detail: detail.clone() };
         let malformed = ModelError::Malformed { provider: provider.clone(), detail: detail.clone() };
         let unreachable = ModelError::Unreachable { provider: provider.clone(), detail: detail.clone() };
-        let limited =
-            ModelError::RateLimited { provider: provider.clone(), detail: detail.clone(), retry_after: None };
+        let limited = ModelError::RateLimited {
+            provider: provider.clone(),
+            detail: detail.clone(),
+            retry_after: None,
+            quota_exhausted: false,
+        };
         let timeout = ModelError::Timeout { provider: provider.clone() };
         let overloaded = ModelError::Unavailable { provider, detail, retry_after: None };
         let moment = Duration::from_secs(1);

@@ -208,7 +208,8 @@ async fn progress_comes_between_a_calls_beginning_and_its_answer_and_is_not_kept
 #[tokio::test(start_paused = true)]
 async fn a_failed_run_ends_its_streams_with_its_failure() {
     let store = Arc::new(TestRuns::default());
-    let limited = ModelError::RateLimited { provider: "p".into(), detail: "429".into(), retry_after: None };
+    let (provider, detail) = ("p".into(), "429".into());
+    let limited = ModelError::RateLimited { provider, detail, retry_after: None, quota_exhausted: false };
     let model = ScriptedModel::new([Err(limited)]);
     let here = replica(&store, model, EchoTools::new(&["echo"]));
     let mut started = here.start(ask(), RESUMES);

@@ -34,6 +34,9 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let mut config = Tools::from_vars(&ProcessEnv)?;
     // The service's own policy is not in force: what it grants would not be asked for.
     config.policy = arguments.with.clone().map_or(PolicyFile::None, PolicyFile::At);
+    // Approvals are not asked for: the policy that is being learned is what would name the component, and
+    // the one call is granted nothing that the operator has not written down.
+    config.needs_approval = false;
     telemetry::install(&Log::from_vars(&ProcessEnv)?, Destination::Command, None)?;
     let host = load(tool_host::Config { learn: true, ..host_config(&config).await? }).await?;
     let call =

@@ -41,3 +41,16 @@ fn a_login_to_a_registry_is_whole_or_none() {
         check("a", &[(name, bad)].into_iter().chain(others).collect::<Vec<_>>(), &[name]);
     }
 }
+
+/// Other clients of registries take user and password in one text.
+#[test]
+fn a_password_in_the_wrong_setting_of_a_login_is_not_shown() {
+    for (name, bad) in [
+        ("TOOLS_REGISTRY", "alice:hunter2@registry.example.org"),
+        ("TOOLS_REGISTRY", "https://alice:hunter2@registry.example.org"),
+        ("TOOLS_REGISTRY_USER", "alice:hunter2"),
+    ] {
+        let said = Config::from_vars(&vars("a", &[(name, bad)])).unwrap_err().to_string();
+        assert!(said.contains(name) && !said.contains("hunter2") && !said.contains("alice"), "{said}");
+    }
+}

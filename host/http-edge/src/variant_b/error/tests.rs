@@ -100,8 +100,9 @@ async fn a_choice_of_tools_that_the_caller_does_not_have_is_a_mistake_of_the_cli
 #[tokio::test]
 async fn a_provider_that_limits_our_rate_is_429() {
     let limited = |retry_after| {
-        let detail = "slow down".to_owned();
-        Error::Invoke(model(ModelError::RateLimited { provider: provider(), detail, retry_after }))
+        let (provider, detail) = (provider(), "slow down".to_owned());
+        let quota_exhausted = false;
+        Error::Invoke(model(ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }))
     };
     assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests | {"error":"Rate limit exceeded"}"#);
     assert_snapshot!(everywhere(|| limited(Some(HALF))).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);

@@ -61,6 +61,10 @@ impl ReplyAssembler for Assembler {
         Ok(Part::Other(0))
     }
 
+    fn is_whole(&self) -> bool {
+        self.stop_reason.is_some()
+    }
+
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
         let stop_reason = self.stop_reason?;
         let mut memory = MemoryBudget::default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::protocol::lenient::lenient;
+use crate::protocol::lenient::{lenient, lenient_count};
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
@@ -196,11 +196,13 @@ pub(super) struct ReplyFunction {
     pub(super) arguments: Option<Value>,
 }
 
+/// Tokens as the server counted them. Without a count of the prompt it says too little to be used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
-    pub(super) prompt_tokens: u64,
-    #[serde(default)]
-    pub(super) completion_tokens: u64,
+    #[serde(default, deserialize_with = "lenient_count")]
+    pub(super) prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
+    pub(super) completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) prompt_tokens_details: Option<PromptTokens>,
     #[serde(default, deserialize_with = "lenient")]
@@ -210,11 +212,13 @@ pub(super) struct Usage {
 /// Parts of the tokens that were read.
 #[derive(Debug, Deserialize)]
 pub(super) struct PromptTokens {
+    #[serde(default, deserialize_with = "lenient_count")]
     pub(super) cached_tokens: Option<u64>,
 }
 
 /// Parts of the tokens that were written.
 #[derive(Debug, Deserialize)]
 pub(super) struct CompletionTokens {
+    #[serde(default, deserialize_with = "lenient_count")]
     pub(super) reasoning_tokens: Option<u64>,
 }

@@ -205,22 +205,24 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         tool_calls: tool_calls.collect(),
         finish: if refusal.is_some() { Finish::ContentFilter } else { finish },
         content: refusal.unwrap_or(content),
-        usage: response.usage.map(|usage| {
-            let (input_tokens, output_tokens) =
-                (cap_tokens(usage.prompt_tokens), cap_tokens(usage.completion_tokens));
-            let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
-            let reasoning = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
-            Usage {
-                input_tokens,
-                output_tokens,
-                // Parts are no more than what they are parts of.
-                cached_tokens: cached.unwrap_or_default().min(input_tokens),
-                // What is kept is not said.
-                kept_tokens: 0,
-                reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
-            }
-        }),
+        usage: response.usage.and_then(usage),
         model: model.to_owned(),
+    })
+}
+
+fn usage(counted: json::Usage) -> Option<Usage> {
+    let input_tokens = cap_tokens(counted.prompt_tokens?);
+    let output_tokens = cap_tokens(counted.completion_tokens.unwrap_or_default());
+    let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens);
+    let reasoning = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+    Some(Usage {
+        input_tokens,
+        output_tokens,
+        // Parts are no more than what they are parts of.
+        cached_tokens: cached.unwrap_or_default().min(input_tokens),
+        // What is kept is not said.
+        kept_tokens: 0,
+        reasoning_tokens: reasoning.unwrap_or_default().min(output_tokens),
     })
 }
 

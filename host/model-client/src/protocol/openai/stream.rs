@@ -93,6 +93,10 @@ impl ReplyAssembler for Assembler {
         self.add(choice.delta.unwrap_or_default())
     }
 
+    fn is_whole(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
         let finish_reason = self.finish_reason?;
         let mut message = Map::new();
@@ -128,16 +132,8 @@ impl Assembler {
         Ok(if text.is_empty() { Part::Other(others) } else { Part::Text(text) })
     }
 
-    /// Servers that give no index begin a call with its id and go on without one.
     fn add_call(&mut self, delta: CallDelta) -> Result<usize, UnreadableReply> {
-        let known = match (delta.index, &delta.id) {
-            (Some(index), _) => self.calls.iter().position(|call| call.index == Some(index)),
-            (None, Some(id)) if !id.is_empty() => {
-                self.calls.iter().position(|call| call.id.as_ref() == Some(id))
-            }
-            (None, _) => self.calls.len().checked_sub(1),
-        };
-        let known = match known {
+        let known = match self.continued_by(&delta) {
             Some(known) => known,
             None => {
                 check_calls(self.calls.len() + 1)?;
@@ -148,6 +144,38 @@ impl Assembler {
         let Some(call) = self.calls.get_mut(known) else { return Ok(0) };
         call.id = call.id.take().or(delta.id.filter(|id| !id.is_empty()));
         Ok(call.add(delta.function.unwrap_or_default()))
+    }
+
+    /// The call that a delta goes on with; none when the delta begins one.
+    ///
+    /// Servers that give no index begin a call with its id and go on without one. Gemini's gives the index 0
+    /// to every call, so a delta with another id and a name begins a call although its index is taken, and
+    /// deltas without an id go on with the newest call of their index. An id alone begins none: some servers
+    /// make up another one for each delta.
+    fn continued_by(&self, delta: &CallDelta) -> Option<usize> {
+        let id = delta.id.as_deref().filter(|id| !id.is_empty());
+        let has_id = |call: &Call| id.is_some() && call.id.as_deref() == id;
+        let Some(index) = delta.index else {
+            return match id {
+                Some(_) => self.calls.iter().position(has_id),
+                None => self.calls.len().checked_sub(1),
+            };
+        };
+        let has_index = |call: &Call| call.index == Some(index);
+        let same = self.calls.iter().rposition(|call| has_index(call) && has_id(call));
+        same.or_else(|| {
+            let newest = self.calls.iter().rposition(has_index)?;
+            let is_named = self.calls.get(newest).is_some_and(|call| call.id.is_some());
+            let begins_another = is_named && id.is_some() && delta.names_a_function();
+            (!begins_another).then_some(newest)
+        })
+    }
+}
+
+impl CallDelta {
+    fn names_a_function(&self) -> bool {
+        let name = self.function.as_ref().and_then(|function| function.name.as_deref());
+        name.is_some_and(|name| !name.is_empty())
     }
 }
 

@@ -254,6 +254,29 @@ fn usage_and_finish_are_read() {
 }
 
 #[test]
+fn a_count_that_is_missing_or_a_float_leaves_the_others_known() {
+    for (usage, expected) in [
+        (json!({"prompt_tokens": 900, "completion_tokens": null}), Some(Usage::of(900, 0))),
+        (json!({"prompt_tokens": 900}), Some(Usage::of(900, 0))),
+        (json!({"prompt_tokens": 900.0, "completion_tokens": 4.0}), Some(Usage::of(900, 4))),
+        (json!({"prompt_tokens": 900, "completion_tokens": "few"}), Some(Usage::of(900, 0))),
+        (json!({"prompt_tokens": 900, "completion_tokens": 1e300}), Some(Usage::of(900, 10_000_000))),
+        (json!({"prompt_tokens": null, "completion_tokens": 4}), None),
+        (json!({"prompt_tokens": 0.5, "completion_tokens": 4}), None),
+        (json!({"prompt_tokens": -1.0, "completion_tokens": 4}), None),
+    ] {
+        let body = json!({"choices": [{"message": {"content": "a"}}], "usage": usage});
+        assert_eq!(reply(&body).usage, expected, "{usage}");
+    }
+    let details = json!({"prompt_tokens": 900, "completion_tokens": 40,
+        "prompt_tokens_details": {"cached_tokens": 512.0},
+        "completion_tokens_details": {"reasoning_tokens": 32.0}});
+    let body = json!({"choices": [{"message": {"content": "a"}}], "usage": details});
+    let expected = Usage { cached_tokens: 512, reasoning_tokens: 32, ..Usage::of(900, 40) };
+    assert_eq!(reply(&body).usage, Some(expected));
+}
+
+#[test]
 fn what_a_provider_counts_is_kept_plausible() {
     let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
     let reply = reply(&json!({"choices": [{"message": {"content": "a"}}], "usage": usage}));

@@ -116,6 +116,27 @@ fn a_stream_that_ends_before_it_says_why_is_no_reply() {
 }
 
 #[test]
+fn half_an_event_behind_a_whole_reply_spoils_nothing() {
+    for (protocol, stream) in both() {
+        let reason =
+            if protocol.prefix() == "openai" { "\"finish_reason\":\"" } else { "\"stop_reason\":\"" };
+        let at = stream.find(reason).unwrap();
+        let (before, behind) =
+            (stream[..at].rfind("\n\n").unwrap() + 2, at + stream[at..].find("\n\n").unwrap() + 2);
+        let is_whole = |stream: &str| {
+            let mut reply = StreamedReply::new(protocol.assembler());
+            reply.push(stream.as_bytes());
+            reply.is_whole()
+        };
+        assert!(!is_whole(&stream[..before]) && is_whole(&stream[..behind]) && is_whole(&stream));
+        let half = "data: {\"type\":\"mess";
+        let (reply, _) = whole(protocol, &format!("{}{half}", &stream[..behind]));
+        assert_eq!(reply.unwrap().tool_calls, expected().tool_calls);
+        assert!(whole(protocol, &format!("{}{half}", &stream[..before])).0.is_err());
+    }
+}
+
+#[test]
 fn errors_within_a_stream_and_what_is_no_event_are_told_apart() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for (protocol, stream) in both() {
@@ -164,6 +185,42 @@ fn imitators_of_openai_are_understood() {
     let (reply, told) = whole(&OpenAi, repeated);
     let reply = reply.unwrap();
     assert_eq!((reply.content.as_str(), told.as_str(), reply.usage), ("hi", "hi", None));
+}
+
+/// Gemini's endpoint gives every call of a reply the index 0.
+#[test]
+fn calls_that_share_an_index_are_told_apart_by_their_ids() {
+    let chunk = |calls: &[&str]| {
+        let calls = calls.join(",");
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{calls}]}},\"finish_reason\":null}}]}}\n\n"
+        )
+    };
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
+    let first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\":1}"}}"#;
+    let second = r#"{"index":0,"id":"b","function":{"name":"add","arguments":"{\"x\":2}"}}"#;
+    let begins_first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\""}}"#;
+    let begins_second = r#"{"index":0,"id":"b","function":{"name":"add","arguments":"{\"x\""}}"#;
+    let streams: [&[&[&str]]; 6] = [
+        &[&[first, second]],
+        &[&[first], &[second]],
+        // The newest call of an index goes on where a delta names none, or the id of none.
+        &[&[first], &[begins_second], &[r#"{"index":0,"function":{"arguments":":2}"}}"#]],
+        &[&[first], &[begins_second], &[r#"{"index":0,"id":"","function":{"name":"","arguments":":2}"}}"#]],
+        &[&[first], &[begins_second], &[r#"{"index":0,"id":"c","function":{"arguments":":2}"}}"#]],
+        // Each delta says all that is known of its call.
+        &[
+            &[begins_first],
+            &[begins_second],
+            &[r#"{"index":0,"id":"b","function":{"name":"add","arguments":":2}"}}"#],
+            &[r#"{"index":0,"id":"a","function":{"name":"add","arguments":":1}"}}"#],
+        ],
+    ];
+    for chunks in streams {
+        let stream: String = chunks.iter().map(|calls| chunk(calls)).collect();
+        let (reply, _) = whole(&OpenAi, &(stream + end));
+        assert_eq!(reply.unwrap().tool_calls, expected().tool_calls, "{chunks:?}");
+    }
 }
 
 #[test]

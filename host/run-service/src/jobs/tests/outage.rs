@@ -55,7 +55,10 @@ impl Model for Away {
             Way::Refuses => ModelError::Unreachable { provider, detail },
             Way::Hangs => std::future::pending().await,
             Way::Fails => ModelError::Unavailable { provider, detail, retry_after: None },
-            Way::RunLimits => ModelError::RateLimited { provider, detail, retry_after: Some(SECOND * 7) },
+            Way::RunLimits => {
+                let retry_after = Some(SECOND * 7);
+                ModelError::RateLimited { provider, detail, retry_after, quota_exhausted: false }
+            }
         })
     }
 }
