@@ -10,6 +10,7 @@ use clap::Args;
 use host_setup::output::{json_line, print};
 use host_setup::program::Exit;
 use serde_json::json;
+use tool_build::replace_file;
 use tool_policy::signature::{Signed, SigningKey};
 
 /// What to sign.
@@ -86,10 +87,7 @@ pub(crate) fn write(
     if fs::read(&signature).is_ok_and(|there| there == content) {
         return Ok(signature);
     }
-    // Aside and renamed: whoever watches the folder never reads half of it.
-    let aside = folder.join(format!(".{name}.wasm.sig.tmp"));
-    fs::write(&aside, content).with_context(|| format!("writing {}", aside.display()))?;
-    fs::rename(&aside, &signature).with_context(|| format!("writing {}", signature.display()))?;
+    replace_file(&signature, &content).with_context(|| format!("writing {}", signature.display()))?;
     Ok(signature)
 }
 
