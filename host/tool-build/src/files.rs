@@ -18,8 +18,9 @@ use crate::{Error, Result};
 /// The largest file that is read as a manifest.
 const MANIFEST_BYTES: u64 = 1 << 20;
 
-/// The mode of new files, before the umask.
+/// The modes of new files, before the umask: as `fs::write` has it, and for the owner alone.
 const DEFAULT_MODE: u32 = 0o666;
+const PRIVATE_MODE: u32 = 0o600;
 
 /// Writes a file, in the place of what has its name.
 ///
@@ -32,6 +33,19 @@ pub fn replace_file(target: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&aside);
     }
     renamed
+}
+
+/// Makes a file that only its owner may read and write.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] when something has its name, and others when it cannot be written. Then
+/// there is no part of it.
+pub fn create_private_file(target: &Path, content: &[u8]) -> io::Result<()> {
+    let aside = write_aside(target, content, PRIVATE_MODE)?;
+    // A rename would replace what another process has put there meanwhile.
+    let linked = fs::hard_link(&aside, target);
+    let _ = fs::remove_file(&aside);
+    linked
 }
 
 /// Writes a file beside the target, under a hidden name of this process, and says where.
@@ -94,7 +108,7 @@ fn convert(value: &DeValue<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
 
     use super::*;
 
@@ -129,5 +143,17 @@ mod tests {
         fs::create_dir(folder.join("adder.wasm")).unwrap();
         replace_file(&folder.join("adder.wasm"), b"a component").unwrap_err();
         assert_eq!(names(folder), ["adder.wasm"]);
+    }
+
+    #[test]
+    fn a_private_file_is_made_once_and_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("key.pem");
+        create_private_file(&target, b"first").unwrap();
+        let again = create_private_file(&target, b"second").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(target.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(names(folder.path()), ["key.pem"]);
     }
 }

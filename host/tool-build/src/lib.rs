@@ -27,7 +27,7 @@ mod templates;
 
 pub use component::{Need, Outside, Placed, encode, place, read_outside};
 pub use error::{Error, Result};
-pub use files::replace_file;
+pub use files::{create_private_file, replace_file};
 pub use language::Language;
 pub use name::check as check_name;
 pub use new::{New, create};
