@@ -4,8 +4,11 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use acceptance::{Model, Service, Token, agent_host};
+use acceptance::{Model, Service, Token, agent_host, within};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 /// Talks with a service; `lines` are its standard input.
 async fn talk(url: String, arguments: &[&str], lines: &'static str) -> Output {
@@ -72,4 +75,22 @@ async fn events_are_lines_of_json_and_what_is_refused_is_said() {
     // Variant A is not served there.
     let talked = talk(url, &["hi"], "").await;
     assert!(text(&talked.stderr).contains("the service answers 404"), "{talked:?}");
+}
+
+/// A service that takes the question and says nothing.
+#[tokio::test]
+async fn an_interrupt_ends_a_chat_whose_question_is_not_answered() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let mut chat = tokio::process::Command::new(agent_host());
+    chat.args(["chat", "--url", &url]).stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
+    let mut chat = chat.spawn().unwrap();
+    // As a line, so that the chat has waited for an interrupt before, at the line.
+    chat.stdin.as_mut().unwrap().write_all(b"hi\n").await.unwrap();
+    let (mut connection, _) = within("a connection", silent.accept()).await.unwrap();
+    within("the question", connection.read_u8()).await.unwrap();
+    let id = i32::try_from(chat.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    let ended = within("the chat to end", chat.wait()).await.unwrap();
+    assert_eq!(ended.code(), Some(130));
 }

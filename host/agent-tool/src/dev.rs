@@ -1,10 +1,9 @@
 //! `agent-tool dev`: watches a tool's sources, builds at every change, and swaps the component into the tools
 //! folder of a host that runs. A build that fails changes nothing there.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -12,7 +11,7 @@ use clap::Args;
 use host_setup::output::{json_line, print};
 use host_setup::program::Exit;
 use host_setup::settings::{ProcessEnv, Tools};
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tool_build::{Built, Placed, Progress as _, Project};
 use tool_host::Precompiler;
@@ -24,6 +23,9 @@ use crate::sign;
 /// How long to wait for more changes after the first: an editor writes aside and renames, a formatter
 /// follows.
 const SETTLE: Duration = Duration::from_millis(20);
+
+/// How often to look for the project's folder while it is gone: no watch tells when it comes back.
+const GONE: Duration = Duration::from_millis(200);
 
 /// Folders of sources that are watched at most.
 const MOST_FOLDERS: usize = 500;
@@ -69,7 +71,6 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
                 Terminal.step("the tools folder was left as it is; watching for the next change");
             }
         }
-        sources.follow_new_folders()?;
         begun = Begun::AtEdit(sources.next_change()?);
     }
 }
@@ -140,7 +141,8 @@ fn describe(built: &Built, target: &Path, placed: Placed, begun: Begun) -> Strin
 struct Sources {
     project: Project,
     watcher: RecommendedWatcher,
-    watched: BTreeSet<PathBuf>,
+    /// False while the project's own folder was not there to be watched.
+    has_folder: bool,
     changes: Receiver<Instant>,
 }
 
@@ -152,43 +154,73 @@ impl Sources {
             tell(&of_project, event, &sender);
         })
         .context("watching for changes: does the system have inotify?")?;
-        let mut sources = Self { project: project.clone(), watcher, watched: BTreeSet::new(), changes };
-        sources.follow_new_folders()?;
+        let mut sources = Self { project: project.clone(), watcher, has_folder: false, changes };
+        sources.watch_folders()?;
         Ok(sources)
     }
 
-    fn follow_new_folders(&mut self) -> anyhow::Result<()> {
+    /// Watches every folder of sources that is there now, those that are watched already too: the kernel
+    /// drops the watch of a folder that is removed, and one that has come in its place has the same path.
+    /// Watching a folder twice changes nothing.
+    fn watch_folders(&mut self) -> anyhow::Result<()> {
         let mut found = vec![self.project.folder.clone()];
+        let mut watched = 0;
+        self.has_folder = false;
         while let Some(folder) = found.pop() {
+            if watched == MOST_FOLDERS {
+                break;
+            }
+            // Watched before it is listed: a folder that is made in between is told, if it is not listed.
+            let added = self.watcher.watch(&folder, RecursiveMode::NonRecursive);
+            if added.is_err() && !folder.is_dir() {
+                continue;
+            }
+            added.with_context(|| format!("watching {}", folder.display()))?;
+            watched += 1;
+            self.has_folder |= folder == self.project.folder;
             for entry in fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok) {
-                // As if a source lay in it.
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if is_folder && self.project.is_source(&entry.path().join("source.rs")) {
+                if is_folder && may_hold_sources(&self.project, &entry.path()) {
                     found.push(entry.path());
                 }
-            }
-            if !self.watched.contains(&folder) && self.watched.len() < MOST_FOLDERS {
-                self.watcher
-                    .watch(&folder, RecursiveMode::NonRecursive)
-                    .with_context(|| format!("watching {}", folder.display()))?;
-                self.watched.insert(folder);
             }
         }
         Ok(())
     }
 
     /// Waits for a change, and until no more follow. Returns when the first one was noticed.
-    fn next_change(&self) -> anyhow::Result<Instant> {
-        let first = self.changes.recv().context("the watch has ended")?;
-        while self.changes.recv_timeout(SETTLE).is_ok() {}
+    fn next_change(&mut self) -> anyhow::Result<Instant> {
+        while !self.has_folder && !self.project.folder.is_dir() {
+            match self.changes.recv_timeout(GONE) {
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the watch has ended"),
+            }
+        }
+        let first = match self.has_folder {
+            true => self.changes.recv().context("the watch has ended")?,
+            // It has come back.
+            false => Instant::now(),
+        };
+        self.settle()?;
         Ok(first)
+    }
+
+    /// Waits until no more changes follow, and watches the folders that are there then. That is before the
+    /// build, so that it reads what came into a new folder before the watch.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        while self.changes.recv_timeout(SETTLE).is_ok() {}
+        self.watch_folders()
     }
 }
 
 /// Tells of changes of sources; reading them is none, and neither is what a build makes.
 fn tell(project: &Project, event: notify::Result<Event>, changes: &Sender<Instant>) {
     let is_change = match event {
-        Ok(event) => !is_only_reading(event.kind) && event.paths.iter().any(|path| project.is_source(path)),
+        Ok(event) => {
+            let is_of_source =
+                |path: &PathBuf| project.is_source(path) || is_of_folder(project, event.kind, path);
+            !is_only_reading(event.kind) && event.paths.iter().any(is_of_source)
+        }
         // Changes may have been missed.
         Err(_) => true,
     };
@@ -197,6 +229,66 @@ fn tell(project: &Project, event: notify::Result<Event>, changes: &Sender<Instan
     }
 }
 
+/// Whether a folder has come that may have sources in it already, or the project's own has gone or come.
+fn is_of_folder(project: &Project, kind: EventKind, path: &Path) -> bool {
+    let comes_or_goes =
+        matches!(kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    comes_or_goes && (path == project.folder || (path.is_dir() && may_hold_sources(project, path)))
+}
+
+fn may_hold_sources(project: &Project, folder: &Path) -> bool {
+    // As if one lay in it.
+    project.is_source(&folder.join("source.rs"))
+}
+
 fn is_only_reading(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_build::Language;
+
+    use super::*;
+
+    /// Longer than the system takes to tell of a change.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Expects that a change is told, and does as `run` does before it builds.
+    fn expect_change(sources: &mut Sources, what: &str) {
+        assert!(sources.changes.recv_timeout(PATIENCE).is_ok(), "{what} is not told");
+        sources.settle().unwrap();
+    }
+
+    /// As `git stash` and `git checkout` do.
+    #[test]
+    fn a_folder_that_was_removed_and_came_back_is_watched() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().canonicalize().unwrap().join("tool");
+        let (source_folder, source) = (folder.join("src"), folder.join("src/lib.rs"));
+        fs::create_dir_all(&source_folder).unwrap();
+        fs::write(&source, "1").unwrap();
+        let project = Project { folder: folder.clone(), name: "tool".into(), language: Language::Rust };
+        let mut sources = Sources::watch(&project).unwrap();
+        // Gone when it is looked for, and back later.
+        fs::remove_dir_all(&source_folder).unwrap();
+        expect_change(&mut sources, "a removal");
+        fs::create_dir(&source_folder).unwrap();
+        expect_change(&mut sources, "a folder that came back");
+        fs::write(&source, "2").unwrap();
+        expect_change(&mut sources, "a source in it");
+        // Gone and back between two looks.
+        fs::remove_dir_all(&source_folder).unwrap();
+        fs::create_dir(&source_folder).unwrap();
+        expect_change(&mut sources, "a removal and a return");
+        fs::write(&source, "3").unwrap();
+        expect_change(&mut sources, "a source in the folder that came back at once");
+        // The project's own folder, which is in no folder that is watched.
+        fs::remove_dir_all(&folder).unwrap();
+        expect_change(&mut sources, "a removal of all");
+        fs::create_dir_all(&source_folder).unwrap();
+        sources.next_change().unwrap();
+        fs::write(&source, "4").unwrap();
+        expect_change(&mut sources, "a source in the project that came back");
+    }
 }

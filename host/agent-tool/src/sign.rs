@@ -1,8 +1,7 @@
 //! `agent-tool sign` and `agent-tool key`: signatures that a policy can trust instead of digests.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -10,6 +9,7 @@ use clap::Args;
 use host_setup::output::{json_line, print};
 use host_setup::program::Exit;
 use serde_json::json;
+use tool_build::{create_private_file, replace_file};
 use tool_policy::signature::{Signed, SigningKey};
 
 /// What to sign.
@@ -86,10 +86,7 @@ pub(crate) fn write(
     if fs::read(&signature).is_ok_and(|there| there == content) {
         return Ok(signature);
     }
-    // Aside and renamed: whoever watches the folder never reads half of it.
-    let aside = folder.join(format!(".{name}.wasm.sig.tmp"));
-    fs::write(&aside, content).with_context(|| format!("writing {}", aside.display()))?;
-    fs::rename(&aside, &signature).with_context(|| format!("writing {}", signature.display()))?;
+    replace_file(&signature, &content).with_context(|| format!("writing {}", signature.display()))?;
     Ok(signature)
 }
 
@@ -97,20 +94,48 @@ pub(crate) fn write(
 pub(crate) fn read(file: &Path) -> anyhow::Result<SigningKey> {
     let pem = fs::read_to_string(file)
         .with_context(|| format!("reading the key {}: `agent-tool key FILE` makes one", file.display()))?;
+    if pem.trim().is_empty() {
+        bail!("the key {} is empty: remove it, and `agent-tool key FILE` makes one", file.display());
+    }
     SigningKey::from_pem(&pem).with_context(|| format!("reading the key {}", file.display()))
 }
 
-/// The key in a file, or a new one that is written there for its owner alone.
+/// The key in a file, or a new one that is written there for its owner alone. A file that is there has all of
+/// its key, whenever this is killed.
 pub(crate) fn read_or_make(file: &Path) -> anyhow::Result<SigningKey> {
-    let mut options = fs::OpenOptions::new();
-    let created = options.write(true).create_new(true).mode(0o600).open(file);
-    let mut created = match created {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return read(file),
-        created => created.with_context(|| format!("writing the key {}", file.display()))?,
-    };
+    if file.symlink_metadata().is_ok() {
+        return read(file);
+    }
     let (key, pem) = SigningKey::generate()?;
-    created
-        .write_all(pem.expose().as_bytes())
-        .with_context(|| format!("writing the key {}", file.display()))?;
-    Ok(key)
+    match create_private_file(file, pem.expose().as_bytes()) {
+        // Another process made one meanwhile.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => read(file),
+        created => created.map(|()| key).with_context(|| format!("writing the key {}", file.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_an_empty_file_is_said_to_be_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key.pem");
+        let made = read_or_make(&file).unwrap();
+        assert_eq!(read_or_make(&file).unwrap().public().to_string(), made.public().to_string());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(&file, "").unwrap();
+        let empty = read_or_make(&file).map(|_| ()).unwrap_err().to_string();
+        assert!(empty.contains("is empty: remove it"), "{empty}");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_written_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nowhere/key.pem");
+        let failed = read_or_make(&file).map(|_| ()).unwrap_err();
+        assert!(format!("{failed:#}").contains("writing the key"), "{failed:#}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
+use crate::files::replace_file;
 use crate::{Error, Result};
 
 /// What a tool exports, of whatever version.
@@ -175,13 +176,9 @@ pub fn place(component: &[u8], target: &Path) -> Result<Placed> {
         return Ok(Placed::Same);
     }
     let folder = target.parent().unwrap_or(Path::new(""));
-    let aside = target.with_extension(format!("wasm.{}", std::process::id()));
     fs::create_dir_all(folder).map_err(|error| Error::file("making the folder", folder, &error))?;
-    let written = fs::write(&aside, component).and_then(|()| fs::rename(&aside, target));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&aside);
-        Error::file("writing the component", target, &error)
-    })?;
+    let written = replace_file(target, component);
+    written.map_err(|error| Error::file("writing the component", target, &error))?;
     Ok(Placed::New)
 }
 

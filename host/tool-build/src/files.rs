@@ -1,7 +1,14 @@
-//! Small files, read and written with errors that name them.
+//! Files: manifests, read with errors that name them, and files that are written whole or not at all.
+//!
+//! What is written may go into a folder that others write into, such as a tools folder. So it is written into
+//! a file that is made anew beside the target, never through a link that somebody has put there, and reaches
+//! the disk before it gets the target's name.
 
-use std::fs;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
@@ -10,6 +17,57 @@ use crate::{Error, Result};
 
 /// The largest file that is read as a manifest.
 const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// The modes of new files, before the umask: as `fs::write` has it, and for the owner alone.
+const DEFAULT_MODE: u32 = 0o666;
+const PRIVATE_MODE: u32 = 0o600;
+
+/// Writes a file, in the place of what has its name.
+///
+/// # Errors
+/// When it cannot be written. What was there stays.
+pub fn replace_file(target: &Path, content: &[u8]) -> io::Result<()> {
+    let aside = write_aside(target, content, DEFAULT_MODE)?;
+    let renamed = fs::rename(&aside, target);
+    if renamed.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    renamed
+}
+
+/// Makes a file that only its owner may read and write.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] when something has its name, and others when it cannot be written. Then
+/// there is no part of it.
+pub fn create_private_file(target: &Path, content: &[u8]) -> io::Result<()> {
+    let aside = write_aside(target, content, PRIVATE_MODE)?;
+    // A rename would replace what another process has put there meanwhile.
+    let linked = fs::hard_link(&aside, target);
+    let _ = fs::remove_file(&aside);
+    linked
+}
+
+/// Writes a file beside the target, under a hidden name of this process, and says where.
+fn write_aside(target: &Path, content: &[u8], mode: u32) -> io::Result<PathBuf> {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let aside = target.with_file_name(name);
+    // A process of the same id that was killed may have left one. A link is removed, and not followed.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
+    match file.write_all(content).and_then(|()| file.sync_all()) {
+        Ok(()) => Ok(aside),
+        Err(error) => {
+            let _ = fs::remove_file(&aside);
+            Err(error)
+        }
+    }
+}
 
 /// The text of a manifest, if there is one.
 pub(crate) fn read_manifest(path: &Path) -> Result<Option<String>> {
@@ -45,5 +103,57 @@ fn convert(value: &DeValue<'_>) -> Value {
         DeValue::Array(items) => items.iter().map(|item| convert(item.get_ref())).collect(),
         DeValue::Table(table) => convert_table(table),
         DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_that_others_have_planted() {
+        let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (folder, secret) = (folder.path(), home.path().join("authorized_keys"));
+        fs::write(&secret, "mine").unwrap();
+        let target = folder.join("adder.wasm");
+        let aside = folder.join(format!(".adder.wasm.{}", std::process::id()));
+        for place in [&target, &aside] {
+            symlink(&secret, place).unwrap();
+        }
+        replace_file(&target, b"a component").unwrap();
+        assert_eq!(fs::read(&secret).unwrap(), b"mine");
+        assert_eq!(fs::read(&target).unwrap(), b"a component");
+        assert!(target.symlink_metadata().unwrap().is_file());
+        assert_eq!(names(folder), ["adder.wasm"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        fs::create_dir(folder.join("adder.wasm")).unwrap();
+        replace_file(&folder.join("adder.wasm"), b"a component").unwrap_err();
+        assert_eq!(names(folder), ["adder.wasm"]);
+    }
+
+    #[test]
+    fn a_private_file_is_made_once_and_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("key.pem");
+        create_private_file(&target, b"first").unwrap();
+        let again = create_private_file(&target, b"second").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(target.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(names(folder.path()), ["key.pem"]);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! [`create`] writes a project: the SDK and the contract's WIT lie inside, so that it builds anywhere.
 //! [`Project::open`] tells from a folder which language it is in, [`Project::build`] makes the component,
-//! [`place`] puts it where a host finds it. Every [`Error`] says what to do about it, and a [`Progress`]
-//! hears of every step that takes more than a second.
+//! [`place`] puts it where a host finds it, as [`replace_file`] does any file. Every [`Error`] says what to
+//! do about it, and a [`Progress`] hears of every step that takes more than a second.
 //!
 //! `rust/` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
 //! `python` and `javascript` call the toolchains of these languages, which they install within the project.
@@ -27,6 +27,7 @@ mod templates;
 
 pub use component::{Need, Outside, Placed, encode, place, read_outside};
 pub use error::{Error, Result};
+pub use files::{create_private_file, replace_file};
 pub use language::Language;
 pub use name::check as check_name;
 pub use new::{New, create};

@@ -22,7 +22,7 @@ pub struct Sample {
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     pub tool: String,
-    /// How many calls ran.
+    /// How many calls were counted.
     pub calls: usize,
     /// Half of them took no longer.
     pub p50_ms: f64,
@@ -96,10 +96,14 @@ fn middle<T: Copy>(sorted: &[T]) -> Option<T> {
 }
 
 impl Row {
-    /// What is beyond the budget, a sentence each.
+    /// What is beyond the budget, a sentence each. A budget of calls is not kept where no call was counted.
     pub fn beyond(&self, budget: &Budget) -> Vec<String> {
-        let Self { tool, p50_ms, memory_bytes, prompt_tokens, .. } = self;
+        let Self { tool, calls, p50_ms, memory_bytes, prompt_tokens, .. } = self;
         let mut beyond = vec![];
+        let is_of_calls = budget.p50_ms.is_some() || budget.memory_bytes.is_some();
+        if is_of_calls && *calls == 0 {
+            beyond.push(format!("no call of {tool} succeeded, so its budget says nothing: add a case"));
+        }
         if let Some(most) = budget.p50_ms.filter(|most| p50_ms > most) {
             beyond.push(format!(
                 "{tool} takes {p50_ms:.3} ms in the middle, and may take {most} ms (--budget-ms)"
@@ -197,8 +201,23 @@ mod tests {
         add takes 2.000 ms in the middle, and may take 1.5 ms (--budget-ms)
         add has 1048576 bytes of memory at most, and may have 1000 (--budget-memory)
         add adds 90 tokens to every call of the model, and may add 50 (--budget-tokens): shorten its description and those of its arguments
+        no call of never_called succeeded, so its budget says nothing: add a case
         ");
         let enough = Budget { p50_ms: Some(2.0), memory_bytes: Some(1 << 20), prompt_tokens: Some(90) };
-        assert!(rows().iter().all(|row| row.beyond(&enough).is_empty()));
+        assert_eq!(rows()[0].beyond(&enough), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_budget_of_calls_is_not_kept_without_one() {
+        let rows = rows();
+        let never_called = &rows[1];
+        let of_time = Budget { p50_ms: Some(1e6), ..Budget::default() };
+        let of_memory = Budget { memory_bytes: Some(u64::MAX), ..Budget::default() };
+        for budget in [of_time, of_memory] {
+            assert_eq!(never_called.beyond(&budget).len(), 1, "{budget:?}");
+        }
+        // What a tool adds to a prompt is known without a call.
+        let of_tokens = Budget { prompt_tokens: Some(30), ..Budget::default() };
+        assert!(never_called.beyond(&of_tokens).is_empty());
     }
 }

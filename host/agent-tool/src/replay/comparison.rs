@@ -3,6 +3,8 @@
 //! A difference is one of outcome, output, or of what it asked of which hosts. What it cost is shown beside
 //! it and is none: times differ always.
 
+use std::collections::BTreeSet;
+
 use agent_core::words::{ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn};
 use serde::Serialize;
 use serde_json::Value;
@@ -71,8 +73,8 @@ pub(super) struct Went {
     pub(super) fuel: Option<u64>,
 }
 
-/// Why a call is not made again, if it is not.
-pub(super) fn unfit(then: &RecordedCall, recorded: u32) -> Option<Verdict> {
+/// Why a call is not made again, if it is not. `recorded` is how many of its HTTP exchanges were recorded.
+pub(super) fn unfit(then: &RecordedCall, recorded: u32, mcp_servers: &BTreeSet<String>) -> Option<Verdict> {
     let receipt = &then.answer.receipt;
     let nothing_ran = |why: &str| Some(Verdict::NothingRan { why: why.to_owned() });
     let not_replayed = |why: &str| Some(Verdict::NotReplayed { why: why.to_owned() });
@@ -85,6 +87,11 @@ pub(super) fn unfit(then: &RecordedCall, recorded: u32) -> Option<Verdict> {
             return nothing_ran("its arguments are no JSON object");
         }
         _ => {}
+    }
+    // Of a server the component is its name and the digest of its list of tools.
+    let component = receipt.component.as_deref().and_then(|component| component.split_once('@'));
+    if component.is_some_and(|(name, _)| mcp_servers.contains(name)) {
+        return not_replayed("it is a tool of an MCP server, which is not asked");
     }
     if receipt.nested > 0 {
         return not_replayed(

@@ -15,9 +15,10 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
 use anyhow::{Context as _, bail};
@@ -69,9 +70,11 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     for ToolFault { file, error } in host.faults() {
         tracing::error!(file, error, "a tool component cannot be loaded");
     }
+    let mcp_servers = config.policy.mcp_servers();
+    let replayer = Replayer { host: &host, answers: &answers, mcp_servers, timeout: config.timeout };
     let mut comparisons = vec![];
     for call in &run.calls {
-        comparisons.push(replay(&host, &answers, &run, call, &config).await);
+        comparisons.push(replayer.replay(&run, call).await);
     }
     let text = if json {
         serde_json::to_string_pretty(&comparisons)? + "\n"
@@ -107,36 +110,43 @@ async fn read(run_id: &str) -> anyhow::Result<(RecordedRun, Vec<agent_core::port
     Ok((run, recorded))
 }
 
-/// Makes a call again, if that can say anything.
-async fn replay(
-    host: &ToolHost,
-    answers: &RecordedAnswers,
-    run: &RecordedRun,
-    then: &RecordedCall,
-    config: &Tools,
-) -> Comparison {
-    if let Some(verdict) = comparison::unfit(then, answers.recorded(&then.call_id)) {
-        return Comparison::not_made(then, verdict);
+/// What calls are made again with.
+struct Replayer<'a> {
+    host: &'a ToolHost,
+    answers: &'a RecordedAnswers,
+    /// Names of the policy's MCP servers. The host never asks them for their tools.
+    mcp_servers: BTreeSet<String>,
+    /// How long a call may take in the service.
+    timeout: Duration,
+}
+
+impl Replayer<'_> {
+    /// Makes a call again, if that can say anything.
+    async fn replay(&self, run: &RecordedRun, then: &RecordedCall) -> Comparison {
+        let recorded = self.answers.recorded(&then.call_id);
+        if let Some(verdict) = comparison::unfit(then, recorded, &self.mcp_servers) {
+            return Comparison::not_made(then, verdict);
+        }
+        // Twice what the host allows, so that it is the tool's own limit that ends a call, as it did in the
+        // service.
+        let deadline = Instant::now() + self.timeout * 2;
+        let tools = self.host.everything();
+        let now = tools.call(ToolRequest {
+            request_id: "replay",
+            run_id: &run.id,
+            call_id: &then.call_id,
+            attempt: 1,
+            principal: &run.principal,
+            grants: &run.grants,
+            call: &then.call,
+            approved: None,
+            deadline,
+            nested: None,
+            progress: None,
+        });
+        let now = now.await;
+        Comparison::between(then, &now, self.answers.used(&then.call_id))
     }
-    // Twice what the host allows, so that it is the tool's own limit that ends a call, as it did in the
-    // service.
-    let deadline = Instant::now() + config.timeout * 2;
-    let tools = host.everything();
-    let now = tools.call(ToolRequest {
-        request_id: "replay",
-        run_id: &run.id,
-        call_id: &then.call_id,
-        attempt: 1,
-        principal: &run.principal,
-        grants: &run.grants,
-        call: &then.call,
-        approved: None,
-        deadline,
-        nested: None,
-        progress: None,
-    });
-    let now = now.await;
-    Comparison::between(then, &now, answers.used(&then.call_id))
 }
 
 /// A difference says more than what could not be compared.

@@ -131,7 +131,8 @@ async fn answers_are_those_to_the_same_request_of_the_same_call_each_given_once(
 
 #[test]
 fn what_cannot_be_made_again_is_said() {
-    let of = |answer, recorded_exchanges| unfit(&recorded(answer), recorded_exchanges);
+    let mcp_servers = BTreeSet::from(["wiki".to_owned()]);
+    let of = |answer, recorded_exchanges| unfit(&recorded(answer), recorded_exchanges, &mcp_servers);
     assert_eq!(of(answer("1", ToolOutcome::Ok), 0), None);
     assert_eq!(of(with_host(answer("1", ToolOutcome::Ok), "a", 1), 1), None);
     let unrecorded = of(with_host(answer("1", ToolOutcome::Ok), "a", 1), 0);
@@ -142,6 +143,17 @@ fn what_cannot_be_made_again_is_said() {
     let mut nested = answer("1", ToolOutcome::Ok);
     nested.receipt.nested = 2;
     assert!(matches!(of(nested, 0), Some(Verdict::NotReplayed { why }) if why.contains("digests")));
+    let by = |component: &str| {
+        let mut by = with_host(answer("1", ToolOutcome::Ok), "a", 1);
+        by.receipt.component = Some(component.into());
+        by
+    };
+    let of_server = of(by("wiki@sha256:1"), 0);
+    assert!(
+        matches!(&of_server, Some(Verdict::NotReplayed { why }) if why.contains("MCP server")),
+        "{of_server:?}"
+    );
+    assert_eq!(of(by("wikipedia@sha256:1"), 1), None);
     assert!(matches!(of(answer("", ToolOutcome::NotRun), 0), Some(Verdict::NothingRan { .. })));
     assert!(matches!(of(answer("", ToolOutcome::Interrupted), 0), Some(Verdict::NotReplayed { .. })));
 }

@@ -87,17 +87,26 @@ impl PolicyFile {
     /// The environment variables that it reads secrets from. None where it cannot be read, which ends a
     /// start. Blocks.
     pub fn variables(&self) -> BTreeSet<String> {
-        let (path, absence) = self.location();
-        let Some(Ok(store)) = path.map(|path| PolicyStore::open(path, absence)) else {
-            return BTreeSet::new();
-        };
-        let policy = store.current();
+        let Some(policy) = self.policy() else { return BTreeSet::new() };
         let sources = policy.entries().iter().flat_map(|entry| entry.secrets.values());
         let variable = |rule: &SecretRule| match &rule.source {
             SecretSource::Env(name) => Some(name.clone()),
             SecretSource::File(_) => None,
         };
         sources.filter_map(variable).collect()
+    }
+
+    /// The names of its `[[mcp]]` servers. None where it cannot be read, which ends a start. Blocks.
+    pub fn mcp_servers(&self) -> BTreeSet<String> {
+        let Some(policy) = self.policy() else { return BTreeSet::new() };
+        let servers = policy.entries().iter().filter(|entry| entry.mcp.is_some());
+        servers.map(|entry| entry.name.clone()).collect()
+    }
+
+    /// What the file says now.
+    fn policy(&self) -> Option<Arc<Policy>> {
+        let (path, absence) = self.location();
+        PolicyStore::open(path?, absence).ok().map(|store| store.current())
     }
 
     /// The file, if one can be named, and what it means that it is not there.
@@ -298,6 +307,15 @@ mod tests {
         assert!(matches!(store.reload(), Reload::Kept(_)));
         assert_eq!(store.current().entries().len(), 1);
         assert_eq!(store.folder(), home.folder.path());
+    }
+
+    #[test]
+    fn mcp_servers_are_told_from_components() {
+        let server = "[[mcp]]\nname = \"wiki\"\nurl = \"https://wiki.example/mcp\"\nallow = [\"search\"]\n";
+        let home = Home::new(&(text_with("") + "\n" + server));
+        let found = PolicyFile::At(home.path()).mcp_servers();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["wiki"]);
+        assert!(PolicyFile::At(home.folder.path().join("none")).mcp_servers().is_empty());
     }
 
     #[test]

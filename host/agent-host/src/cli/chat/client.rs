@@ -11,12 +11,20 @@ use http::{Method, Response, StatusCode};
 use outbound::{Body, PoolBounds, Request};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use url::Url;
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// How long the connection to a service may take.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long the head of a stream may take to come after a question. The service sends it with the run's first
+/// event, before which the run waits for a permit: `ADMISSION_WAIT_MS`, at most an hour.
+const BEGIN: Duration = Duration::from_secs(61 * 60);
+
+/// How long the service may take to answer where no run is waited for, and to send the text of a refusal.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// How much of a refusal is read, and how much of that is shown.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -65,7 +73,8 @@ impl Client {
         }
         let json = HeaderValue::from_static("application/json");
         let headers = HeaderMap::from_iter([(ACCEPT, EVENTS), (CONTENT_TYPE, json)]);
-        let answer = self.send(Request::post(self.endpoint.clone(), headers, body.to_string())).await?;
+        let answer =
+            self.send(Request::post(self.endpoint.clone(), headers, body.to_string()), BEGIN).await?;
         let is_stream = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
         if !answer.headers().get(CONTENT_TYPE).is_some_and(is_stream) {
             bail!("{} does not stream: it is no agent-host, or an old one", self.endpoint);
@@ -83,16 +92,23 @@ impl Client {
         if let Some(id) = last_id {
             headers.insert("last-event-id", HeaderValue::try_from(id)?);
         }
-        self.send(Request { method: Method::GET, ..Request::post(url.clone(), headers, "") }).await
+        self.send(Request { method: Method::GET, ..Request::post(url.clone(), headers, "") }, ANSWER).await
     }
 
-    /// Sends a request; a refusal is an error with what the service says.
-    pub(super) async fn send(&self, mut request: Request) -> anyhow::Result<Response<Body>> {
+    /// Cancels a run.
+    pub(super) async fn cancel(&self, url: Url) -> anyhow::Result<()> {
+        self.send(Request::post(url, HeaderMap::new(), ""), ANSWER).await.map(drop)
+    }
+
+    /// Sends a request and waits that long for the head of its answer; a refusal is an error with what the
+    /// service says.
+    async fn send(&self, mut request: Request, within: Duration) -> anyhow::Result<Response<Body>> {
         request.headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
-        let answer = self.http.send(request).await;
-        let mut answer = answer.with_context(|| {
-            format!("no service answers at {}", self.endpoint.origin().ascii_serialization())
-        })?;
+        let service = self.endpoint.origin().ascii_serialization();
+        let Ok(answer) = timeout(within, self.http.send(request)).await else {
+            bail!("the service at {service} has not answered for {} s", within.as_secs());
+        };
+        let mut answer = answer.with_context(|| format!("no service answers at {service}"))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -106,7 +122,7 @@ impl Client {
         }
         let mut body = Vec::new();
         // silent-ok: the status says what happened, and half of the text will do.
-        let _ = answer.body_mut().read_into(&mut body, REFUSAL_BYTES).await;
+        let _ = timeout(ANSWER, answer.body_mut().read_into(&mut body, REFUSAL_BYTES)).await;
         bail!("the service answers {status}: {}", shown(&String::from_utf8_lossy(&body), REFUSAL_CHARS))
     }
 }

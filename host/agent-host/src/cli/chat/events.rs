@@ -6,8 +6,8 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use anyhow::Context as _;
 use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderMap, Response, StatusCode};
-use outbound::{Body, Request};
+use http::{Response, StatusCode};
+use outbound::Body;
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use url::Url;
@@ -122,7 +122,7 @@ impl<'a> Events<'a> {
         let mut url = url.clone();
         let path = url.path().trim_end_matches("/events").to_owned() + "/cancel";
         url.set_path(&path);
-        self.client.send(Request::post(url, HeaderMap::new(), "")).await.map(drop)
+        self.client.cancel(url).await
     }
 }
 

@@ -107,13 +107,18 @@ struct Chat {
 }
 
 impl Chat {
-    /// Asks and shows the run. The first interrupt cancels the run, the second one leaves it.
+    /// Asks and shows the run. The first interrupt cancels the run, the second one leaves it. Before the
+    /// service has said which run it is, the first one leaves.
     async fn ask(&mut self, message: &str) -> anyhow::Result<Exit> {
         // A turn is a question and an answer; the oldest go when there are too many.
         while self.history.len() > MOST_HISTORY_MESSAGES {
             self.history.drain(..2);
         }
-        let begun = self.client.ask(message, &self.history).await?;
+        // Once `ctrl_c` was called in this process SIGINT no longer ends it, so that every wait looks for it.
+        let begun = tokio::select! {
+            begun = self.client.ask(message, &self.history) => begun?,
+            _ = ctrl_c() => return Ok(Exit::Code(INTERRUPTED)),
+        };
         let mut events = Events::new(&self.client, begun);
         let mut is_cancelled = false;
         loop {
@@ -122,7 +127,10 @@ impl Chat {
                 _ = ctrl_c(), if is_cancelled => return Ok(Exit::Code(INTERRUPTED)),
                 _ = ctrl_c() => {
                     is_cancelled = true;
-                    events.cancel().await?;
+                    tokio::select! {
+                        cancelled = events.cancel() => cancelled?,
+                        _ = ctrl_c() => return Ok(Exit::Code(INTERRUPTED)),
+                    }
                     continue;
                 }
             };

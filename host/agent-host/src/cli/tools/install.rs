@@ -171,7 +171,13 @@ fn name_of(arguments: &Arguments) -> anyhow::Result<String> {
         None if arguments.source.starts_with("oci:") => {
             Reference::parse(&arguments.source)?.last_part().to_owned()
         }
-        None => stem(Path::new(&arguments.source)).unwrap_or_default().to_owned(),
+        None => match stem(Path::new(&arguments.source)) {
+            None | Some("") => bail!(
+                "{} is no file of the name NAME.wasm: name one, or oci://…, or say with --name what to call this one",
+                arguments.source
+            ),
+            Some(name) => name.to_owned(),
+        },
     };
     if !is_name(&name) {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -226,10 +232,15 @@ mod tests {
         assert_eq!(named("oci://registry/tools/adder:1", None).unwrap(), "adder");
         assert_eq!(named("some/where/adder.wasm", None).unwrap(), "adder");
         assert_eq!(named("adder.wasm", Some("sum")).unwrap(), "sum");
-        for (source, name) in [("adder.wasm", Some("../sum")), ("adder", None), ("..wasm", None), ("/", None)]
-        {
+        assert_eq!(named("adder", Some("sum")).unwrap(), "sum");
+        for (source, name) in [("adder.wasm", Some("../sum")), ("..wasm", None), ("adder", Some(""))] {
             let error = named(source, name).unwrap_err().to_string();
             assert!(error.contains("cannot be the name") && error.contains("--name"), "{source}: {error}");
+        }
+        for source in ["adder", "/etc/passwd", "/", ".wasm", ""] {
+            let error = named(source, None).unwrap_err().to_string();
+            let expected = format!("{source} is no file of the name NAME.wasm");
+            assert!(error.starts_with(&expected) && error.contains("--name"), "{source}: {error}");
         }
     }
 
