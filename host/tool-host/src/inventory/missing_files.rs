@@ -46,7 +46,8 @@ impl MissingFiles {
         now: Instant,
     ) -> Vec<String> {
         self.since.retain(|file, _| were_there.contains_key(file) && !listing.files.contains_key(file));
-        let is_of_server = |file: &str| self.is_of_server(file);
+        let servers = &self.servers;
+        let is_of_server = |file: &str| servers.contains(file);
         let had_several = were_there.keys().filter(|file| !is_of_server(file)).count() > 1;
         let lost_all = had_several && listing.files.keys().all(|file| is_of_server(file));
         if lost_all && !self.lost_all {

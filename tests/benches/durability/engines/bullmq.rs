@@ -37,7 +37,7 @@ impl Engine for BullMq {
 
     fn submit(&self, run: usize) -> Vec<u8> {
         // A number alone is no id of a job there.
-        post(&format!("/runs/run-{run}"), "", &json!({ "query": query(run) }))
+        post(&format!("/runs/run-{run}"), "", json!({ "query": query(run) }))
     }
 
     fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {

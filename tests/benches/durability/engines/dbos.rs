@@ -31,7 +31,7 @@ impl Engine for Dbos {
     }
 
     fn submit(&self, run: usize) -> Vec<u8> {
-        post(&format!("/runs/{run}"), "", &json!({ "query": query(run) }))
+        post(&format!("/runs/{run}"), "", json!({ "query": query(run) }))
     }
 
     fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {

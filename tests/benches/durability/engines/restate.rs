@@ -49,7 +49,7 @@ impl Engine for Restate {
     }
 
     fn submit(&self, run: usize) -> Vec<u8> {
-        post(&format!("/agent/{run}/run/send"), "", &json!({ "query": query(run) }))
+        post(&format!("/agent/{run}/run/send"), "", json!({ "query": query(run) }))
     }
 
     fn read(&self, run: usize, _submitted: &Value) -> Vec<u8> {
