@@ -23,18 +23,18 @@ pub(crate) fn provider(text: &str, _connection: usize) -> Vec<u8> {
 
 /// Variant A, for a stream.
 pub(crate) fn invoke_streamed(text: &str, _connection: usize) -> Vec<u8> {
-    post("/agent/invoke", EVENTS, &format!(r#"{{"input":"{text}"}}"#))
+    post("/agent/invoke", EVENTS, format!(r#"{{"input":"{text}"}}"#))
 }
 
 /// Variant B, for an answer.
 pub(crate) fn agent(text: &str, connection: usize) -> Vec<u8> {
-    post("/api/agent", user(connection), &format!(r#"{{"query":"{text}"}}"#))
+    post("/api/agent", user(connection), format!(r#"{{"query":"{text}"}}"#))
 }
 
 /// Variant B, for a stream.
 pub(crate) fn agent_streamed(text: &str, connection: usize) -> Vec<u8> {
     let headers = format!("{}{EVENTS}", user(connection));
-    post("/api/agent", &headers, &format!(r#"{{"query":"{text}"}}"#))
+    post("/api/agent", &headers, format!(r#"{{"query":"{text}"}}"#))
 }
 
 /// The OpenAI front, for an answer.
