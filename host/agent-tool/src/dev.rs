@@ -198,7 +198,7 @@ impl Sources {
         }
         let first = match self.has_folder {
             true => self.changes.recv().context("the watch has ended")?,
-            // It has come back.
+            // The folder has come back.
             false => Instant::now(),
         };
         self.settle()?;

@@ -122,7 +122,7 @@ impl Decimal {
     fn of(number: Exact) -> Self {
         let (mut digits, mut exponent) = match number {
             Exact::Whole(whole) if is_read_as_integer(whole) => (whole.unsigned_abs(), 0),
-            // It was made of a float, and gives that back.
+            // Made of a float, and gives that back.
             Exact::Whole(whole) => shortest(whole as f64),
             Exact::Other(bits) => shortest(f64::from_bits(bits)),
         };

@@ -14,10 +14,11 @@ use crate::server::Server;
 /// The Python that has the server's package, in the virtual environment that `cargo xtask test` makes.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers/secantusdb/bin/python3");
 
-/// Starts the server, in Python. An update of a collection that is not there writes it into the catalog inside
-/// of its transaction, under the collection's lock. `createIndexes` of version 0.7.0b3 makes the collection
-/// under the lock of the whole store instead: when the two meet, it waits for the transaction's row and the
-/// transaction for the lock, and the server answers nobody any more. Here it takes the collection's lock first.
+/// Starts the server, in Python. An update of a collection that is not there writes it into the catalog
+/// inside of its transaction, under the collection's lock. `createIndexes` of version 0.7.0b3 makes the
+/// collection under the lock of the whole store instead: when the two meet, it waits for the transaction's
+/// row and the transaction for the lock, and the server answers nobody any more. Here it takes the
+/// collection's lock first.
 const BEGIN: &str = "\
 from secantus.cli import main
 from secantus.storage import Storage

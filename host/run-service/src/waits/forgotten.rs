@@ -1,7 +1,7 @@
 //! What the queue has forgotten about jobs that wait: its server was restarted and had not kept its last
-//! second. The journals have it. So whenever the server lives another life, the runs of parked jobs are looked
-//! at: each that was decided about since it was taken up last is claimed, and each other one when what it waits
-//! for by its journal expires, which may be sooner than the queue knows.
+//! second. The journals have it. So whenever the server lives another life, the runs of parked jobs are
+//! looked at: each that was decided about since it was taken up last is claimed, and each other one when
+//! what it waits for by its journal expires, which may be sooner than the queue knows.
 
 use std::time::Duration;
 
@@ -81,9 +81,9 @@ impl Waits {
         }
     }
 
-    /// In how long the run of a job is to go on by its journal, if that is known: at once where a decision or
-    /// more is written behind its last wait, else when the first of what it waits for expires. That an attempt
-    /// failed behind it decides nothing.
+    /// In how long the run of a job is to go on by its journal, if that is known: at once where a decision
+    /// or more is written behind its last wait, else when the first of what it waits for expires. That an
+    /// attempt failed behind it decides nothing.
     async fn due_within(&self, job: &Job) -> Result<Option<Duration>, WaitError> {
         match self.journal.read(&job.run_id, 0).await {
             Ok(events) => match events.iter().rfind(|event| **event != Event::HandedBack) {

@@ -61,7 +61,7 @@ pub(crate) struct Remembered {
     pub(crate) last_good: LastGood,
     /// The files that were proposed from it, with their digests.
     pub(crate) in_folder: BTreeMap<String, String>,
-    /// Those of these files that are lists of tools of MCP servers. That such a file is missing says nothing
+    /// Which of these files are lists of tools of MCP servers. That such a file is missing says nothing
     /// of the folder.
     pub(crate) servers: BTreeSet<String>,
     /// Whether it was ever the replicas that decided what serves.

@@ -79,7 +79,7 @@ pub(crate) struct Listing {
     pub(crate) identity: FolderId,
     /// Tool files of the folder. One without a fingerprint is there but cannot be looked at.
     pub(crate) files: BTreeMap<String, Option<Fingerprint>>,
-    /// Those of the files that are lists of tools of MCP servers. The policy has them, whatever is in the
+    /// Which of the files are lists of tools of MCP servers. The policy has them, whatever is in the
     /// folder.
     pub(crate) servers: BTreeSet<String>,
     /// Whether there is no folder. Then the files are those of MCP servers.

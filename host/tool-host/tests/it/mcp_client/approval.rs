@@ -15,6 +15,9 @@ use super::{eventually, fault, host, set_policy};
 use crate::fleet::{ANN, approve, is_waiting, named};
 use crate::harness::{Host, limits};
 
+/// A policy without an entry. One without a text is taken for half of a write.
+const NO_SERVERS: &str = "# none\n";
+
 fn says(description: &'static str) -> impl Fn(&str, &serde_json::Value) -> Reply + Send + Sync + 'static {
     move |method, _| if method == "tools/list" { tools(&[tool("a", description)]) } else { text("done") }
 }
@@ -166,13 +169,13 @@ async fn without_a_folder_a_server_that_is_taken_out_is_no_mount_that_went_away(
     };
     let (first, home) = begin(&fake.policy("allow = [\"a\"]")).await;
     assert_eq!(first.names(), ["docs_a"]);
-    set_policy(&first, &home, "").await;
+    set_policy(&first, &home, NO_SERVERS).await;
     eventually(&first, |host| host.names().is_empty()).await;
     assert_eq!(first.faults(), Vec::<String>::new());
     set_policy(&first, &home, &fake.policy("allow = [\"a\"]")).await;
     eventually(&first, |host| host.names() == ["docs_a"]).await;
     drop(first);
-    let (second, _home) = begin("").await;
+    let (second, _home) = begin(NO_SERVERS).await;
     assert_eq!(second.faults(), Vec::<String>::new());
     assert!(second.names().is_empty());
 }
