@@ -23,6 +23,7 @@ use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueE
 use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use run_service::conversations::ConversationRefusal;
+use run_service::jobs::NotRetried;
 use run_service::layers::InvokeError;
 use run_service::loop_driver::RunError;
 use serde_json::{Value, json};
@@ -112,6 +113,17 @@ pub(super) enum Error {
     /// What a client of OpenAI asked for and cannot be.
     #[error(transparent)]
     OpenAi(#[from] Problem),
+}
+
+impl From<NotRetried> for Error {
+    fn from(refusal: NotRetried) -> Self {
+        match refusal {
+            NotRetried::Unknown => Self::UnknownJob,
+            NotRetried::NotFailed => Self::JobNotFailed,
+            NotRetried::Queue(error) => Self::Queue(error),
+            NotRetried::Webhook(error) => Self::Webhook(error),
+        }
+    }
 }
 
 impl From<idempotency::Refusal> for Error {
