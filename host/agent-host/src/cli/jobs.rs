@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{JobQueue, WebhookOutbox};
 use agent_core::terminal_text::shown;
-use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, Wait};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
@@ -266,18 +266,15 @@ async fn retry(
     job_id: &str,
     json: bool,
 ) -> anyhow::Result<String> {
-    let job = queue.read(job_id).await.context("the job cannot be read")?;
-    if let Some(parent) = job.as_ref().and_then(|job| Wait::job_of(job.parent.as_deref()?)) {
-        bail!(
-            "job {job_id:?} is a run that job {parent:?} began and is told the end of once: retry that one, if it has \
-             failed"
-        );
-    }
     match run_service::jobs::retry(queue, outbox, job_id).await {
         Ok(()) => said(json, job_id, "waiting", "It waits for a worker."),
         Err(NotRetried::NotFailed) => {
             bail!("job {job_id:?} has not failed: only a failed job can be tried again")
         }
+        Err(NotRetried::ChildRun { parent }) => bail!(
+            "job {job_id:?} is a run that job {parent:?} began and is told the end of once: retry that one, if it \
+             failed"
+        ),
         Err(NotRetried::Unknown) => Err(unknown(job_id)),
         Err(error @ (NotRetried::Queue(_) | NotRetried::Webhook(_))) => {
             Err(error).context("the job cannot be tried again")

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{JobQueue, QueueError, WebhookError, WebhookOutbox};
-use agent_core::words::{JobStatus, RetryOutcome};
+use agent_core::words::{JobStatus, RetryOutcome, Wait};
 
 /// In how long the webhook of a retried job is due: later than the queue has put the job back, so that the
 /// dispatcher does not send the failure of the run before once more.
@@ -17,6 +17,15 @@ pub enum NotRetried {
     Unknown,
     #[error("only a job that failed can be tried again")]
     NotFailed,
+    /// A parent is told of the end of its child once. A new run of the child would not have the limits of its
+    /// parent, would not be stopped with it, and its tokens would be on no bill.
+    #[error(
+        "the job is a run that job {parent} began and is told the end of once: retry that one, if it failed"
+    )]
+    ChildRun {
+        /// The job of the run that began this one.
+        parent: String,
+    },
     #[error(transparent)]
     Queue(#[from] QueueError),
     #[error(transparent)]
@@ -36,6 +45,9 @@ pub async fn retry(
     job_id: &str,
 ) -> Result<(), NotRetried> {
     let job = queue.read(job_id).await?.ok_or(NotRetried::Unknown)?;
+    if let Some(wait) = job.parent.as_deref() {
+        return Err(NotRetried::ChildRun { parent: Wait::job_of(wait).unwrap_or(wait).to_owned() });
+    }
     if job.status != JobStatus::Failed {
         return Err(NotRetried::NotFailed);
     }
@@ -65,6 +77,19 @@ mod tests {
         queue.change(&id, |job| job.status = JobStatus::Failed);
         assert_eq!(retry(&queue, None, &id).await, Ok(()));
         assert_eq!(retry(&queue, None, &id).await, Err(NotRetried::NotFailed));
+    }
+
+    #[tokio::test]
+    async fn a_child_run_is_not_retried() {
+        let (queue, outbox) = (TestQueue::default(), TestOutbox::default());
+        for parent in ["7:37ddff8e-1.0", "7:1.0"] {
+            let data = JobData { parent: Some(parent.to_owned()), ..JobData::new("2+2", "u1") };
+            let id = queue.add(&data).await.unwrap();
+            queue.change(&id, |job| job.status = JobStatus::Failed);
+            let refused = retry(&queue, Some(&outbox), &id).await;
+            assert_eq!(refused, Err(NotRetried::ChildRun { parent: "7".into() }));
+            assert_eq!(queue.job(&id).status, JobStatus::Failed);
+        }
     }
 
     #[tokio::test]

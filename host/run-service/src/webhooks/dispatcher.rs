@@ -230,7 +230,7 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
-        // A retried job has another run: its end is another message, which no receiver takes for a repetition.
+        // The end of a retried job's run is another message, which no receiver takes for a repetition.
         let id = format!("msg_{}_{}", webhook.job_id, short_run(&job.run_id));
         let message = WebhookMessage { id, body: (self.context.render)(job, &[]) };
         let (state, retry_after) = self.send(&mut webhook, &message, None).await;

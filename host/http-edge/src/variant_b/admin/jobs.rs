@@ -54,7 +54,7 @@ pub(super) fn describe_retry() -> Operation {
         )
         .path(ID)
         .answers::<Changed<'static>>(StatusCode::ACCEPTED, "It waits for a worker")
-        .refuses([Error::UnknownJob, Error::JobNotFailed])
+        .refuses([Error::UnknownJob, Error::JobNotFailed, Error::JobOfChildRun { parent: "1".to_owned() }])
         .refuses(stores())
 }
 
