@@ -157,7 +157,9 @@ impl Promises {
 
     /// A webhook reached its receiver.
     pub fn delivered(&mut self, message: &WebhookMessage) {
-        if let Some(job_id) = message.id.strip_prefix("msg_") {
+        if let Some(of) = message.id.strip_prefix("msg_") {
+            // Behind the job of an end stands its run.
+            let job_id = of.rsplit_once('_').map_or(of, |(job_id, _run)| job_id);
             self.delivered.entry(job_id.to_owned()).or_default().push(message.body.clone());
         }
     }

@@ -349,10 +349,10 @@ mod tests {
             json!({ "event": "started" }),
             json!({ "event": "model_replied" }),
             json!({ "event": "waiting", "waits": [{ "index": 0, "within": { "number": 0 } }] }),
-            json!({ "event": "decided", "wait": "7:1.0.0" }),
+            json!({ "event": "decided", "wait": "7:37ddff8e-1.0.0" }),
             json!({ "event": "nested_returned", "index": 0, "number": 0 }),
             json!({ "event": "waiting", "waits": [{ "index": 0, "within": { "number": 1 } }] }),
-            json!({ "event": "decided", "wait": "7:1.0.1~1" }),
+            json!({ "event": "decided", "wait": "7:37ddff8e-1.0.1~1" }),
             json!({ "event": "nested_started", "index": 0, "number": 1 }),
         ];
         let job = kill(&[StepKind::Script, StepKind::Answer]);

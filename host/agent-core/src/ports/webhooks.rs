@@ -37,6 +37,11 @@ pub trait WebhookOutbox: Send + Sync {
     /// Makes a webhook that was delivered or given up [`WebhookState::Pending`] and due now, with all its
     /// attempts before it. False when it was neither.
     async fn replay(&self, job_id: &str) -> WebhookResult<bool>;
+
+    /// Makes the webhook of a job that is retried [`WebhookState::Waiting`] and due in `within`, with all its
+    /// attempts before it, whatever it was. Whoever has claimed it loses the claim: that is about the end of
+    /// the run before. False when the job has no webhook.
+    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool>;
 }
 
 /// How many webhooks are claimed.

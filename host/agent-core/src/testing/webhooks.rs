@@ -139,4 +139,14 @@ impl WebhookOutbox for TestOutbox {
         kept.due = Some(Instant::now());
         Ok(true)
     }
+
+    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool> {
+        let _turn = self.turn.lock().await;
+        self.check()?;
+        let mut all = self.kept.lock();
+        let Some(kept) = all.get_mut(job_id) else { return Ok(false) };
+        (kept.webhook.state, kept.webhook.tries) = (WebhookState::Waiting, 0);
+        (kept.due, kept.lease) = (Some(Instant::now() + within), Lease::default());
+        Ok(true)
+    }
 }

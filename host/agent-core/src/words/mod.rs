@@ -68,6 +68,6 @@ pub use usage::Usage;
 pub use user_content::{ContentPart, UserContent};
 pub use wait::{
     CallPlace, ChildRun, Deciders, Decision, EnclosingCall, OnExpiry, OpenKinds, ParentCall, ShownCall,
-    Verdict, Wait, WaitDepth, WaitKind,
+    Verdict, Wait, WaitDepth, WaitKind, short_run,
 };
 pub use webhook::{Webhook, WebhookAttempt, WebhookState};

@@ -19,6 +19,12 @@ type Millis = u64;
 /// Separates a job's id from the call in [`Wait::id`].
 const BEFORE_CALL: char = ':';
 
+/// Separates the digest of the run from the call in [`Wait::id`].
+const BEHIND_RUN: char = '-';
+
+/// How many hexadecimal digits of a run's digest stand in an id: they tell the few runs of one job apart.
+const RUN_DIGITS: usize = 8;
+
 /// Separates the call from how often it was shown before.
 const BEFORE_TIMES_SHOWN: char = '~';
 
@@ -26,8 +32,10 @@ const BEFORE_TIMES_SHOWN: char = '~';
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Names it within all jobs: `<job>:<model call>.<index>`, behind another `.` the number of a nested
-    /// call, and behind `~` how often the call was shown before if that is not zero, as in `17:1.0~2`.
+    /// Names it within all runs of all jobs: `<job>:<run>-<model call>.<index>`, behind another `.` the number
+    /// of a nested call, and behind `~` how often the call was shown before if that is not zero, as in
+    /// `17:37ddff8e-1.0~2`. `<run>` is [`short_run`]: a job that is retried has another run, and a decision
+    /// that was sent to the run before must not reach it. Journals from before have ids without `<run>-`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,
@@ -106,6 +114,13 @@ impl Wait {
         CallPlace { index: self.index, nested: self.within.as_ref().map(|within| within.number) }
     }
 
+    /// The id of a wait for a call of a run's reply, which is counted from 1, when it is shown first.
+    pub fn new_id(job_id: &str, run_id: &str, reply: u32, place: CallPlace) -> String {
+        let run = short_run(run_id);
+        let nested = place.nested.map(|number| format!(".{number}")).unwrap_or_default();
+        format!("{job_id}{BEFORE_CALL}{run}{BEHIND_RUN}{reply}.{}{nested}", place.index)
+    }
+
     /// The job that a wait of this id is of; `None` when it is the id of none.
     pub fn job_of(id: &str) -> Option<&str> {
         id.rsplit_once(BEFORE_CALL).map(|(job, _)| job)
@@ -116,6 +131,13 @@ impl Wait {
         let call = id.rfind(BEFORE_CALL).unwrap_or_default();
         id[call..].find(BEFORE_TIMES_SHOWN).map_or(id, |mark| &id[..call + mark])
     }
+}
+
+/// Eight hexadecimal digits of the SHA-256 of a run's id: where a whole one would be too long.
+pub fn short_run(run_id: &str) -> String {
+    let mut digest = format!("{:x}", Sha256::digest(run_id));
+    digest.truncate(RUN_DIGITS);
+    digest
 }
 
 /// What a run may wait for.
@@ -394,6 +416,20 @@ mod tests {
             ShownCall { policy: "sha256:9".into(), ..call.clone() },
         ] {
             assert_ne!(call.digest(), other.digest(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_names_the_job_the_run_and_the_call() {
+        let place = |nested| CallPlace { index: 2, nested };
+        let id = Wait::new_id("repeat:x", "run_1", 1, place(None));
+        assert_eq!(id, "repeat:x:37ddff8e-1.2");
+        assert_eq!(Wait::new_id("7", "run_1", 3, place(Some(4))), "7:37ddff8e-3.2.4");
+        assert_ne!(id, Wait::new_id("repeat:x", "run_2", 1, place(None)), "the run of a retry");
+        // Ids of before have no run.
+        for id in [id.as_str(), "repeat:x:1.2"] {
+            let anew = format!("{id}~1");
+            assert_eq!((Wait::job_of(&anew), Wait::first_id(&anew)), (Some("repeat:x"), id));
         }
     }
 

@@ -4,15 +4,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use agent_core::ports::JobQueue;
+use agent_core::ports::{JobQueue, WebhookOutbox};
 use agent_core::terminal_text::shown;
-use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus, RetryOutcome, Wait};
+use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::print;
 use host_setup::program::install_tls;
 use host_setup::stores::Runs;
-use run_service::jobs::{CancelledRuns, Jobs};
+use run_service::jobs::{CancelledRuns, Jobs, NotRetried};
 use run_service::runs::moment;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,8 @@ enum Command {
     },
     /// Put a job that failed for good back to the queue, for one more attempt
     ///
-    /// It is a run of its own: what the run before had come to is not taken up.
+    /// It is a run of its own: what the run before had come to is not taken up. What it waits for and its end
+    /// go to the job's webhook.
     Retry {
         /// Its id
         job_id: String,
@@ -90,7 +91,7 @@ struct List {
 
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
-    let (queue, runs) = open().await?;
+    let Opened { queue, runs, outbox } = open().await?;
     let text = match &arguments.command {
         Command::List(wanted) => list(&*queue, wanted).await,
         Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
@@ -98,19 +99,30 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
             Some(runs) => cancel_recorded(&queue, runs, job_id, *json).await,
             None => cancel(&Jobs::new(queue.clone()), &*queue, job_id, *json).await,
         },
-        Command::Retry { job_id, json } => retry(&*queue, job_id, *json).await,
+        Command::Retry { job_id, json } => retry(&*queue, outbox.as_deref(), job_id, *json).await,
     };
     queue.close().await;
     print(&text?)?;
     Ok(Exit::Success)
 }
 
-/// The queue, and where the runs of its jobs are kept, if anywhere.
-async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Runs>)> {
+/// The stores that jobs are in.
+struct Opened {
+    queue: Arc<dyn JobQueue>,
+    /// Where the runs of jobs are kept, if anywhere.
+    runs: Option<Runs>,
+    /// Where the webhooks of jobs are; absent without a database.
+    outbox: Option<Arc<dyn WebhookOutbox>>,
+}
+
+async fn open() -> anyhow::Result<Opened> {
     let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
     let opened = composition::open_stores(&stores).await?;
     match composition::open_queue(&stores, retention, &opened)? {
-        Some(queue) => Ok((queue, opened.runs)),
+        Some(queue) => {
+            let outbox = opened.database.as_ref().map(composition::open_outbox);
+            Ok(Opened { queue, runs: opened.runs, outbox })
+        }
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
              (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
@@ -248,20 +260,25 @@ async fn cancel(jobs: &Jobs, queue: &dyn JobQueue, job_id: &str, json: bool) -> 
     said(json, job_id, outcome, text)
 }
 
-async fn retry(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<String> {
-    let job = queue.read(job_id).await.context("the job cannot be read")?;
-    if let Some(parent) = job.as_ref().and_then(|job| Wait::job_of(job.parent.as_deref()?)) {
-        bail!(
-            "job {job_id:?} is a run that job {parent:?} began and is told the end of once: retry that one, if it has \
-             failed"
-        );
-    }
-    match queue.retry(job_id).await.context("the job cannot be tried again")? {
-        RetryOutcome::Done => said(json, job_id, "waiting", "It waits for a worker."),
-        RetryOutcome::NotFailed => {
+async fn retry(
+    queue: &dyn JobQueue,
+    outbox: Option<&dyn WebhookOutbox>,
+    job_id: &str,
+    json: bool,
+) -> anyhow::Result<String> {
+    match run_service::jobs::retry(queue, outbox, job_id).await {
+        Ok(()) => said(json, job_id, "waiting", "It waits for a worker."),
+        Err(NotRetried::NotFailed) => {
             bail!("job {job_id:?} has not failed: only a failed job can be tried again")
         }
-        RetryOutcome::Unknown => Err(unknown(job_id)),
+        Err(NotRetried::ChildRun { parent }) => bail!(
+            "job {job_id:?} is a run that job {parent:?} began and is told the end of once: retry that one, if it \
+             failed"
+        ),
+        Err(NotRetried::Unknown) => Err(unknown(job_id)),
+        Err(error @ (NotRetried::Queue(_) | NotRetried::Webhook(_))) => {
+            Err(error).context("the job cannot be tried again")
+        }
     }
 }
 
@@ -318,11 +335,11 @@ mod tests {
         assert_eq!(cancel(&jobs, &*queue, &id, false).await.unwrap(), "It is cancelled.\n");
         let again = cancel(&jobs, &*queue, &id, false).await.unwrap_err();
         assert!(again.to_string().contains("had ended already"), "{again}");
-        let retried = retry(&*queue, &id, false).await.unwrap_err();
+        let retried = retry(&*queue, None, &id, false).await.unwrap_err();
         assert!(retried.to_string().contains("has not failed"), "{retried}");
         let parent = Some("7:1.0".to_owned());
         let child = queue.add(&JobData { parent, ..JobData::new("2+2", "u1") }).await.unwrap();
-        let retried = retry(&*queue, &child, false).await.unwrap_err();
+        let retried = retry(&*queue, None, &child, false).await.unwrap_err();
         assert!(retried.to_string().contains("job \"7\" began"), "{retried}");
         let unknown = show(&*queue, "99", true).await.unwrap_err();
         assert!(unknown.to_string().contains("the queue has no job \"99\""), "{unknown}");

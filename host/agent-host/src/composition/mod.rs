@@ -59,6 +59,7 @@ pub(crate) use stores::{
     key_value as open_key_value, open as open_stores, queue as open_queue,
     tool_versions as open_tool_versions,
 };
+pub(crate) use webhooks::outbox as open_outbox;
 
 /// Bytes of journals that are kept in memory while there is no store to keep them.
 const JOURNAL_BYTES: usize = 8 << 20;

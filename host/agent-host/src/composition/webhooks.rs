@@ -12,6 +12,11 @@ use super::error::WireError;
 use crate::config;
 use crate::webhooks::HttpWebhooks;
 
+/// The outbox of webhooks in a database, for a process that sends none itself.
+pub(crate) fn outbox(database: &SqlPool) -> Arc<dyn WebhookOutbox> {
+    Arc::new(SqlWebhooks::new(database.clone()))
+}
+
 /// Nothing without a secret.
 pub(super) fn open(
     config: &config::Webhooks,
@@ -22,7 +27,7 @@ pub(super) fn open(
     let Some(secret) = &config.secret else { return Ok(None) };
     let sender: Arc<dyn WebhookSender> =
         Arc::new(HttpWebhooks::new(secret, config.private_hosts.clone()).map_err(WireError::Webhooks)?);
-    let outbox: Arc<dyn WebhookOutbox> = Arc::new(SqlWebhooks::new(pool.clone()));
+    let outbox = outbox(pool);
     let webhooks = Webhooks::new(outbox.clone(), sender.clone());
     let render = http_edge::webhook_message;
     let dispatcher = Dispatcher::new(DispatcherContext {

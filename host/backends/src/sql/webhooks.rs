@@ -78,6 +78,10 @@ const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, atte
 const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at = (SELECT ms FROM clock) \
     WHERE job_id = $1 AND state IN ('delivered', 'failed')";
 
+/// `$1` job, `$2` ms until it is due.
+const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = NULL, \
+    due_at = (SELECT ms FROM clock) + $2 WHERE job_id = $1";
+
 /// `$1` ms. What is still to be delivered stays.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
     WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16)";
@@ -166,6 +170,15 @@ impl WebhookOutbox for SqlWebhooks {
     async fn replay(&self, job_id: &str) -> WebhookResult<bool> {
         let changed = writing!(&self.pool, db => {
             sqlx::query(REPLAY).bind(escape(job_id)).execute(db).map_ok(|done| done.rows_affected())
+        })
+        .map_err(failed)?;
+        Ok(changed > 0)
+    }
+
+    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool> {
+        let changed = writing!(&self.pool, db => {
+            let query = sqlx::query(REARM).bind(escape(job_id)).bind(ms(within));
+            query.execute(db).map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
         Ok(changed > 0)

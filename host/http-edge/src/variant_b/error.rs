@@ -23,6 +23,7 @@ use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueE
 use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use run_service::conversations::ConversationRefusal;
+use run_service::jobs::NotRetried;
 use run_service::layers::InvokeError;
 use run_service::loop_driver::RunError;
 use serde_json::{Value, json};
@@ -79,6 +80,11 @@ pub(super) enum Error {
     JobHadEnded,
     #[error("the job has not failed")]
     JobNotFailed,
+    #[error("the job is a run that job {parent} began")]
+    JobOfChildRun {
+        /// The job of the run that began it.
+        parent: String,
+    },
     #[error("the job is held by a worker that cannot be told, or belongs to a job scheduler")]
     JobOutOfReach,
     #[error("the user has no such conversation")]
@@ -112,6 +118,18 @@ pub(super) enum Error {
     /// What a client of OpenAI asked for and cannot be.
     #[error(transparent)]
     OpenAi(#[from] Problem),
+}
+
+impl From<NotRetried> for Error {
+    fn from(refusal: NotRetried) -> Self {
+        match refusal {
+            NotRetried::Unknown => Self::UnknownJob,
+            NotRetried::NotFailed => Self::JobNotFailed,
+            NotRetried::ChildRun { parent } => Self::JobOfChildRun { parent },
+            NotRetried::Queue(error) => Self::Queue(error),
+            NotRetried::Webhook(error) => Self::Webhook(error),
+        }
+    }
 }
 
 impl From<idempotency::Refusal> for Error {
@@ -195,6 +213,7 @@ impl Error {
             Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
             Self::JobNotFailed => text(StatusCode::CONFLICT, "Only a job that failed can be tried again"),
+            Self::JobOfChildRun { parent } => Self::child_run_not_retried(parent),
             Self::JobOutOfReach => text(StatusCode::CONFLICT, "The job cannot be cancelled here"),
             Self::TooManyStreams => text(StatusCode::TOO_MANY_REQUESTS, "Too many streams").after(Some(SOON)),
             Self::Idempotency(refusal) => self.key_refused(refusal, production),
@@ -207,6 +226,11 @@ impl Error {
             Self::Wait(refusal) => ErrorAnswer::quoting(refusal.status(), refusal),
             Self::OpenAi(problem) => Self::openai_refused(problem),
         }
+    }
+
+    fn child_run_not_retried(parent: &str) -> ErrorAnswer<'static> {
+        let text = format!("The job is a run that job {parent} began: retry that one, if it failed");
+        ErrorAnswer::quoting(StatusCode::CONFLICT, &text)
     }
 
     fn openai_refused(problem: &Problem) -> ErrorAnswer<'_> {

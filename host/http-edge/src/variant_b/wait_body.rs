@@ -14,10 +14,10 @@ use super::timestamp::iso_8601_of_millis;
 #[schema(as = Wait)]
 pub(super) struct WaitBody {
     /// Names the wait within all jobs.
-    #[schema(example = "1:1.0")]
+    #[schema(example = "1:37ddff8e-1.0")]
     wait_id: String,
     /// Where it is read, and with `/decision` behind it decided.
-    #[schema(example = "/api/agent/waits/1:1.0")]
+    #[schema(example = "/api/agent/waits/1:37ddff8e-1.0")]
     link: String,
     /// The job that goes on when it is decided.
     #[schema(example = "1")]
@@ -142,7 +142,7 @@ struct ParentBody {
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
     run_id: String,
     /// What it waits for: the end of this run.
-    #[schema(example = "1:1.0")]
+    #[schema(example = "1:37ddff8e-1.0")]
     wait_id: String,
 }
 

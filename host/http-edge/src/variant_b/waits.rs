@@ -66,7 +66,7 @@ fn if_match() -> Value {
 
 const EXAMPLE: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
-const ID: Field = id("waitId", "The wait: its job, and the call that waits.", || json!("1:1.0"));
+const ID: Field = id("waitId", "The wait: its job, and the call that waits.", || json!("1:37ddff8e-1.0"));
 
 /// `GET /api/agent/waits?of=&limit=&cursor=`: a page of waits, own ones or those to decide.
 pub(super) async fn list_waits(

@@ -8,6 +8,7 @@ mod letting_go;
 mod provider_outage;
 mod recovery;
 mod report;
+mod retry;
 mod retry_or_fail;
 mod spans;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cancelled::CancelledRuns;
 pub use recovery::recover;
+pub use retry::{NotRetried, retry};
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
 

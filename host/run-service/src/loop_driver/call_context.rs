@@ -56,7 +56,7 @@ pub(super) struct MadeCall<'a> {
 /// What tools are told about the run. A copy, because the run itself takes note of answers while other calls
 /// are under way.
 pub(super) struct OnBehalf {
-    run_id: String,
+    pub(super) run_id: String,
     pub(super) principal: Principal,
     grants: Grants,
     attempt: u32,

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use agent_core::agent_loop::{Decided, OpenCall, OpenWait, RecordedStep, Recording};
 use agent_core::ports::{CallEnds, REJECTED, RecordedWorld, WaitTerms, WaitingCall};
 use agent_core::words::{
-    EnclosingCall, RecordedAnswer, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait, cut,
+    CallPlace, EnclosingCall, RecordedAnswer, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait,
+    cut,
 };
 use parking_lot::Mutex;
 
@@ -149,8 +150,9 @@ impl Recorder {
         terms: &WaitTerms,
     ) -> CallEnds {
         let within = EnclosingCall { tool: open.call.name.clone(), number };
+        let place = CallPlace { index: open.index, nested: Some(number) };
         let waiting = WaitingCall {
-            id: &format!("{}:{}.{}.{number}", self.job_id, calls.iterations, open.index),
+            id: &Wait::new_id(&self.job_id, &calls.on_behalf.run_id, calls.iterations, place),
             times_shown: self.recording.shown.get(&number).copied().unwrap_or_default(),
             index: open.index,
             within: Some(&within),

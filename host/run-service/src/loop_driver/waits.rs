@@ -2,7 +2,7 @@
 
 use agent_core::agent_loop::{OpenCall, Run, Step};
 use agent_core::ports::WaitingCall;
-use agent_core::words::{Event, OpenKinds, Wait};
+use agent_core::words::{CallPlace, Event, OpenKinds, Wait};
 
 use super::child_runs::look_again;
 use super::{Driver, Journaled, RunError};
@@ -31,7 +31,8 @@ impl Driver<'_> {
         if terms.are_met(open.approved.as_ref()) {
             return None;
         }
-        let id = format!("{job_id}:{}.{}", run.iterations(), open.index);
+        let place = CallPlace { index: open.index, nested: None };
+        let id = Wait::new_id(job_id, run.id(), run.iterations(), place);
         let call = WaitingCall {
             id: &id,
             times_shown: open.times_shown,

@@ -2,6 +2,7 @@
 
 mod children;
 mod races;
+mod retried;
 
 use std::time::{Duration, SystemTime};
 
@@ -111,7 +112,7 @@ fn ada() -> Principal {
 async fn a_job_waits_for_days_is_approved_and_does_what_was_shown() {
     let bench = Bench::parked(tools()).await;
     let wait = bench.wait().await;
-    assert_eq!((wait.id.as_str(), wait.owner.user_id.as_deref()), ("1:1.0", Some("ada")));
+    assert_eq!((wait.id.as_str(), wait.owner.user_id.as_deref()), ("1:edc31975-1.0", Some("ada")));
     assert_eq!(wait.open.wait.shown.arguments, json!({ "euros": 5 }));
     let looks = bench.queue.calls();
     bench.work_for(30).await;
@@ -189,7 +190,7 @@ async fn who_may_not_decide_or_was_shown_something_else_changes_nothing() {
     let proposed = ProposedDecision { by: ada(), shown: "sha256:other".into(), verdict: Verdict::Approve };
     let outdated = bench.waits.decide(&id, &proposed).await;
     assert!(matches!(outdated, Err(NotDecided::Outdated(_))), "{outdated:?}");
-    for id in ["", "1", "1:9.0", "9:1.0", ":"] {
+    for id in ["", "1", "1:1.0", "1:edc31975-9.0", "1:00ade6f2-1.0", "9:edc31975-1.0", ":"] {
         let unknown = bench.waits.decide(id, &proposed).await;
         assert!(matches!(unknown, Err(NotDecided::Unknown)), "{id}: {unknown:?}");
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
 use agent_core::ports::{WebhookOutbox, WebhookSender};
 use agent_core::trace::InTrace as _;
-use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState};
+use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState, short_run};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
@@ -230,8 +230,9 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
-        let message =
-            WebhookMessage { id: format!("msg_{}", webhook.job_id), body: (self.context.render)(job, &[]) };
+        // The end of a retried job's run is another message, which no receiver takes for a repetition.
+        let id = format!("msg_{}_{}", webhook.job_id, short_run(&job.run_id));
+        let message = WebhookMessage { id, body: (self.context.render)(job, &[]) };
         let (state, retry_after) = self.send(&mut webhook, &message, None).await;
         let next = match state {
             WebhookState::Delivered | WebhookState::Failed => None,

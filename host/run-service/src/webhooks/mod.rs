@@ -55,6 +55,11 @@ impl Webhooks {
         }
     }
 
+    /// The outbox, in which [`retry`](fn@crate::jobs::retry) arms webhooks again.
+    pub fn outbox(&self) -> &dyn WebhookOutbox {
+        &*self.outbox
+    }
+
     /// The key by which receivers verify `v1a` signatures.
     pub fn public_key(&self) -> &str {
         self.sender.public_key()

@@ -11,8 +11,8 @@ use agent_core::ports::{
 };
 use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
-    ChildRun, Event, JobData, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall, Usage, Wait, WaitKind,
-    Webhook, WebhookState,
+    CallPlace, ChildRun, Event, JobData, JobStatus, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall,
+    Usage, Wait, WaitKind, Webhook, WebhookState,
 };
 use boxed_async::boxed_async;
 use serde_json::json;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, DispatcherContext, Webhooks};
 use crate::clock;
-use crate::jobs::Jobs;
+use crate::jobs::{self, Jobs};
 use crate::layers::{Ask, Invoke as _};
 use crate::testing::scripted_agent;
 use crate::waits::Waits;
@@ -125,7 +125,7 @@ impl Bench {
         let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };
         let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
         let terms = terms.approval(&call, &Principal::default()).unwrap();
-        let id = format!("{}:1.0", claim.job_id);
+        let id = Wait::new_id(&claim.job_id, &claim.run_id, 1, CallPlace { index: 0, nested: None });
         let waiting =
             WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
         let wait = terms.wait(waiting, clock::millis());
@@ -184,7 +184,7 @@ async fn the_end_of_a_job_is_sent_soon_after_it_and_once() {
     sleep(Duration::from_secs(120)).await;
     let got = bench.got();
     assert_eq!(got.len(), 1);
-    assert_eq!(got[0].1.id, format!("msg_{}", bench.job_id));
+    assert_eq!(got[0].1.id, format!("msg_{}_edc31975", bench.job_id));
     assert_eq!(got[0].1.body, format!("{} cancelled", bench.job_id));
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
@@ -388,6 +388,29 @@ async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
     bench.queue.cancel(&bench.job_id).await.unwrap();
     sleep(Duration::from_secs(600)).await;
     assert_eq!((bench.got().len(), bench.state()), (3, WebhookState::Delivered));
+}
+
+/// The receiver has confirmed all of the run before, so nothing of the webhook is due.
+#[tokio::test(start_paused = true)]
+async fn what_the_run_of_a_retry_waits_for_and_its_end_are_told_as_well() {
+    let bench = Bench::new(&[Ok(204)]).await;
+    let before = bench.park(None).await;
+    sleep(Duration::from_secs(60)).await;
+    bench.queue.change(&bench.job_id, |job| job.status = JobStatus::Failed);
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!((bench.got().len(), bench.state()), (2, WebhookState::Delivered));
+
+    jobs::retry(&*bench.queue, Some(&*bench.outbox), &bench.job_id).await.unwrap();
+    assert_eq!(bench.state(), WebhookState::Waiting);
+    let anew = bench.park(None).await;
+    sleep(Duration::from_secs(600)).await;
+    bench.queue.cancel(&bench.job_id).await.unwrap();
+    sleep(Duration::from_secs(600)).await;
+    let ids: Vec<_> = bench.got().into_iter().map(|(_, message)| message.id).collect();
+    let end = |run: &str| format!("msg_{}_{run}", bench.job_id);
+    assert_eq!(ids, [format!("msg_{before}"), end("edc31975"), format!("msg_{anew}"), end("00ade6f2")]);
+    assert_eq!(bench.got()[3].1.body, format!("{} cancelled", bench.job_id));
+    assert_eq!((bench.state(), bench.row(&bench.job_id).attempts.len()), (WebhookState::Delivered, 4));
 }
 
 #[tokio::test(start_paused = true)]

@@ -70,6 +70,11 @@ impl WebhookOutbox for Ported<TestOutbox> {
     async fn replay(&self, job_id: &str) -> Result<bool, WebhookError> {
         self.gate.pass(Call::step("webhook.replay", job_id), WebhookError, self.store.replay(job_id)).await
     }
+
+    async fn rearm(&self, job_id: &str, within: Duration) -> Result<bool, WebhookError> {
+        let rearm = self.store.rearm(job_id, within);
+        self.gate.pass(Call::step("webhook.rearm", job_id), WebhookError, rearm).await
+    }
 }
 
 /// A receiver that confirms what reaches it.

@@ -30,6 +30,7 @@ macro_rules! test_all {
             a_user_with_many_webhooks_delays_nobody_elses,
             what_became_of_a_webhook_is_kept_and_it_is_due_when_that_says,
             only_what_was_delivered_or_given_up_is_replayed,
+            one_whose_job_is_retried_waits_for_its_end_anew,
             texts_are_kept_as_they_are,
         }
     };
@@ -210,6 +211,39 @@ pub(crate) async fn only_what_was_delivered_or_given_up_is_replayed(bench: &Benc
         assert_eq!((webhook.state, webhook.attempts), (WebhookState::Pending, attempts));
         assert_eq!(webhook.tries == 0, is_replayed, "{state:?}");
     }
+}
+
+/// Whoever sends the failure of the run before has lost the webhook.
+pub(crate) async fn one_whose_job_is_retried_waits_for_its_end_anew(bench: &Bench) {
+    assert_eq!(bench.store.rearm("none", SOON).await, Ok(false));
+    put(bench, "job-1").await;
+    let states =
+        [WebhookState::Waiting, WebhookState::Pending, WebhookState::Delivered, WebhookState::Failed];
+    for state in states {
+        let mut webhook = claim(&bench.store, "o1", LONG).await.remove(0);
+        (webhook.state, webhook.tries) = (state, 3);
+        webhook.attempts.push(WebhookAttempt {
+            at: 1,
+            duration_ms: 2,
+            status: Some(503),
+            error: None,
+            wait: None,
+        });
+        let next = matches!(state, WebhookState::Waiting | WebhookState::Pending).then_some(LONG);
+        assert_eq!(bench.store.settle("o1", &webhook, next).await, Ok(true), "{state:?}");
+        assert_eq!(bench.peer.rearm("job-1", Duration::ZERO).await, Ok(true), "{state:?}");
+        let expected = Webhook { state: WebhookState::Waiting, tries: 0, ..webhook };
+        assert_eq!(bench.store.read("job-1").await.unwrap(), Some(expected), "{state:?}");
+    }
+    let claimed = claim(&bench.store, "o1", LONG).await.remove(0);
+    assert_eq!(bench.peer.rearm("job-1", SOON).await, Ok(true));
+    assert_eq!(bench.store.settle("o1", &claimed, None).await, Ok(false), "its claim is lost");
+    let due = eventually("it is due", async || {
+        let due = claim(&bench.peer, "o2", LONG).await;
+        (!due.is_empty()).then_some(due)
+    })
+    .await;
+    assert_eq!(due, [claimed]);
 }
 
 pub(crate) async fn texts_are_kept_as_they_are(bench: &Bench) {

@@ -1,9 +1,10 @@
 //! Everybody's jobs: how many there are, those of a user, one, cancelling it, and trying it again.
 
-use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery, RetryOutcome};
+use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
+use run_service::webhooks::Webhooks;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,10 +49,12 @@ pub(super) fn describe_cancel() -> Operation {
 
 pub(super) fn describe_retry() -> Operation {
     Operation::new("retryJob", tags::OPERATIONS, "Try a job again that failed for good")
-        .about("One more attempt, in a run of its own.")
+        .about(
+            "One more attempt, in a run of its own. What that waits for and its end go to the job's webhook.",
+        )
         .path(ID)
         .answers::<Changed<'static>>(StatusCode::ACCEPTED, "It waits for a worker")
-        .refuses([Error::UnknownJob, Error::JobNotFailed])
+        .refuses([Error::UnknownJob, Error::JobNotFailed, Error::JobOfChildRun { parent: "1".to_owned() }])
         .refuses(stores())
 }
 
@@ -104,11 +107,9 @@ pub(super) async fn cancel(State(edge): State<Shared>, job_id: PathId) -> Result
 /// `POST /admin/jobs/{jobId}/retry`.
 pub(super) async fn retry(State(edge): State<Shared>, job_id: PathId) -> Result<Response, Error> {
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
-    match edge.variant.queue.retry(&job_id).await? {
-        RetryOutcome::Done => Ok(answer::json(StatusCode::ACCEPTED, &Changed { job_id: &job_id })),
-        RetryOutcome::NotFailed => Err(Error::JobNotFailed),
-        RetryOutcome::Unknown => Err(Error::UnknownJob),
-    }
+    let outbox = edge.variant.webhooks.as_ref().map(Webhooks::outbox);
+    run_service::jobs::retry(&*edge.variant.queue, outbox, &job_id).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &Changed { job_id: &job_id }))
 }
 
 /// A job that the queue has. What it has dropped is in the list of runs.

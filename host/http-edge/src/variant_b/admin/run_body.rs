@@ -236,7 +236,7 @@ struct Entry<'a> {
     error: Option<Cow<'a, str>>,
     /// Ids of what the run waits for, or of what was decided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(example = json!(["1:1.0"]))]
+    #[schema(example = json!(["1:37ddff8e-1.0"]))]
     waits: Vec<&'a str>,
     /// What was decided: `approve`, `reject` or `edit`.
     #[serde(skip_serializing_if = "Option::is_none")]

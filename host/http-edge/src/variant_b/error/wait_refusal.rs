@@ -63,7 +63,7 @@ impl WaitRefusal {
             Self::Expired,
             Self::Twice,
             Self::NotWaiting,
-            Self::Void { id: "1:1.0~1".to_owned() },
+            Self::Void { id: "1:37ddff8e-1.0~1".to_owned() },
             Self::Outdated { digest },
             Self::NoDigest,
             Self::NoArguments,

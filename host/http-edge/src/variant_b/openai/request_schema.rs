@@ -210,13 +210,13 @@ fn item_forms() -> [Value; 9] {
         json!({
             "type": "object", "required": ["type", "id"],
             "description": "What the agent asked to approve. It is passed over: the answer to it says all.",
-            "properties": { "type": kind("mcp_approval_request"), "id": text("Names the request.", "mcpr_01a2:1.0_3_9f86d081") },
+            "properties": { "type": kind("mcp_approval_request"), "id": text("Names the request.", "mcpr_01a2:37ddff8e-1.0_3_9f86d081") },
         }),
         json!({
             "type": "object", "required": ["type", "approval_request_id", "approve"],
             "description": "The answer to an approval request, with which its run goes on.",
             "properties": {
-                "type": kind("mcp_approval_response"), "approval_request_id": text("Which request it answers.", "mcpr_01a2:1.0_3_9f86d081"),
+                "type": kind("mcp_approval_response"), "approval_request_id": text("Which request it answers.", "mcpr_01a2:37ddff8e-1.0_3_9f86d081"),
                 "approve": of("boolean", "Whether the call may be made.", true),
                 "reason": { "type": ["string", "null"], "maxLength": 1000, "description": "Why not, which the model is told.", "examples": ["too dear"] },
             },

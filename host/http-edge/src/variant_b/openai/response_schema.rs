@@ -192,7 +192,7 @@ fn item() -> Value {
         named("message", ITEM_ID, message),
         named("function_call", "fc_01a204ec6206715fbb305322b42db99d_0", function_call),
         named("mcp_call", "mcp_01a204ec6206715fbb305322b42db99d_0", mcp_call),
-        named("mcp_approval_request", "mcpr_01a2:1.0_3_9f86d081", approval_request),
+        named("mcp_approval_request", "mcpr_01a2:37ddff8e-1.0_3_9f86d081", approval_request),
     ] })
 }
 

@@ -199,7 +199,7 @@ async fn several_calls_are_answered_at_once_or_one_after_the_other() {
     let [five, six] = [&first["output"][0], &first["output"][1]];
     // Nothing is decided when one of the answers cannot be taken.
     let mut other = six.clone();
-    other["id"] = json!(six["id"].as_str().unwrap().replace(":1.1", ":1.7"));
+    other["id"] = json!(six["id"].as_str().unwrap().replace("-1.1", "-1.7"));
     let refused = bench.go_on(&first, json!([answer(five, true), answer(&other, true)])).await;
     assert_eq!(error(&refused), (404, "item_not_found".to_owned()), "{refused}");
     let second = bench.go_on(&first, json!([answer(five, true), answer(six, false)])).await.json();

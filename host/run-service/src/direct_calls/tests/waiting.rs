@@ -2,7 +2,7 @@
 
 use agent_core::ports::{JobQueue as _, RunStore};
 use agent_core::testing::{ScriptedModel, TestQueue, TestRuns};
-use agent_core::words::{Event, JobStatus, Verdict};
+use agent_core::words::{Event, JobStatus, Verdict, Wait};
 
 use super::*;
 use crate::jobs::{CancelledRuns, Jobs, Worker};
@@ -100,7 +100,8 @@ async fn a_call_that_has_to_be_approved_waits_and_is_made_once_as_it_was_shown()
     let job = bench.queue.job(&job_id);
     assert_eq!((job.status, job.user_id.as_str()), (JobStatus::Parked, "ada"));
     let wait = bench.wait(&job_id).await;
-    assert_eq!((&wait.id, &wait.open.wait.shown.arguments), (&format!("{job_id}:0.0"), &json!({"euros": 5})));
+    let id = Wait::new_id(&job_id, &job.run_id, 0, wait.open.wait.place());
+    assert_eq!((&wait.id, &wait.open.wait.shown.arguments), (&id, &json!({"euros": 5})));
     let listed = bench.calls.waiting().unwrap().waits.list("ada", 10, None).await.unwrap();
     assert_eq!(listed.waits, [wait]);
     bench.work_for(30).await;

@@ -52,7 +52,7 @@ async fn a_script_waits_for_an_approval_and_goes_on_with_the_answers_that_it_had
     assert_eq!(names(&journal.events()), before);
     assert_eq!(tools.called(), ["run_1.1.0", "run_1.1.0.0"]);
     let wait = only(&journal);
-    assert_eq!((wait.id.as_str(), wait.kind, wait.index), ("7:1.0.1", WaitKind::Approval, 0));
+    assert_eq!((wait.id.as_str(), wait.kind, wait.index), ("7:37ddff8e-1.0.1", WaitKind::Approval, 0));
     assert_eq!(wait.within, Some(EnclosingCall { tool: "script".into(), number: 1 }));
     assert_eq!((wait.shown.tool.as_str(), &wait.shown.arguments), ("pay", &json!({ "euros": 5 })));
     // Taken up too early, it is let go of without being made.
@@ -91,7 +91,7 @@ async fn a_script_is_told_of_a_rejection_and_an_edited_call_is_the_one_that_it_a
     decide(&journal, &only(&journal), Verdict::Edit { arguments: json!({ "euros": 1 }) }).await;
     let again = resumed(&Scripts::approving(), &journal).await;
     assert!(matches!(again, Err(RunError::Parked { .. })), "the second one waits as well: {again:?}");
-    assert_eq!(only(&journal).id, "7:1.0.1");
+    assert_eq!(only(&journal).id, "7:37ddff8e-1.0.1");
     decide(&journal, &only(&journal), Verdict::Approve).await;
     let tools = Scripts::approving();
     let result = resumed(&tools, &journal).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_kill_behind_any_event_repeats_no_payment_and_no_answer() {
         let looked = tools.called().iter().filter(|id| *id == "run_1.1.0.0").count();
         if kept <= decided {
             assert!(matches!(ended, Err(RunError::Parked { .. })), "{kept}: {ended:?}");
-            assert_eq!((paid, only(&journal).id.as_str()), (0, "7:1.0.1"), "{kept}");
+            assert_eq!((paid, only(&journal).id.as_str()), (0, "7:37ddff8e-1.0.1"), "{kept}");
         } else {
             assert_eq!(ended.unwrap().output, "done", "{kept}");
             assert_eq!(paid, usize::from(kept <= begun), "{kept}");
@@ -168,7 +168,7 @@ async fn a_question_of_another_version_is_asked_anew() {
     let later = || Scripts::approving().of_version("c@sha256:2");
     assert!(matches!(resumed(&later(), &journal).await, Err(RunError::Parked { .. })));
     let wait = only(&journal);
-    assert_eq!((wait.id.as_str(), wait.shown.component.as_str()), ("7:1.0.0~1", "c@sha256:2"));
+    assert_eq!((wait.id.as_str(), wait.shown.component.as_str()), ("7:37ddff8e-1.0.0~1", "c@sha256:2"));
     decide(&journal, &wait, Verdict::Answer { answer: "red".into() }).await;
     let tools = later();
     resumed(&tools, &journal).await.unwrap();
@@ -181,10 +181,10 @@ async fn a_script_that_was_approved_waits_in_its_middle_too() {
     let approving = || Scripts::approving().approving_scripts();
     let journal = TestJournal::default();
     driver(&model(&PAYS), &approving(), &journal).start(task()).await.unwrap_err();
-    assert_eq!((only(&journal).id.as_str(), only(&journal).within), ("7:1.0", None));
+    assert_eq!((only(&journal).id.as_str(), only(&journal).within), ("7:37ddff8e-1.0", None));
     decide(&journal, &only(&journal), Verdict::Approve).await;
     resumed(&approving(), &journal).await.unwrap_err();
-    assert_eq!(only(&journal).id, "7:1.0.1");
+    assert_eq!(only(&journal).id, "7:37ddff8e-1.0.1");
     decide(&journal, &only(&journal), Verdict::Approve).await;
     let tools = approving();
     assert_eq!(resumed(&tools, &journal).await.unwrap().output, "done");
@@ -227,7 +227,7 @@ async fn answers_that_are_too_much_leave_a_script_that_cannot_wait() {
 async fn questions_in_the_middle_of_a_call_are_answered_in_order() {
     let (journal, _) = parked(&[("look", "{}"), ("?", "Which?"), ("?", "How many?")]).await;
     let wait = only(&journal);
-    assert_eq!((wait.id.as_str(), wait.kind), ("7:1.0.1", WaitKind::Question));
+    assert_eq!((wait.id.as_str(), wait.kind), ("7:37ddff8e-1.0.1", WaitKind::Question));
     assert_eq!(
         (wait.shown.tool.as_str(), &wait.shown.arguments),
         ("script", &json!({ "question": "Which?" }))

@@ -55,7 +55,7 @@ async fn a_run_is_let_go_of_until_somebody_approves_and_then_does_what_they_were
     let ended = driver(&model, &tools, &journal).start(task()).await;
     let Err(RunError::Parked { until, .. }) = ended else { panic!("{ended:?}") };
     let [wait] = <[Wait; 1]>::try_from(waits(&journal)).unwrap();
-    assert_eq!((wait.id.as_str(), until), ("7:1.0", wait.expires_at));
+    assert_eq!((wait.id.as_str(), until), ("7:37ddff8e-1.0", wait.expires_at));
     assert_eq!(wait.expires_at - wait.began_at, 60_000);
     assert_eq!((&wait.shown.arguments, wait.shown.policy.as_str()), (&json!({ "euros": 5 }), "sha256:1"));
     // What needs no approval was not held up.
@@ -96,7 +96,7 @@ async fn an_approval_is_void_when_the_call_would_be_shown_differently_by_now() {
     let ended = resumed(&model, &changed, &journal).await;
     assert!(matches!(ended, Err(RunError::Parked { .. })), "{ended:?}");
     let [anew] = <[Wait; 1]>::try_from(waits(&journal)).unwrap();
-    assert_eq!((anew.id.as_str(), anew.shown.policy.as_str()), ("7:1.0~1", "sha256:2"));
+    assert_eq!((anew.id.as_str(), anew.shown.policy.as_str()), ("7:37ddff8e-1.0~1", "sha256:2"));
     decide(&journal, &anew, Verdict::Approve).await;
     assert_eq!(paid(&resumed(&model, &changed, &journal).await.unwrap()).0, ToolOutcome::Ok);
 }

@@ -82,7 +82,7 @@ async fn children_run_at_once_and_their_parent_goes_on_once_with_what_they_said(
     assert_eq!(bench.statuses().await, [JobStatus::Completed; 3]);
     let jobs = bench.all().await;
     let parents: Vec<_> = jobs.iter().map(|job| job.parent.as_deref()).collect();
-    assert_eq!(parents, [None, Some("1:1.0"), Some("1:1.1")]);
+    assert_eq!(parents, [None, Some("1:edc31975-1.0"), Some("1:edc31975-1.1")]);
     let result = bench.result();
     assert_eq!(result["output"], "told a, b");
     // Two calls of its own, and one of each child.

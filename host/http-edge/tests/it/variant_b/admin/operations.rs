@@ -202,6 +202,13 @@ async fn jobs_of_everybody_are_counted_listed_cancelled_and_tried_again() {
         (again.status, again.json()),
         (StatusCode::CONFLICT, json!({ "error": "Only a job that failed can be tried again" }))
     );
+    let parent = Some("2:37ddff8e-1.0".to_owned());
+    let child = fakes.queue.add(&JobData { parent, ..JobData::new("2+2", "u2") }).await.unwrap();
+    fakes.queue.change(&child, |job| job.status = JobStatus::Failed);
+    let of_child = fakes.administer("POST", &format!("/admin/jobs/{child}/retry"), "").await;
+    let refused = "The job is a run that job 2 began: retry that one, if it failed";
+    assert_eq!((of_child.status, of_child.json()), (StatusCode::CONFLICT, json!({ "error": refused })));
+    assert_eq!(fakes.queue.job(&child).status, JobStatus::Failed);
     assert_eq!(fakes.administer("POST", "/admin/jobs/1/cancel", "").await.status, StatusCode::ACCEPTED);
     assert_eq!(fakes.administer("GET", "/admin/jobs/1", "").await.json()["status"], "cancelled");
     fakes.windows.fill("user:a1", 0);
