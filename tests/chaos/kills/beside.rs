@@ -68,7 +68,7 @@ async fn on_one_queue(kills: &[PlannedKill], scene: &Scene, old: &OldBinary) -> 
         service.stop().await;
         service = new;
     }
-    settle(submitted, service, &stores).await
+    settle(submitted, service, scene, &stores).await
 }
 
 /// The new one joins the old one, which works on no job until the new one is dead.

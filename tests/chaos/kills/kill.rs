@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::decider::{Decider, Taken};
-use super::judge::{Tally, judge, judge_journals};
+use super::judge::{Evidence, Tally, has_completed, judge, judge_journals, later_losses};
 use super::place::{JobState, Place, Recorded};
 use super::plan::{Moment, PlannedKill, Versions};
 use super::scene::Scene;
@@ -53,7 +53,14 @@ pub(super) struct Submitted {
     end: Option<Value>,
     /// Ids of its runs, whoever has written or said them.
     runs: BTreeSet<String>,
-    hit: Hit,
+    kill: PlannedKill,
+    recorded: Recorded,
+    place: Place,
+    /// What is asked later is asked by the heir.
+    begun: Instant,
+    /// What was counted of it so far.
+    tally: Tally,
+    recovery: Option<Duration>,
 }
 
 /// Has a job begun and kills its worker.
@@ -125,43 +132,67 @@ pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, beg
         }
     };
     let ended = Instant::now();
-    let seen = scene.seen(kill.number);
-    let mut tally = judge(&kill, &recorded, &seen, end.as_ref());
-    tally.decided_twice = taken.values().map(|times| times.saturating_sub(1)).sum();
-    let resumed = seen.first_after(begun).unwrap_or(ended);
-    let is_recovery = tally.lost == 0 && recorded.job != JobState::Ended;
+    let decided_twice = taken.values().map(|times| times.saturating_sub(1)).sum();
+    let resumed = scene.seen(kill.number).first_after(begun).unwrap_or(ended);
+    let is_recovery = end.as_ref().is_some_and(has_completed) && recorded.job != JobState::Ended;
     let recovery = is_recovery.then(|| resumed.duration_since(killed));
     runs.extend(end.as_ref().and_then(run_of));
-    Submitted { user, job, end, runs, hit: Hit { kill, place, tally, unsound: vec![], recovery } }
+    let tally = Tally { decided_twice, ..Tally::default() };
+    Submitted { user, job, end, runs, kill, recorded, place, begun, tally, recovery }
 }
 
-/// Looks at all jobs once more at the very end, when nothing can happen to any of them any more.
-pub(super) async fn settle(mut submitted: Vec<Submitted>, service: Service, stores: &Stores) -> Vec<Hit> {
+/// Looks at all jobs once more at the very end, when nothing can happen to any of them any more, and judges
+/// them.
+pub(super) async fn settle(
+    mut submitted: Vec<Submitted>,
+    service: Service,
+    scene: &Scene,
+    stores: &Stores,
+) -> Vec<Hit> {
     for one in &mut submitted {
         let again = of_user(&service, &one.user).job(&one.job).await;
         if let Some(end) = &one.end {
             let again = again.json();
-            one.hit.tally.ended_twice += usize::from(!is_same_end(end, &again, one.hit.kill.versions));
+            one.tally.ended_twice += usize::from(!is_same_end(end, &again, one.kill.versions));
             one.runs.extend(run_of(&again));
         }
     }
     service.stop().await;
-    for one in &mut submitted {
-        let Journals { own: journals, children } =
-            stores.journals(&one.hit.kill.query(), Opened::ByNobody).await;
-        for (run, journal) in &journals {
-            if let Err(broken) = judge_journals(journal, children.values()) {
-                one.hit.unsound.push(format!("{run}: {broken}"));
-            }
-        }
-        one.hit.tally.unsound = one.hit.unsound.len();
-        let records = stores.records(&one.job).await;
-        let ends = stores.ends_announced(&one.job).max(records.len()).max(journals.len());
-        one.runs.extend(journals.into_keys().chain(records));
-        one.hit.tally.ended_twice += ends.saturating_sub(1);
-        one.hit.tally.other_runs += one.runs.len().saturating_sub(1);
+    let mut hits = Vec::new();
+    for one in submitted {
+        hits.push(judged(one, scene, stores).await);
     }
-    submitted.into_iter().map(|one| one.hit).collect()
+    hits
+}
+
+/// Judges a job by its end, its journals and records, and all that was asked on its behalf.
+async fn judged(submitted: Submitted, scene: &Scene, stores: &Stores) -> Hit {
+    let Submitted { job, end, mut runs, kill, recorded, place, begun, mut tally, recovery, .. } = submitted;
+    let Journals { own, children } = stores.journals(&kill.query(), Opened::ByNobody).await;
+    let mut unsound = Vec::new();
+    for (run, journal) in &own {
+        if let Err(broken) = judge_journals(journal, children.values()) {
+            unsound.push(format!("{run}: {broken}"));
+        }
+    }
+    let seen = scene.seen(kill.number);
+    let seen_at_death = seen.until(begun);
+    let events = own.values().next().map_or(&[][..], Vec::as_slice);
+    tally.add(&judge(&Evidence {
+        kill: &kill,
+        recorded: &recorded,
+        seen: &seen,
+        seen_at_death: &seen_at_death,
+        later_losses: later_losses(&recorded, events, &children),
+        end: end.as_ref(),
+    }));
+    tally.unsound = unsound.len();
+    let records = stores.records(&job).await;
+    let ends = stores.ends_announced(&job).max(records.len()).max(own.len());
+    runs.extend(own.into_keys().chain(records));
+    tally.ended_twice += ends.saturating_sub(1);
+    tally.other_runs += runs.len().saturating_sub(1);
+    Hit { kill, place, tally, unsound, recovery }
 }
 
 /// The run that has ended a job, as whoever has ended it says.

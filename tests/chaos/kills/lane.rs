@@ -23,7 +23,7 @@ pub(super) async fn run(kills: Vec<PlannedKill>, scene: &Scene) -> Vec<Hit> {
         service = begin(next).await;
         submitted.push(follow(orphan, scene, &service, begun).await);
     }
-    settle(submitted, service, &stores).await
+    settle(submitted, service, scene, &stores).await
 }
 
 /// Starts it and waits until it is ready: before it has prepared the database, it refuses jobs.

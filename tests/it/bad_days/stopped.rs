@@ -1,6 +1,9 @@
-//! A worker that is stopped (SIGSTOP, a machine that sleeps, a pause of the whole virtual machine) until its
-//! leases have ended and others have done its jobs, and that wakes up then: it neither ends nor changes what
-//! is not its own any more.
+//! A worker that is stopped (SIGSTOP) until its leases have ended and others have done its jobs, and that
+//! wakes up then: it neither ends nor changes what is not its own any more.
+//!
+//! Only the process is stopped, at one moment: while the model is asked. The monotonic clock goes on, as for
+//! a container that is frozen, so the worker wakes up with leases that have run out by its own clock. A
+//! machine that sleeps, or a virtual one that is paused, may stop that clock as well. No test does that.
 
 use acceptance::{Gate, Model, Service, Signal, Stores, Token, asks_for, eventually, says};
 use serde_json::{Value, json};

@@ -1,10 +1,12 @@
 //! Many clients at once, replicas that are killed meanwhile, and everything that each client was told: for
 //! jobs, conversations and idempotency keys that has to be linearizable. There is one order of all requests
 //! in which each comes between its beginning and its answer, and in which one replica that is never killed
-//! would have answered alike (`specs.rs`). A request without an answer may have been carried out or not.
+//! would have answered alike (`specs.rs`). A request without an answer may have been carried out or not. What
+//! it made is in the list of jobs at the end.
 
 mod specs;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -112,9 +114,14 @@ where
         assert!(is_found(tester), "{what}: no order explains that\n{}", lines.join("\n"));
     }
 
-    /// How many requests were answered.
-    fn answered(&self) -> usize {
-        self.0.lock().iter().filter(|moment| matches!(moment, Moment::Told(..))).count()
+    /// What clients were told, in this order.
+    fn answers(&self) -> Vec<S::Ret> {
+        let moments = self.0.lock();
+        let told = moments.iter().filter_map(|moment| match moment {
+            Moment::Told(_, answer) => Some(answer.clone()),
+            Moment::Asked(_) | Moment::Refused(_) => None,
+        });
+        told.collect()
     }
 }
 
@@ -355,6 +362,23 @@ async fn read(client: &mut Client, name: &str, history: &History<Conversation>) 
     history.ask(ConversationOp::Read, turns).await;
 }
 
+/// Each key has made one job: a second one of which no client was told is in the user's list all the same.
+async fn check_the_list_of_jobs(user: &User, keys: impl Iterator<Item = &History<Key>>) {
+    let listed = user.jobs("?limit=100").await;
+    assert_eq!(listed.status, 200, "{listed}");
+    let page = listed.json();
+    assert!(page["nextCursor"].is_null(), "the page has all jobs: {page:#}");
+    let jobs = page["data"].as_array().unwrap();
+    let (turns, payments): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job["result"]["output"] == "heard");
+    let mut payments: Vec<_> = payments.into_iter().map(|job| job["jobId"].as_str().unwrap()).collect();
+    payments.sort_unstable();
+    let told: BTreeSet<String> = keys.flat_map(History::answers).collect();
+    assert!(payments.iter().eq(&told), "one job of each payment: {page:#}");
+    assert_eq!(payments.len(), JOBS, "{page:#}");
+    let by_jobs = (0..CLIENTS).filter(|number| number.is_multiple_of(2)).count();
+    assert_eq!(turns.len(), CONVERSATIONS * TURNS * by_jobs, "one job of each turn: {page:#}");
+}
+
 async fn check_histories(stores: Stores, replicas: usize) {
     let mut replicas = Replicas::start(stores, replicas).await;
     let (users, mut clients) = (replicas.users(), Vec::new());
@@ -385,8 +409,10 @@ async fn check_histories(stores: Stores, replicas: usize) {
     for (number, (keys, job)) in jobs.iter().enumerate() {
         keys.check(&format!("key {number}"));
         job.check(&format!("job {number}"));
-        assert!(keys.answered() == CLIENTS && job.answered() > CLIENTS, "job {number} was asked about");
+        let answers = (keys.answers().len(), job.answers().len());
+        assert!(answers.0 == CLIENTS && answers.1 > CLIENTS, "job {number} was asked about");
     }
+    check_the_list_of_jobs(&replicas.users()[0], jobs.iter().map(|(keys, _)| &**keys)).await;
     for (number, history) in conversations.iter().enumerate() {
         history.check(&format!("conversation {number}"));
     }

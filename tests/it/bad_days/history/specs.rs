@@ -40,7 +40,9 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// A job whose only tool call has to be approved: decided once, carried out as decided, and ended once.
+/// A job whose only tool call has to be approved: decided once, carried out as decided, and ended once. After
+/// a wish to cancel was taken, the job parks no more and takes no decision. The run may end as it was decided
+/// before, when the wish comes too late for its worker.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Job {
     decided: Option<Choice>,
@@ -65,7 +67,7 @@ impl SequentialSpec for Job {
 
     /// What an unanswered request did, if it came that far.
     fn invoke(&mut self, op: &JobOp) -> JobAnswer {
-        let open = self.decided.is_none() && self.end.is_none();
+        let open = self.decided.is_none() && !self.is_cancelled && self.end.is_none();
         match op {
             JobOp::Decide(choice) if open => self.decided = Some(*choice),
             JobOp::Cancel if self.end.is_none() => self.is_cancelled = true,
@@ -78,7 +80,8 @@ impl SequentialSpec for Job {
     fn is_valid_step(&mut self, op: &JobOp, answer: &JobAnswer) -> bool {
         match (op, answer) {
             (JobOp::Read, JobAnswer::UnderWay { is_parked }) => {
-                self.end.is_none() && !(*is_parked && self.decided.is_some())
+                let may_be_parked = self.decided.is_none() && !self.is_cancelled;
+                self.end.is_none() && (may_be_parked || !*is_parked)
             }
             (JobOp::Read, JobAnswer::Ended(end)) => self.ends_as(*end),
             (JobOp::Decide(_) | JobOp::Cancel, JobAnswer::Taken) => self.invoke(op) == JobAnswer::Taken,
@@ -172,14 +175,29 @@ mod tests {
         let before = (reject.clone(), JobAnswer::DecidedBefore);
         let all = [parked.clone(), taken.clone(), before.clone(), done(Choice::Approve)];
         assert!(holds(Job::default(), &all));
+        let cancel = (JobOp::Cancel, JobAnswer::Taken);
+        let cancelled = (JobOp::Read, JobAnswer::Ended(End::Cancelled));
+        let under_way = (JobOp::Read, JobAnswer::UnderWay { is_parked: false });
+        let late = (approve, JobAnswer::Late);
+        for right in [
+            vec![taken.clone(), cancel.clone(), under_way.clone(), done(Choice::Approve)],
+            vec![taken.clone(), cancel.clone(), under_way.clone(), cancelled.clone()],
+            vec![parked.clone(), cancel.clone(), late, under_way, cancelled.clone()],
+        ] {
+            assert!(holds(Job::default(), &right), "{right:?}");
+        }
         let wrong = [
+            vec![cancel.clone(), parked.clone()],
+            vec![cancel.clone(), taken.clone()],
+            vec![cancel.clone(), parked.clone(), taken.clone(), done(Choice::Approve)],
+            vec![cancel, taken.clone(), done(Choice::Approve)],
             vec![taken.clone(), (reject, JobAnswer::Taken)],
             vec![before, taken.clone()],
             vec![taken.clone(), parked],
             vec![taken.clone(), done(Choice::Reject)],
             vec![done(Choice::Approve), taken.clone()],
             vec![taken.clone(), done(Choice::Approve), (JobOp::Cancel, JobAnswer::Taken)],
-            vec![taken, (JobOp::Read, JobAnswer::Ended(End::Cancelled))],
+            vec![taken, cancelled],
         ];
         for steps in wrong {
             assert!(!holds(Job::default(), &steps), "{steps:?}");

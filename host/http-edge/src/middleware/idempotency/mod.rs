@@ -11,9 +11,13 @@
 //!
 //! The key is claimed and the request carried out in a task of its own: a client that goes away and asks
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
-//! goes away or the rate limit turns it away before the store has answered the claim. A process that dies
-//! leaves a lease behind that ends ([`agent_core::ports::idempotency`]). Not kept are answers that say "not
-//! now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and what is too large.
+//! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
+//! that say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and answers
+//! that are too large.
+//!
+//! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
+//! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
+//! and a turn of a conversation are made once even so. The tool calls of a run that is no job are made again.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
@@ -212,7 +216,8 @@ async fn read_body(request: Request, settings: &Settings) -> Result<(http::Reque
 }
 
 /// How a key is kept claimed. A lease that is lost stops nothing: two may then carry the request out, as they
-/// would without a key.
+/// would without a key. Stopping the first one would not undo the calls that it has made and that the second
+/// makes again, and a store that is away for as long as a lease lasts would end every run under a key.
 const TERMS: RenewalTerms =
     RenewalTerms { lease: LEASE, every: Duration::from_secs(5), in_step_since: None, stop_before: None };
 
