@@ -10,7 +10,7 @@ use agent_core::words::{
 use run_service::invariants::{self, Broken};
 
 use crate::plan::CALL;
-use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream};
+use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream, ToldEnd};
 use crate::replica::{Living, Replicas};
 use crate::world::World;
 
@@ -20,6 +20,7 @@ pub const RESULT: &str = "a job's result is that of its own run";
 pub const DECISION_KEPT: &str = "a decision that was acknowledged is in the journal";
 pub const TURN_KEPT: &str = "a turn that was acknowledged is in its conversation";
 pub const WEBHOOK: &str = "the end of a job reaches its receiver";
+pub const END_TOLD: &str = "a reader is told the end that its run has come to";
 pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
 pub const ONE_JOB: &str = "what was submitted once is one job";
 pub const RECORD_KEPT: &str = "a record of how a run ended stays";
@@ -197,12 +198,33 @@ fn judge_streams(world: &World) {
         });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
+        judge_told(world, &stream.run_id, stream.told.as_ref());
     }
+}
+
+/// What a reader was told at the end, beside the journal. What was slow may be written behind a failure that
+/// was told, as the limit of a run comes while its answer is on the way; and an end that a server forgot is
+/// come to again.
+fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
+    let job = world.job_of(run_id);
+    let is_undone = job.as_ref().map_or_else(|| world.has_forgotten(), |job| world.is_undone(&job.id));
+    let Some(told) = told.filter(|_| !is_undone) else { return };
+    let is_right = match told {
+        ToldEnd::Answer { output, is_completed } => match recorded_end(world.events(run_id), None) {
+            Ok(Some(kept)) => kept.output == *output,
+            // Of an end by a limit there is no event, and a job's last events may be lost with its process.
+            Ok(None) => !is_completed || job.is_some(),
+            Err(_) => false,
+        },
+        ToldEnd::Failed => !world.has_answer(run_id) || world.was_run_slow(run_id),
+        ToldEnd::Dead { had_answer } => !had_answer || world.was_run_slow(run_id),
+    };
+    world.holds(is_right, END_TOLD, || format!("{run_id} was told as {told:?}"));
 }
 
 /// What readers were shown over HTTP, whose events are written by the edge.
 fn judge_shown(world: &World) {
-    for ShownStream { run_id, events, end } in &world.promises.lock().shown {
+    for ShownStream { run_id, events, end, told } in &world.promises.lock().shown {
         let journal = world.events(run_id);
         let mut last = None;
         for shown in events {
@@ -222,6 +244,7 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
+        judge_told(world, run_id, told.as_ref());
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::agent_loop::recorded_end;
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{Epoch, KeyBounds};
 use agent_core::testing::{TestConversations, TestOutbox, TestQueue, TestRuns};
-use agent_core::words::{Event, Job};
+use agent_core::words::{Event, Job, StopReason};
 use backends::memory::MemoryIdempotency;
 use parking_lot::Mutex;
 use run_service::invariants::{self, Broken};
@@ -303,11 +304,18 @@ impl World {
     /// Whether anything of a job took longer than it should: of its run, whose calls are named after it, of
     /// the job itself, or of its conversation.
     pub fn was_slow(&self, job: &Job, conversation: Option<&str>) -> bool {
+        let is_run_slow = self.was_run_slow(&job.run_id);
         let state = self.state.lock();
-        let mut of_run = state.slowed.range(job.run_id.clone()..);
-        of_run.next().is_some_and(|subject| subject.starts_with(&job.run_id))
+        is_run_slow
             || state.slowed.contains(&job.id)
             || conversation.is_some_and(|conversation| state.slowed.contains(conversation))
+    }
+
+    /// Whether anything of a run took longer than it should.
+    pub fn was_run_slow(&self, run_id: &str) -> bool {
+        let state = self.state.lock();
+        let mut of_run = state.slowed.range(run_id.to_owned()..);
+        of_run.next().is_some_and(|subject| subject.starts_with(run_id))
     }
 
     /// A job was claimed under that epoch.
@@ -398,6 +406,17 @@ impl World {
     /// How many events of a run somebody reads who reads beside an append of several.
     pub fn visible(&self, run_id: &str) -> Option<usize> {
         self.state.lock().appending.get(run_id).map(|append| append.visible)
+    }
+
+    /// Whether the journal of a run says that it has come to its answer.
+    pub fn has_answer(&self, run_id: &str) -> bool {
+        let end = recorded_end(self.events(run_id), None);
+        end.ok().flatten().is_some_and(|end| end.stop_reason == StopReason::Completed)
+    }
+
+    /// The job that has the run now.
+    pub fn job_of(&self, run_id: &str) -> Option<Job> {
+        self.queue.look(|job, _| (job.run_id == run_id).then(|| job.clone())).pop()
     }
 
     /// The events of a run, as the store has them.
