@@ -47,7 +47,13 @@ impl<'a> UnderWay<'a> {
     /// Judges that no other process is at the same run.
     fn begin(gate: &'a Gate, run_id: &'a str) -> Self {
         let own = gate.process.name.clone();
-        let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
+        let other = {
+            let mut promises = gate.world.promises.lock();
+            let under_way = promises.under_way.entry(run_id.to_owned()).or_default();
+            let other = under_way.iter().find(|by| **by != own).cloned();
+            under_way.push(own.clone());
+            other
+        };
         // Whose claim was forgotten goes on until it is renewed.
         if !gate.world.are_claims_undone() {
             gate.world.check(owned(run_id, &own, other.as_deref()));
@@ -59,8 +65,9 @@ impl<'a> UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut promises = self.gate.world.promises.lock();
-        if promises.under_way.get(self.run_id) == Some(&self.gate.process.name) {
-            promises.under_way.remove(self.run_id);
+        let Some(under_way) = promises.under_way.get_mut(self.run_id) else { return };
+        if let Some(own) = under_way.iter().position(|by| *by == self.gate.process.name) {
+            under_way.swap_remove(own);
         }
     }
 }

@@ -36,8 +36,8 @@ pub struct Promises {
     pub ended_by: BTreeMap<String, String>,
     /// Runs of which a record was stored that says how they ended.
     pub recorded: BTreeSet<String>,
-    /// The process in which a call of a run is under way.
-    pub under_way: BTreeMap<String, String>,
+    /// The processes in which calls of a run are under way, each as often as it has such calls.
+    pub under_way: BTreeMap<String, Vec<String>>,
     /// What readers of streams were shown, by the service and over HTTP.
     pub streams: Vec<SeenStream>,
     pub shown: Vec<ShownStream>,
