@@ -7,8 +7,10 @@ use std::fmt::Debug;
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
 use agent_core::words::{
-    CallPlace, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict, Wait,
+    CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict,
+    Wait,
 };
+use serde_json::Value;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +100,8 @@ pub struct MadeCall<'a> {
     pub must_not_repeat: bool,
     /// The digest of what whoever approved it was shown.
     pub approved: Option<&'a str>,
+    /// What it is made with.
+    pub arguments: &'a Value,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
 }
@@ -105,7 +109,7 @@ pub struct MadeCall<'a> {
 /// Whether a call may be made by the journal of its run, as far as that goes. A run whose journal is written
 /// behind its answer has none yet.
 pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_>) -> Result<(), Broken> {
-    let MadeCall { id, run_id, must_not_repeat, approved, may_be_late } = call;
+    let MadeCall { id, run_id, must_not_repeat, approved, arguments, may_be_late } = call;
     let Some(open) = OpenReply::read(journal) else { return Ok(()) };
     let broken = |rule| Err(Broken { rule, what: format!("{id} of {} replies", open.replies) });
     let index = id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
@@ -119,7 +123,8 @@ pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_
     if *must_not_repeat && !open.started.contains(&index) {
         return broken(ANNOUNCED);
     }
-    if approved.is_some_and(|digest| !open.approved.contains(&digest)) {
+    let is_other = open.arguments.get(index).is_some_and(|wanted| wanted != arguments);
+    if is_other || approved.is_some_and(|digest| !open.approved.contains(&digest)) {
         return broken(AS_SHOWN);
     }
     Ok(())
@@ -157,6 +162,9 @@ struct OpenReply<'a> {
     returned: Vec<usize>,
     /// Digests of what was shown to those who approved.
     approved: Vec<&'a str>,
+    /// The arguments of each call: as they were asked for, or as somebody has edited them since.
+    arguments: Vec<&'a Value>,
+    waits: Vec<&'a Wait>,
 }
 
 impl<'a> OpenReply<'a> {
@@ -164,18 +172,34 @@ impl<'a> OpenReply<'a> {
         let mut open = Self::default();
         for event in events {
             match event {
-                Event::ModelReplied { .. } => open = Self { replies: open.replies + 1, ..Self::default() },
+                Event::ModelReplied { reply, .. } => {
+                    let arguments = reply.tool_calls.iter().map(|call| &call.arguments).collect();
+                    open = Self { replies: open.replies + 1, arguments, ..Self::default() };
+                }
                 Event::ToolsStarted { indexes } => open.started.extend(indexes),
                 Event::ToolReturned { index, .. } => open.returned.push(*index),
-                Event::Decided { decision, .. }
-                    if matches!(decision.verdict, Verdict::Approve | Verdict::Edit { .. }) =>
-                {
-                    open.approved.push(&decision.shown);
-                }
+                Event::Waiting { waits, .. } => open.waits.extend(waits),
+                Event::Decided { wait, decision } => open.decided(wait, decision),
                 _ => {}
             }
         }
         (open.replies > 0).then_some(open)
+    }
+
+    fn decided(&mut self, id: &str, decision: &'a Decision) {
+        let edited = match &decision.verdict {
+            Verdict::Edit { arguments } => Some(arguments),
+            Verdict::Approve => None,
+            _ => return,
+        };
+        self.approved.push(&decision.shown);
+        let wait = self.waits.iter().rfind(|wait| wait.id == id && wait.within.is_none()).copied();
+        if let Some(wait) = wait
+            && let Some(arguments) = self.arguments.get_mut(wait.index)
+        {
+            // A call that was shown anew is decided anew.
+            *arguments = edited.unwrap_or(&wait.shown.arguments);
+        }
     }
 }
 

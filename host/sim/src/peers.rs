@@ -15,7 +15,7 @@ use agent_core::words::{
 use boxed_async::boxed_async;
 use chrono::{DateTime, Utc};
 use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, pinned};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::faults::{CallKind, mixed};
@@ -343,6 +343,7 @@ struct Made {
     must_not_repeat: bool,
     /// What whoever approved it was shown.
     approved: Option<String>,
+    arguments: Value,
 }
 
 impl Made {
@@ -350,7 +351,8 @@ impl Made {
         let (run_id, call_id) = (request.run_id.to_owned(), request.call_id.to_owned());
         let must_not_repeat = request.call.name != "look";
         let approved = request.approved.map(|Approved { digest, .. }| digest.clone());
-        Self { run_id, call_id, component, must_not_repeat, approved }
+        let arguments = request.call.arguments.clone();
+        Self { run_id, call_id, component, must_not_repeat, approved, arguments }
     }
 
     /// What the call does to the world, once.
@@ -367,7 +369,7 @@ impl Made {
 
     /// What must be true when it is made.
     fn is_right(&self, world: &World) {
-        let Self { run_id, call_id, component, must_not_repeat, approved } = self;
+        let Self { run_id, call_id, component, must_not_repeat, approved, arguments } = self;
         let before = world.promises.lock().components.insert(run_id.clone(), *component);
         world.check(pinned(call_id, before, *component));
         let call = MadeCall {
@@ -375,6 +377,7 @@ impl Made {
             run_id,
             must_not_repeat: *must_not_repeat,
             approved: approved.as_deref(),
+            arguments,
             may_be_late: world.are_claims_undone(),
         };
         world.check(world.runs.look(run_id, |kept| made(kept.iter().map(|(_, event)| event), &call)));
