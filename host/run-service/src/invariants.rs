@@ -31,6 +31,7 @@ pub const PREFIX: &str = "a reader is shown the journal, in its order and nothin
 pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
 pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
 pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
+pub const ASKED_FIRST: &str = "a call of a job is in its journal before it is made";
 pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
 pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits for it";
 pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
@@ -104,13 +105,18 @@ pub struct MadeCall<'a> {
     pub arguments: &'a Value,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
+    /// Whether a job has the run, whose journal is written before each step.
+    pub has_job: bool,
 }
 
 /// Whether a call may be made by the journal of its run, as far as that goes. A run whose journal is written
 /// behind its answer has none yet.
 pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_>) -> Result<(), Broken> {
-    let MadeCall { id, run_id, must_not_repeat, approved, arguments, may_be_late } = call;
-    let Some(open) = OpenReply::read(journal) else { return Ok(()) };
+    let MadeCall { id, run_id, must_not_repeat, approved, arguments, may_be_late, has_job } = call;
+    let Some(open) = OpenReply::read(journal) else {
+        let what = format!("{id} of no reply");
+        return if *has_job { Err(Broken { rule: ASKED_FIRST, what }) } else { Ok(()) };
+    };
     let broken = |rule| Err(Broken { rule, what: format!("{id} of {} replies", open.replies) });
     let index = id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
     let is_of_last_reply = *id == format!("{run_id}.{}.{index}", open.replies);
@@ -172,6 +178,9 @@ impl<'a> OpenReply<'a> {
         let mut open = Self::default();
         for event in events {
             match event {
+                Event::Started { task, .. } => {
+                    open.arguments.extend(task.options.call.iter().map(|call| &call.arguments));
+                }
                 Event::ModelReplied { reply, .. } => {
                     let arguments = reply.tool_calls.iter().map(|call| &call.arguments).collect();
                     open = Self { replies: open.replies + 1, arguments, ..Self::default() };
@@ -183,7 +192,7 @@ impl<'a> OpenReply<'a> {
                 _ => {}
             }
         }
-        (open.replies > 0).then_some(open)
+        (open.replies > 0 || !open.arguments.is_empty()).then_some(open)
     }
 
     fn decided(&mut self, id: &str, decision: &'a Decision) {

@@ -379,6 +379,7 @@ impl Made {
             approved: approved.as_deref(),
             arguments,
             may_be_late: world.are_claims_undone(),
+            has_job: !world.queue.look(|job, _| (job.run_id == *run_id).then_some(())).is_empty(),
         };
         world.check(world.runs.look(run_id, |kept| made(kept.iter().map(|(_, event)| event), &call)));
     }
