@@ -136,8 +136,8 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         let promises = world.promises.lock();
         let received = promises.delivered.get(id).cloned().unwrap_or_default();
         drop(promises);
-        let is_right = received.iter().any(|body| body.starts_with(status.as_str()));
-        world.holds(is_right || (is_undone && !received.is_empty()), WEBHOOK, || {
+        let is_right = is_undone || received.iter().all(|body| body.starts_with(status.as_str()));
+        world.holds(is_right && !received.is_empty(), WEBHOOK, || {
             format!("job {id} is {} and was told as {received:?}", status.as_str())
         });
     }
