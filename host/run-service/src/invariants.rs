@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
 use agent_core::words::{
-    CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict,
-    Wait,
+    CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn,
+    Verdict, Wait,
 };
 use serde_json::Value;
 
@@ -242,9 +242,9 @@ pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
     events.into_iter().map(of).sum()
 }
 
-/// The journal of a child run that nobody goes on with, beside that of the run which began it. `has_failed`
-/// says whether its job has.
-pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), Broken> {
+/// The journal of a child run that nobody goes on with, beside that of the run which began it. `status` is
+/// that of its job.
+pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(), Broken> {
     let Some(Event::Started { task, .. }) = child.first() else { return Ok(()) };
     let broken = |rule, what: &str| Err(Broken { rule, what: format!("{}: {what}", task.id) });
     let waits = parent.iter().flat_map(|event| match event {
@@ -252,25 +252,31 @@ pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), 
         _ => &[],
     });
     let is_of = |wait: &&Wait| wait.child.as_ref().is_some_and(|child| child.run_id == task.id);
-    let ids: BTreeSet<_> = waits.filter(is_of).map(|wait| wait.id.as_str()).collect();
+    let waits: Vec<_> = waits.filter(is_of).collect();
+    let ids: BTreeSet<_> = waits.iter().map(|wait| wait.id.as_str()).collect();
     let call = task.parent.as_ref().map(|call| call.wait.as_str());
     if ids.len() != 1 || ids.first().copied() != call {
         return broken(ONE_CHILD, &format!("begun for {call:?}, and {ids:?} wait for it"));
     }
     let told = parent.iter().find_map(|event| match event {
-        Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(&decision.verdict),
+        Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(decision),
         _ => None,
     });
-    let Some(Verdict::Ended { answer, is_answered, usage }) = told else { return Ok(()) };
+    let Some(told) = told else { return Ok(()) };
+    let Verdict::Ended { answer, is_answered, usage } = &told.verdict else { return Ok(()) };
     // The last events of a job may be lost with its process, whose result the queue has.
     let end = recorded_end(child.to_vec(), None).ok().flatten();
-    if *is_answered && end.as_ref().is_some_and(|end| end.output != *answer) {
+    let is_completed = status == JobStatus::Completed
+        && end.as_ref().is_some_and(|end| end.stop_reason == StopReason::Completed);
+    let has_expired = waits.iter().any(|wait| wait.expires_at <= told.at);
+    let is_other = *is_answered && end.as_ref().is_some_and(|end| end.output != *answer);
+    if is_other || (!is_answered && is_completed && !has_expired) {
         return broken(CHILD_TOLD, &format!("told as {answer:?}"));
     }
     let (billed, used) = (usage.total(), bill(child));
     // What is stopped may use some more behind that, and is billed with runs of its own that it was not told
     // of, as one that failed is.
-    if (*is_answered && end.is_some() && billed != used) || (has_failed && billed < used) {
+    if (*is_answered && end.is_some() && billed != used) || (status == JobStatus::Failed && billed < used) {
         return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
     Ok(())
@@ -397,7 +403,7 @@ fn is_answer(reply: &ModelReply) -> bool {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{asks_for, failed, record, says, task};
-    use agent_core::words::{StopReason, ToolReceipt, ToolReturn, Usage};
+    use agent_core::words::{ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;

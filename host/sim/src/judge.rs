@@ -293,7 +293,7 @@ fn judge_families(world: &World) {
         let is_first = calls.insert(wait.clone());
         world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
         let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
-        world.check(invariants::child(&of_parent, &of_child, child.status == JobStatus::Failed));
+        world.check(invariants::child(&of_parent, &of_child, child.status));
         if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
             world.reached("a run was cancelled with the one that began it");
         }
