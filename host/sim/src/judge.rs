@@ -248,13 +248,20 @@ fn judge_shown(world: &World) {
     }
 }
 
-/// What lists and readers on other replicas go by.
+/// What lists and readers on other replicas go by. Nothing removes a record: retention does not run here.
 fn judge_records(world: &World) {
     let recorded = world.promises.lock().recorded.clone();
-    let mut records = world.runs.records();
-    records.sort_by(|a, b| a.id.cmp(&b.id));
-    for record in records.iter().filter(|record| recorded.contains(&record.id)) {
-        world.holds(record.outcome != RunOutcome::Running, RECORD_KEPT, || format!("{record:?}"));
+    let outcomes = world.runs.records().into_iter().map(|record| (record.id, record.outcome));
+    let outcomes: BTreeMap<_, _> = outcomes.collect();
+    for (run_id, had_result) in recorded {
+        let outcome = outcomes.get(&run_id);
+        let is_kept = match outcome {
+            Some(RunOutcome::Ended { .. }) => true,
+            // Another attempt may have come to a result behind a failure, never the other way round.
+            Some(RunOutcome::Failed { .. }) => !had_result,
+            Some(RunOutcome::Running) | None => false,
+        };
+        world.holds(is_kept, RECORD_KEPT, || format!("{run_id}: {outcome:?}"));
     }
 }
 

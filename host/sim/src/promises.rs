@@ -34,8 +34,8 @@ pub struct Promises {
     pub delivered: BTreeMap<String, Vec<String>>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
-    /// Runs of which a record was stored that says how they ended.
-    pub recorded: BTreeSet<String>,
+    /// Runs of which a record was stored that says how they ended: whether one said with a result.
+    pub recorded: BTreeMap<String, bool>,
     /// The processes in which calls of a run are under way, each as often as it has such calls.
     pub under_way: BTreeMap<String, Vec<String>>,
     /// What readers of streams were shown, by the service and over HTTP.
