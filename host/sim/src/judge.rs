@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::agent_loop::{Run, recorded_end};
+use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
@@ -60,13 +60,22 @@ pub async fn is_free(world: &World, replicas: &Replicas) -> bool {
     true
 }
 
-/// Parked jobs whose waits are all decided, and that ought to go on: nobody has forgotten that they are to.
+/// Parked jobs of which something is decided that is not carried out, whatever else they wait for: nobody has
+/// forgotten that they are to go on.
 pub fn decided(world: &World) -> BTreeSet<String> {
     let parked = world
         .queue
         .look(|job, _| (job.status == JobStatus::Parked).then(|| (job.id.clone(), job.run_id.clone())));
     let is_decided = |run_id: &str| {
-        Run::waiting(world.events(run_id)).is_ok_and(|run| run.waits().all(|wait| wait.decided().is_some()))
+        let events = world.events(run_id);
+        let of_reply = events.iter().rev().take_while(|event| !matches!(event, Event::ModelReplied { .. }));
+        let returned = of_reply.filter_map(|event| match event {
+            Event::ToolReturned { index, .. } => Some(*index),
+            _ => None,
+        });
+        let returned: BTreeSet<_> = returned.collect();
+        let is_open = |open: &OpenWait| open.decided().is_some() && !returned.contains(&open.wait.index);
+        Run::waiting(events).is_ok_and(|run| run.waits().any(is_open))
     };
     let decided = parked.into_iter().filter(|(_, run_id)| is_decided(run_id));
     decided.map(|(job_id, _)| job_id).filter(|job_id| !world.is_undone(job_id)).collect()

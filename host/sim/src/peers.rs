@@ -28,8 +28,10 @@ pub const ENDS_WITH_PARENT: &str = "a run asks for nothing when the one that beg
 
 const NAME: &str = "sim/model";
 
-/// How long a wait lasts before it expires.
+/// How long a wait lasts before it expires: some expire while things fail, and others do not before it is
+/// found that nobody goes on with what was decided.
 const WAIT: Duration = Duration::from_secs(60);
+const LONG_WAIT: Duration = Duration::from_secs(600);
 
 /// How long a run waits for a time.
 const NAP: Duration = Duration::from_secs(7);
@@ -283,6 +285,9 @@ impl ToolSet for ToolsOfRun {
 
     fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         let ToolVersion { policy, .. } = *self.gate.world.tools.lock();
+        // Direct calls have no plan.
+        let plan = call.arguments["plan"].as_u64().unwrap_or_default();
+        let is_long = mixed(self.gate.world.seed, plan).is_multiple_of(2);
         (call.name == "pay").then(|| WaitTerms {
             kind: WaitKind::Approval,
             shown: ShownCall {
@@ -294,7 +299,7 @@ impl ToolSet for ToolsOfRun {
             },
             answer: None,
             deciders: Deciders::default(),
-            within: WAIT,
+            within: if is_long { LONG_WAIT } else { WAIT },
             on_expiry: OnExpiry::Reject,
         })
     }
