@@ -25,6 +25,9 @@ use crate::stores::{Redis, ReferenceKeys};
 /// How long Redis answers nobody when it is restarted.
 const RESTART: Duration = Duration::from_millis(20);
 
+/// The shortest limit of the service that something slow comes up against: that of a heartbeat's record.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(2);
+
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
 pub struct World {
@@ -71,8 +74,8 @@ struct State {
     /// Runs to which something is appended whose answer is not there yet.
     appending: BTreeMap<String, Appending>,
     dead: BTreeSet<String>,
-    /// What calls were about that took longer than they should.
-    slowed: BTreeSet<String>,
+    /// What calls were about that took longer than they should, and by how much.
+    slowed: BTreeMap<String, Duration>,
     /// Servers whose disk is full, and until when.
     full: Vec<(Server, Instant)>,
     /// Servers that answer nobody, and until when.
@@ -294,28 +297,32 @@ impl World {
         self.state.lock().dead.contains(process)
     }
 
-    /// A call about this took longer than it should, or did not get through.
-    pub fn slowed(&self, subject: &str) {
+    /// A call about this took so much longer than it should, or did not get through for as long.
+    pub fn slowed(&self, subject: &str, by: Duration) {
         if !subject.is_empty() {
-            self.state.lock().slowed.insert(subject.to_owned());
+            *self.state.lock().slowed.entry(subject.to_owned()).or_default() += by;
         }
     }
 
-    /// Whether anything of a job took longer than it should: of its run, whose calls are named after it, of
-    /// the job itself, or of its conversation.
+    /// Whether what is about a job took so much longer than it should that a limit may have come: calls of
+    /// its run, which are named after it, of the job itself, or of its conversation.
     pub fn was_slow(&self, job: &Job, conversation: Option<&str>) -> bool {
-        let is_run_slow = self.was_run_slow(&job.run_id);
-        let state = self.state.lock();
-        is_run_slow
-            || state.slowed.contains(&job.id)
-            || conversation.is_some_and(|conversation| state.slowed.contains(conversation))
+        let by = |subject: &str| self.state.lock().slowed.get(subject).copied().unwrap_or_default();
+        let by = by(&job.id) + conversation.map_or(Duration::ZERO, by);
+        by + self.run_slowed_by(&job.run_id) >= SHORTEST_LIMIT
     }
 
-    /// Whether anything of a run took longer than it should.
     pub fn was_run_slow(&self, run_id: &str) -> bool {
+        self.run_slowed_by(run_id) >= SHORTEST_LIMIT
+    }
+
+    fn run_slowed_by(&self, run_id: &str) -> Duration {
+        let is_of_run = |subject: &str| {
+            subject.strip_prefix(run_id).is_some_and(|call| call.is_empty() || call.starts_with('.'))
+        };
         let state = self.state.lock();
-        let mut of_run = state.slowed.range(run_id.to_owned()..);
-        of_run.next().is_some_and(|subject| subject.starts_with(run_id))
+        let of_run = state.slowed.range(run_id.to_owned()..).take_while(|(subject, _)| is_of_run(subject));
+        of_run.map(|(_, by)| *by).sum()
     }
 
     /// A job was claimed under that epoch.
