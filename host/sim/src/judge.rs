@@ -118,8 +118,9 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     let Job { id, run_id, status, .. } = job;
     world.holds(status.has_ended(), NOT_LOST, || format!("job {id} is {}", status.as_str()));
     let seen = world.promises.lock().ends.get(id).cloned();
-    // An end that was forgotten is come to again; what has no journal by then, with another result.
-    let is_undone = world.is_undone(id);
+    // An end that was forgotten is come to again; what has no journal by then, with another result. Of a job
+    // that was tried again nobody is told anew.
+    let is_undone = world.has_begun_anew(id);
     let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));
     let is_cancelled = !promised.is_cancelled || is_undone || *status == JobStatus::Cancelled;
@@ -197,7 +198,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
 }
 
 fn judge_streams(world: &World) {
-    for stream in &world.promises.lock().streams {
+    let promises = world.promises.lock();
+    for stream in &promises.streams {
         let journal = world.events(&stream.run_id);
         let seen = stream.events.iter().map(|(number, event)| (*number, event));
         let first = stream.events.first().map_or(0, |(number, _)| *number);
@@ -207,7 +209,10 @@ fn judge_streams(world: &World) {
         });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
-        judge_told(world, &stream.run_id, stream.told.as_ref());
+        // The job that has the run may have been tried again, with another one.
+        if !promises.retried.contains(&stream.run_id) {
+            judge_told(world, &stream.run_id, stream.told.as_ref());
+        }
     }
 }
 
@@ -233,7 +238,8 @@ fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
 
 /// What readers were shown over HTTP, whose events are written by the edge.
 fn judge_shown(world: &World) {
-    for ShownStream { run_id, events, end, told } in &world.promises.lock().shown {
+    let promises = world.promises.lock();
+    for ShownStream { run_id, events, end, told } in &promises.shown {
         let journal = world.events(run_id);
         let mut last = None;
         for shown in events {
@@ -253,7 +259,9 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
-        judge_told(world, run_id, told.as_ref());
+        if !promises.retried.contains(run_id) {
+            judge_told(world, run_id, told.as_ref());
+        }
     }
 }
 
@@ -303,7 +311,7 @@ fn judge_families(world: &World) {
     for child in world.queue.look(|job, _| job.parent.is_some().then(|| job.clone())) {
         let wait = child.parent.clone().unwrap_or_default();
         let parent = Wait::job_of(&wait).and_then(|job_id| world.queue.find(job_id));
-        let is_undone = |job: &Job| world.is_undone(&job.id);
+        let is_undone = |job: &Job| world.has_begun_anew(&job.id);
         let Some(parent) = parent.filter(|parent| !is_undone(parent) && !is_undone(&child)) else { continue };
         world.reached("a run began a run");
         let is_first = calls.insert(wait.clone());
@@ -317,11 +325,12 @@ fn judge_families(world: &World) {
 }
 
 fn judge_decisions(world: &World) {
-    for (wait_id, verdict) in world.promises.lock().decisions.clone() {
+    let decisions = world.promises.lock().decisions.clone();
+    for (wait_id, verdict) in decisions {
         let job_id = Wait::job_of(&wait_id).unwrap_or_default();
         let job = world.queue.find(job_id);
-        // Decisions may be in the journal of a run that was forgotten with its job.
-        if world.is_undone(job_id) {
+        // Decisions may be in the journal of a run that was forgotten with its job, or that failed.
+        if world.has_begun_anew(job_id) {
             continue;
         }
         let events = job.map(|job| world.events(&job.run_id)).unwrap_or_default();

@@ -34,6 +34,8 @@ pub struct Promises {
     pub delivered: BTreeMap<String, Vec<String>>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
+    /// Failed jobs that an administrator had tried again, perhaps without being told, and their runs of then.
+    pub retried: BTreeSet<String>,
     /// Runs of which a record was stored that says how they ended: whether one said with a result.
     pub recorded: BTreeMap<String, bool>,
     /// The processes in which calls of a run are under way, each as often as it has such calls.

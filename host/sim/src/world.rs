@@ -242,6 +242,12 @@ impl World {
         self.state.lock().undone.contains(job_id)
     }
 
+    /// Whether a job may have begun anew, and have come to another end: a server has forgotten something of
+    /// it, or it was tried again.
+    pub fn has_begun_anew(&self, id: &str) -> bool {
+        self.is_undone(id) || self.promises.lock().retried.contains(id)
+    }
+
     /// Whether a server has forgotten something just now, perhaps that somebody has claimed a job, or has
     /// renewed the claim: that worker goes on until it renews it the next time, or its lease ends.
     pub fn are_claims_undone(&self) -> bool {

@@ -111,6 +111,11 @@ impl Client {
             }
             self.world.reached("a stream of a job was resumed");
         };
+        let was_retried = self.world.promises.lock().retried.contains(job_id);
+        if was_retried {
+            // What it was shown may be of two runs.
+            return self.read_to_its_end(user, job_id).await;
+        }
         // The queue may have forgotten the job, of whose run the first event says the id.
         let shown = events.first().and_then(|(_, event)| match event {
             Event::Started { task, .. } => Some(task.id.clone()),
