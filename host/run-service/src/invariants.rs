@@ -7,8 +7,10 @@ use std::fmt::Debug;
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
 use agent_core::words::{
-    CallPlace, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict, Wait,
+    CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn,
+    Verdict, Wait,
 };
+use serde_json::Value;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +31,7 @@ pub const PREFIX: &str = "a reader is shown the journal, in its order and nothin
 pub const ANSWERED_ONCE: &str = "a call whose answer is recorded is not made again";
 pub const ACTS_ONCE: &str = "a call that must not be repeated acts at most once";
 pub const ANNOUNCED: &str = "a call that must not be repeated is in the journal before it is made";
+pub const ASKED_FIRST: &str = "a call of a job is in its journal before it is made";
 pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
 pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits for it";
 pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
@@ -98,15 +101,22 @@ pub struct MadeCall<'a> {
     pub must_not_repeat: bool,
     /// The digest of what whoever approved it was shown.
     pub approved: Option<&'a str>,
+    /// What it is made with.
+    pub arguments: &'a Value,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
+    /// Whether a job has the run, whose journal is written before each step.
+    pub has_job: bool,
 }
 
 /// Whether a call may be made by the journal of its run, as far as that goes. A run whose journal is written
 /// behind its answer has none yet.
 pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_>) -> Result<(), Broken> {
-    let MadeCall { id, run_id, must_not_repeat, approved, may_be_late } = call;
-    let Some(open) = OpenReply::read(journal) else { return Ok(()) };
+    let MadeCall { id, run_id, must_not_repeat, approved, arguments, may_be_late, has_job } = call;
+    let Some(open) = OpenReply::read(journal) else {
+        let what = format!("{id} of no reply");
+        return if *has_job { Err(Broken { rule: ASKED_FIRST, what }) } else { Ok(()) };
+    };
     let broken = |rule| Err(Broken { rule, what: format!("{id} of {} replies", open.replies) });
     let index = id.rsplit('.').next().and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
     let is_of_last_reply = *id == format!("{run_id}.{}.{index}", open.replies);
@@ -119,7 +129,8 @@ pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_
     if *must_not_repeat && !open.started.contains(&index) {
         return broken(ANNOUNCED);
     }
-    if approved.is_some_and(|digest| !open.approved.contains(&digest)) {
+    let is_other = open.arguments.get(index).is_some_and(|wanted| wanted != arguments);
+    if is_other || approved.is_some_and(|digest| !open.approved.contains(&digest)) {
         return broken(AS_SHOWN);
     }
     Ok(())
@@ -157,6 +168,9 @@ struct OpenReply<'a> {
     returned: Vec<usize>,
     /// Digests of what was shown to those who approved.
     approved: Vec<&'a str>,
+    /// The arguments of each call: as they were asked for, or as somebody has edited them since.
+    arguments: Vec<&'a Value>,
+    waits: Vec<&'a Wait>,
 }
 
 impl<'a> OpenReply<'a> {
@@ -164,18 +178,37 @@ impl<'a> OpenReply<'a> {
         let mut open = Self::default();
         for event in events {
             match event {
-                Event::ModelReplied { .. } => open = Self { replies: open.replies + 1, ..Self::default() },
+                Event::Started { task, .. } => {
+                    open.arguments.extend(task.options.call.iter().map(|call| &call.arguments));
+                }
+                Event::ModelReplied { reply, .. } => {
+                    let arguments = reply.tool_calls.iter().map(|call| &call.arguments).collect();
+                    open = Self { replies: open.replies + 1, arguments, ..Self::default() };
+                }
                 Event::ToolsStarted { indexes } => open.started.extend(indexes),
                 Event::ToolReturned { index, .. } => open.returned.push(*index),
-                Event::Decided { decision, .. }
-                    if matches!(decision.verdict, Verdict::Approve | Verdict::Edit { .. }) =>
-                {
-                    open.approved.push(&decision.shown);
-                }
+                Event::Waiting { waits, .. } => open.waits.extend(waits),
+                Event::Decided { wait, decision } => open.decided(wait, decision),
                 _ => {}
             }
         }
-        (open.replies > 0).then_some(open)
+        (open.replies > 0 || !open.arguments.is_empty()).then_some(open)
+    }
+
+    fn decided(&mut self, id: &str, decision: &'a Decision) {
+        let edited = match &decision.verdict {
+            Verdict::Edit { arguments } => Some(arguments),
+            Verdict::Approve => None,
+            _ => return,
+        };
+        self.approved.push(&decision.shown);
+        let wait = self.waits.iter().rfind(|wait| wait.id == id && wait.within.is_none()).copied();
+        if let Some(wait) = wait
+            && let Some(arguments) = self.arguments.get_mut(wait.index)
+        {
+            // A call that was shown anew is decided anew.
+            *arguments = edited.unwrap_or(&wait.shown.arguments);
+        }
     }
 }
 
@@ -209,9 +242,9 @@ pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
     events.into_iter().map(of).sum()
 }
 
-/// The journal of a child run that nobody goes on with, beside that of the run which began it. `has_failed`
-/// says whether its job has.
-pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), Broken> {
+/// The journal of a child run that nobody goes on with, beside that of the run which began it. `status` is
+/// that of its job.
+pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(), Broken> {
     let Some(Event::Started { task, .. }) = child.first() else { return Ok(()) };
     let broken = |rule, what: &str| Err(Broken { rule, what: format!("{}: {what}", task.id) });
     let waits = parent.iter().flat_map(|event| match event {
@@ -219,25 +252,31 @@ pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), 
         _ => &[],
     });
     let is_of = |wait: &&Wait| wait.child.as_ref().is_some_and(|child| child.run_id == task.id);
-    let ids: BTreeSet<_> = waits.filter(is_of).map(|wait| wait.id.as_str()).collect();
+    let waits: Vec<_> = waits.filter(is_of).collect();
+    let ids: BTreeSet<_> = waits.iter().map(|wait| wait.id.as_str()).collect();
     let call = task.parent.as_ref().map(|call| call.wait.as_str());
     if ids.len() != 1 || ids.first().copied() != call {
         return broken(ONE_CHILD, &format!("begun for {call:?}, and {ids:?} wait for it"));
     }
     let told = parent.iter().find_map(|event| match event {
-        Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(&decision.verdict),
+        Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(decision),
         _ => None,
     });
-    let Some(Verdict::Ended { answer, is_answered, usage }) = told else { return Ok(()) };
+    let Some(told) = told else { return Ok(()) };
+    let Verdict::Ended { answer, is_answered, usage } = &told.verdict else { return Ok(()) };
     // The last events of a job may be lost with its process, whose result the queue has.
     let end = recorded_end(child.to_vec(), None).ok().flatten();
-    if *is_answered && end.as_ref().is_some_and(|end| end.output != *answer) {
+    let is_completed = status == JobStatus::Completed
+        && end.as_ref().is_some_and(|end| end.stop_reason == StopReason::Completed);
+    let has_expired = waits.iter().any(|wait| wait.expires_at <= told.at);
+    let is_other = *is_answered && end.as_ref().is_some_and(|end| end.output != *answer);
+    if is_other || (!is_answered && is_completed && !has_expired) {
         return broken(CHILD_TOLD, &format!("told as {answer:?}"));
     }
     let (billed, used) = (usage.total(), bill(child));
     // What is stopped may use some more behind that, and is billed with runs of its own that it was not told
     // of, as one that failed is.
-    if (*is_answered && end.is_some() && billed != used) || (has_failed && billed < used) {
+    if (*is_answered && end.is_some() && billed != used) || (status == JobStatus::Failed && billed < used) {
         return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
     Ok(())
@@ -364,7 +403,7 @@ fn is_answer(reply: &ModelReply) -> bool {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{asks_for, failed, record, says, task};
-    use agent_core::words::{StopReason, ToolReceipt, ToolReturn, Usage};
+    use agent_core::words::{ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;

@@ -22,6 +22,9 @@ pub struct Gate {
 /// How long whoever asks a store waits for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// About how long the service waits until it asks a store again that refused it.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
+
 /// A call of a port, for the faults and the trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -139,7 +142,7 @@ impl Gate {
             (None, _) => {}
         }
         if let Some(problem) = self.obstacle(call, server, fault).await {
-            self.world.slowed(call.subject);
+            self.world.slowed(call.subject, ASKED_AGAIN);
             return Err(fails(problem.to_owned()));
         }
         if let Some(half) = half.filter(|_| fault == Some(Fault::HalfRefused)) {
@@ -167,6 +170,7 @@ impl Gate {
         match parting {
             Parting::IsTold => "connection reset",
             Parting::Waits => {
+                self.world.slowed(call.subject, ANSWER_WITHIN);
                 sleep(ANSWER_WITHIN).await;
                 "no answer in time"
             }
@@ -211,7 +215,7 @@ impl Gate {
         if fault == Some(Fault::Hangs) || self.process.is_forgotten(call.store()) {
             self.note(call, "no answer");
             // Noted before: its caller may not wait as long.
-            self.world.slowed(call.subject);
+            self.world.slowed(call.subject, ANSWER_WITHIN);
             sleep(ANSWER_WITHIN).await;
             return Some("no answer in time");
         }
@@ -225,8 +229,10 @@ impl Gate {
 
     fn hit(&self, call: Call<'_>, fault: Fault) {
         self.note(call, fault.name());
-        if !matches!(fault, Fault::Refused | Fault::LostAnswer) {
-            self.world.slowed(call.subject);
+        match fault {
+            Fault::Late(by) | Fault::SlowAnswer(by) => self.world.slowed(call.subject, millis(by)),
+            Fault::Hangs => self.world.slowed(call.subject, ANSWER_WITHIN),
+            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::agent_loop::{Run, recorded_end};
+use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
@@ -10,7 +10,7 @@ use agent_core::words::{
 use run_service::invariants::{self, Broken};
 
 use crate::plan::CALL;
-use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream};
+use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream, ToldEnd};
 use crate::replica::{Living, Replicas};
 use crate::world::World;
 
@@ -20,6 +20,7 @@ pub const RESULT: &str = "a job's result is that of its own run";
 pub const DECISION_KEPT: &str = "a decision that was acknowledged is in the journal";
 pub const TURN_KEPT: &str = "a turn that was acknowledged is in its conversation";
 pub const WEBHOOK: &str = "the end of a job reaches its receiver";
+pub const END_TOLD: &str = "a reader is told the end that its run has come to";
 pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
 pub const ONE_JOB: &str = "what was submitted once is one job";
 pub const RECORD_KEPT: &str = "a record of how a run ended stays";
@@ -59,13 +60,22 @@ pub async fn is_free(world: &World, replicas: &Replicas) -> bool {
     true
 }
 
-/// Parked jobs whose waits are all decided, and that ought to go on: nobody has forgotten that they are to.
+/// Parked jobs of which something is decided that is not carried out, whatever else they wait for: nobody has
+/// forgotten that they are to go on.
 pub fn decided(world: &World) -> BTreeSet<String> {
     let parked = world
         .queue
         .look(|job, _| (job.status == JobStatus::Parked).then(|| (job.id.clone(), job.run_id.clone())));
     let is_decided = |run_id: &str| {
-        Run::waiting(world.events(run_id)).is_ok_and(|run| run.waits().all(|wait| wait.decided().is_some()))
+        let events = world.events(run_id);
+        let of_reply = events.iter().rev().take_while(|event| !matches!(event, Event::ModelReplied { .. }));
+        let returned = of_reply.filter_map(|event| match event {
+            Event::ToolReturned { index, .. } => Some(*index),
+            _ => None,
+        });
+        let returned: BTreeSet<_> = returned.collect();
+        let is_open = |open: &OpenWait| open.decided().is_some() && !returned.contains(&open.wait.index);
+        Run::waiting(events).is_ok_and(|run| run.waits().any(is_open))
     };
     let decided = parked.into_iter().filter(|(_, run_id)| is_decided(run_id));
     decided.map(|(job_id, _)| job_id).filter(|job_id| !world.is_undone(job_id)).collect()
@@ -108,8 +118,9 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     let Job { id, run_id, status, .. } = job;
     world.holds(status.has_ended(), NOT_LOST, || format!("job {id} is {}", status.as_str()));
     let seen = world.promises.lock().ends.get(id).cloned();
-    // An end that was forgotten is come to again; what has no journal by then, with another result.
-    let is_undone = world.is_undone(id);
+    // An end that was forgotten is come to again; what has no journal by then, with another result. Of a job
+    // that was tried again nobody is told anew.
+    let is_undone = world.has_begun_anew(id);
     let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));
     let is_cancelled = !promised.is_cancelled || is_undone || *status == JobStatus::Cancelled;
@@ -135,8 +146,8 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         let promises = world.promises.lock();
         let received = promises.delivered.get(id).cloned().unwrap_or_default();
         drop(promises);
-        let is_right = received.iter().any(|body| body.starts_with(status.as_str()));
-        world.holds(is_right || (is_undone && !received.is_empty()), WEBHOOK, || {
+        let is_right = is_undone || received.iter().all(|body| body.starts_with(status.as_str()));
+        world.holds(is_right && !received.is_empty(), WEBHOOK, || {
             format!("job {id} is {} and was told as {received:?}", status.as_str())
         });
     }
@@ -187,7 +198,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
 }
 
 fn judge_streams(world: &World) {
-    for stream in &world.promises.lock().streams {
+    let promises = world.promises.lock();
+    for stream in &promises.streams {
         let journal = world.events(&stream.run_id);
         let seen = stream.events.iter().map(|(number, event)| (*number, event));
         let first = stream.events.first().map_or(0, |(number, _)| *number);
@@ -197,12 +209,37 @@ fn judge_streams(world: &World) {
         });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
+        // The job that has the run may have been tried again, with another one.
+        if !promises.retried.contains(&stream.run_id) {
+            judge_told(world, &stream.run_id, stream.told.as_ref());
+        }
     }
+}
+
+/// What a reader was told at the end, beside the journal. What was slow may be written behind a failure that
+/// was told, as the limit of a run comes while its answer is on the way; and an end that a server forgot is
+/// come to again.
+fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
+    let job = world.job_of(run_id);
+    let is_undone = job.as_ref().map_or_else(|| world.has_forgotten(), |job| world.is_undone(&job.id));
+    let Some(told) = told.filter(|_| !is_undone) else { return };
+    let is_right = match told {
+        ToldEnd::Answer { output, is_completed } => match recorded_end(world.events(run_id), None) {
+            Ok(Some(kept)) => kept.output == *output,
+            // Of an end by a limit there is no event, and a job's last events may be lost with its process.
+            Ok(None) => !is_completed || job.is_some(),
+            Err(_) => false,
+        },
+        ToldEnd::Failed => !world.has_answer(run_id) || world.was_run_slow(run_id),
+        ToldEnd::Dead { had_answer } => !had_answer || world.was_run_slow(run_id),
+    };
+    world.holds(is_right, END_TOLD, || format!("{run_id} was told as {told:?}"));
 }
 
 /// What readers were shown over HTTP, whose events are written by the edge.
 fn judge_shown(world: &World) {
-    for ShownStream { run_id, events, end } in &world.promises.lock().shown {
+    let promises = world.promises.lock();
+    for ShownStream { run_id, events, end, told } in &promises.shown {
         let journal = world.events(run_id);
         let mut last = None;
         for shown in events {
@@ -222,16 +259,26 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
+        if !promises.retried.contains(run_id) {
+            judge_told(world, run_id, told.as_ref());
+        }
     }
 }
 
-/// What lists and readers on other replicas go by.
+/// What lists and readers on other replicas go by. Nothing removes a record: retention does not run here.
 fn judge_records(world: &World) {
     let recorded = world.promises.lock().recorded.clone();
-    let mut records = world.runs.records();
-    records.sort_by(|a, b| a.id.cmp(&b.id));
-    for record in records.iter().filter(|record| recorded.contains(&record.id)) {
-        world.holds(record.outcome != RunOutcome::Running, RECORD_KEPT, || format!("{record:?}"));
+    let outcomes = world.runs.records().into_iter().map(|record| (record.id, record.outcome));
+    let outcomes: BTreeMap<_, _> = outcomes.collect();
+    for (run_id, had_result) in recorded {
+        let outcome = outcomes.get(&run_id);
+        let is_kept = match outcome {
+            Some(RunOutcome::Ended { .. }) => true,
+            // Another attempt may have come to a result behind a failure, never the other way round.
+            Some(RunOutcome::Failed { .. }) => !had_result,
+            Some(RunOutcome::Running) | None => false,
+        };
+        world.holds(is_kept, RECORD_KEPT, || format!("{run_id}: {outcome:?}"));
     }
 }
 
@@ -264,13 +311,13 @@ fn judge_families(world: &World) {
     for child in world.queue.look(|job, _| job.parent.is_some().then(|| job.clone())) {
         let wait = child.parent.clone().unwrap_or_default();
         let parent = Wait::job_of(&wait).and_then(|job_id| world.queue.find(job_id));
-        let is_undone = |job: &Job| world.is_undone(&job.id);
+        let is_undone = |job: &Job| world.has_begun_anew(&job.id);
         let Some(parent) = parent.filter(|parent| !is_undone(parent) && !is_undone(&child)) else { continue };
         world.reached("a run began a run");
         let is_first = calls.insert(wait.clone());
         world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
         let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
-        world.check(invariants::child(&of_parent, &of_child, child.status == JobStatus::Failed));
+        world.check(invariants::child(&of_parent, &of_child, child.status));
         if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
             world.reached("a run was cancelled with the one that began it");
         }
@@ -278,11 +325,12 @@ fn judge_families(world: &World) {
 }
 
 fn judge_decisions(world: &World) {
-    for (wait_id, verdict) in world.promises.lock().decisions.clone() {
+    let decisions = world.promises.lock().decisions.clone();
+    for (wait_id, verdict) in decisions {
         let job_id = Wait::job_of(&wait_id).unwrap_or_default();
         let job = world.queue.find(job_id);
-        // Decisions may be in the journal of a run that was forgotten with its job.
-        if world.is_undone(job_id) {
+        // Decisions may be in the journal of a run that was forgotten with its job, or that failed.
+        if world.has_begun_anew(job_id) {
             continue;
         }
         let events = job.map(|job| world.events(&job.run_id)).unwrap_or_default();

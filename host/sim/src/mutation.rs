@@ -51,10 +51,11 @@ pub enum Mutation {
     LostLeaseKept,
     BusyFails,
     EndForgotten,
+    EditIgnored,
 }
 
 impl Mutation {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::RenewalSkipped,
         Self::ClaimGivenTwice,
         Self::EpochStandsStill,
@@ -77,6 +78,7 @@ impl Mutation {
         Self::LostLeaseKept,
         Self::BusyFails,
         Self::EndForgotten,
+        Self::EditIgnored,
     ];
 
     /// The bug that is put into the service, if it is one of its own.
@@ -85,6 +87,7 @@ impl Mutation {
             Self::LostLeaseKept => Bug::LostLeaseKept,
             Self::BusyFails => Bug::BusyFails,
             Self::EndForgotten => Bug::EndForgotten,
+            Self::EditIgnored => Bug::EditIgnored,
             _ => return None,
         })
     }

@@ -15,7 +15,7 @@ use agent_core::words::{
 use boxed_async::boxed_async;
 use chrono::{DateTime, Utc};
 use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, pinned};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::faults::{CallKind, mixed};
@@ -28,8 +28,10 @@ pub const ENDS_WITH_PARENT: &str = "a run asks for nothing when the one that beg
 
 const NAME: &str = "sim/model";
 
-/// How long a wait lasts before it expires.
+/// How long a wait lasts before it expires: some expire while things fail, and others do not before it is
+/// found that nobody goes on with what was decided.
 const WAIT: Duration = Duration::from_secs(60);
+const LONG_WAIT: Duration = Duration::from_secs(600);
 
 /// How long a run waits for a time.
 const NAP: Duration = Duration::from_secs(7);
@@ -47,7 +49,13 @@ impl<'a> UnderWay<'a> {
     /// Judges that no other process is at the same run.
     fn begin(gate: &'a Gate, run_id: &'a str) -> Self {
         let own = gate.process.name.clone();
-        let other = gate.world.promises.lock().under_way.insert(run_id.to_owned(), own.clone());
+        let other = {
+            let mut promises = gate.world.promises.lock();
+            let under_way = promises.under_way.entry(run_id.to_owned()).or_default();
+            let other = under_way.iter().find(|by| **by != own).cloned();
+            under_way.push(own.clone());
+            other
+        };
         // Whose claim was forgotten goes on until it is renewed.
         if !gate.world.are_claims_undone() {
             gate.world.check(owned(run_id, &own, other.as_deref()));
@@ -59,8 +67,9 @@ impl<'a> UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut promises = self.gate.world.promises.lock();
-        if promises.under_way.get(self.run_id) == Some(&self.gate.process.name) {
-            promises.under_way.remove(self.run_id);
+        let Some(under_way) = promises.under_way.get_mut(self.run_id) else { return };
+        if let Some(own) = under_way.iter().position(|by| *by == self.gate.process.name) {
+            under_way.swap_remove(own);
         }
     }
 }
@@ -276,6 +285,9 @@ impl ToolSet for ToolsOfRun {
 
     fn approval(&self, call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
         let ToolVersion { policy, .. } = *self.gate.world.tools.lock();
+        // Direct calls have no plan.
+        let plan = call.arguments["plan"].as_u64().unwrap_or_default();
+        let is_long = mixed(self.gate.world.seed, plan).is_multiple_of(2);
         (call.name == "pay").then(|| WaitTerms {
             kind: WaitKind::Approval,
             shown: ShownCall {
@@ -287,7 +299,7 @@ impl ToolSet for ToolsOfRun {
             },
             answer: None,
             deciders: Deciders::default(),
-            within: WAIT,
+            within: if is_long { LONG_WAIT } else { WAIT },
             on_expiry: OnExpiry::Reject,
         })
     }
@@ -336,6 +348,7 @@ struct Made {
     must_not_repeat: bool,
     /// What whoever approved it was shown.
     approved: Option<String>,
+    arguments: Value,
 }
 
 impl Made {
@@ -343,7 +356,8 @@ impl Made {
         let (run_id, call_id) = (request.run_id.to_owned(), request.call_id.to_owned());
         let must_not_repeat = request.call.name != "look";
         let approved = request.approved.map(|Approved { digest, .. }| digest.clone());
-        Self { run_id, call_id, component, must_not_repeat, approved }
+        let arguments = request.call.arguments.clone();
+        Self { run_id, call_id, component, must_not_repeat, approved, arguments }
     }
 
     /// What the call does to the world, once.
@@ -360,7 +374,7 @@ impl Made {
 
     /// What must be true when it is made.
     fn is_right(&self, world: &World) {
-        let Self { run_id, call_id, component, must_not_repeat, approved } = self;
+        let Self { run_id, call_id, component, must_not_repeat, approved, arguments } = self;
         let before = world.promises.lock().components.insert(run_id.clone(), *component);
         world.check(pinned(call_id, before, *component));
         let call = MadeCall {
@@ -368,7 +382,9 @@ impl Made {
             run_id,
             must_not_repeat: *must_not_repeat,
             approved: approved.as_deref(),
+            arguments,
             may_be_late: world.are_claims_undone(),
+            has_job: !world.queue.look(|job, _| (job.run_id == *run_id).then_some(())).is_empty(),
         };
         world.check(world.runs.look(run_id, |kept| made(kept.iter().map(|(_, event)| event), &call)));
     }

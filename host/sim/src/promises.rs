@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::ports::webhooks::WebhookMessage;
-use agent_core::words::{Event, Job, JobStatus, Verdict};
+use agent_core::words::{Event, Job, JobStatus, StopReason, Verdict};
+use run_service::streams::RunEnd;
 use serde_json::Value;
 
 use crate::plan::Plan;
@@ -33,10 +34,12 @@ pub struct Promises {
     pub delivered: BTreeMap<String, Vec<String>>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
-    /// Runs of which a record was stored that says how they ended.
-    pub recorded: BTreeSet<String>,
-    /// The process in which a call of a run is under way.
-    pub under_way: BTreeMap<String, String>,
+    /// Failed jobs that an administrator had tried again, perhaps without being told, and their runs of then.
+    pub retried: BTreeSet<String>,
+    /// Runs of which a record was stored that says how they ended: whether one said with a result.
+    pub recorded: BTreeMap<String, bool>,
+    /// The processes in which calls of a run are under way, each as often as it has such calls.
+    pub under_way: BTreeMap<String, Vec<String>>,
     /// What readers of streams were shown, by the service and over HTTP.
     pub streams: Vec<SeenStream>,
     pub shown: Vec<ShownStream>,
@@ -74,6 +77,23 @@ pub struct SeenStream {
     pub events: Vec<(u64, Event)>,
     /// Whether it came to its end with the run's answer.
     pub is_answered: bool,
+    pub told: Option<ToldEnd>,
+}
+
+/// What a reader was told at the end of a stream.
+#[derive(Debug, Clone)]
+pub enum ToldEnd {
+    Answer {
+        output: String,
+        is_completed: bool,
+    },
+    /// There is no answer, and none can follow.
+    Failed,
+    /// The process that carried the run out is dead, or the run has no journal. Whether the journal had an
+    /// answer when the reader came.
+    Dead {
+        had_answer: bool,
+    },
 }
 
 /// What a reader was shown over HTTP.
@@ -83,6 +103,7 @@ pub struct ShownStream {
     pub events: Vec<ShownEvent>,
     /// How many events the run has, if the reader came to its end.
     pub end: Option<usize>,
+    pub told: Option<ToldEnd>,
 }
 
 /// An event as the edge writes it.
@@ -124,6 +145,21 @@ impl ShownEvent {
             _ => true,
         };
         name == Some(&*self.name) && says
+    }
+}
+
+impl ToldEnd {
+    /// What the end of a run says. An owner's failure that is not final says nothing: somebody may go on.
+    pub fn of(end: &RunEnd, had_answer: bool) -> Option<Self> {
+        Some(match end {
+            RunEnd::Answer(answer) => Self::Answer {
+                output: answer.result.output.clone(),
+                is_completed: answer.result.stop_reason == StopReason::Completed,
+            },
+            end if end.is_final() => Self::Failed,
+            RunEnd::Recorded(_) => Self::Dead { had_answer },
+            RunEnd::Failed(_) | RunEnd::NeverBegan => return None,
+        })
     }
 }
 

@@ -25,8 +25,8 @@ const DECIDERS: u64 = 2;
 /// How long things fail: a little longer or shorter by the seed.
 const NOISE: u64 = 30_000;
 
-/// How long everything may take to come to its end when nothing fails any more. A wait expires within a
-/// minute, a webhook is tried again within minutes.
+/// How long everything may take to come to its end when nothing fails any more. A wait expires within
+/// ten minutes, a webhook is tried again within minutes.
 const QUIET: Duration = Duration::from_secs(900);
 
 /// How often it is looked whether everything has.
@@ -36,11 +36,12 @@ const LOOK: Duration = Duration::from_millis(500);
 /// lease.
 const LET_GO: Duration = Duration::from_secs(60);
 
-/// How long after a decision a job may stay parked: longer than a circuit stays open, and shorter than most
-/// of its wait. Where clocks were wrong it may take three times as long as they were, besides: when a job is
-/// to be looked at again is reckoned from when it began to wait, which another replica noted, and by the
-/// store's clock.
-const GOES_ON_WITHIN: Duration = Duration::from_secs(45);
+/// How long after a decision a job may stay parked: longer than a circuit stays open and than any run has
+/// waited when all becomes quiet, for after that time it is looked at again; and shorter than the longer
+/// waits. Where clocks were wrong it may take three times as long as they were, besides: when a job is to be
+/// looked at again is reckoned from when it began to wait, which another replica noted, and by the store's
+/// clock.
+const GOES_ON_WITHIN: Duration = Duration::from_secs(90);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";
 

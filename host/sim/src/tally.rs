@@ -8,7 +8,7 @@ use crate::faults::Fault;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 32] = [
+pub const TO_BE_REACHED: [&str; 33] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -41,6 +41,7 @@ pub const TO_BE_REACHED: [&str; 32] = [
     "a run was cancelled with the one that began it",
     "a cancelled job was held to the end of its run",
     "a job was claimed to be cancelled",
+    "a failed job was tried again",
 ];
 
 /// Calls at which a replica has to have died.

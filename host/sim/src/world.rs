@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::agent_loop::recorded_end;
 use agent_core::ports::queue::LEASE;
 use agent_core::ports::{Epoch, KeyBounds};
 use agent_core::testing::{TestConversations, TestOutbox, TestQueue, TestRuns};
-use agent_core::words::{Event, Job};
+use agent_core::words::{Event, Job, StopReason};
 use backends::memory::MemoryIdempotency;
 use parking_lot::Mutex;
 use run_service::invariants::{self, Broken};
@@ -23,6 +24,9 @@ use crate::stores::{Redis, ReferenceKeys};
 
 /// How long Redis answers nobody when it is restarted.
 const RESTART: Duration = Duration::from_millis(20);
+
+/// The shortest limit of the service that something slow comes up against: that of a heartbeat's record.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(2);
 
 const LATER_IS_HIGHER: &str = "a later claim has a higher epoch";
 
@@ -70,8 +74,8 @@ struct State {
     /// Runs to which something is appended whose answer is not there yet.
     appending: BTreeMap<String, Appending>,
     dead: BTreeSet<String>,
-    /// What calls were about that took longer than they should.
-    slowed: BTreeSet<String>,
+    /// What calls were about that took longer than they should, and by how much.
+    slowed: BTreeMap<String, Duration>,
     /// Servers whose disk is full, and until when.
     full: Vec<(Server, Instant)>,
     /// Servers that answer nobody, and until when.
@@ -238,6 +242,12 @@ impl World {
         self.state.lock().undone.contains(job_id)
     }
 
+    /// Whether a job may have begun anew, and have come to another end: a server has forgotten something of
+    /// it, or it was tried again.
+    pub fn has_begun_anew(&self, id: &str) -> bool {
+        self.is_undone(id) || self.promises.lock().retried.contains(id)
+    }
+
     /// Whether a server has forgotten something just now, perhaps that somebody has claimed a job, or has
     /// renewed the claim: that worker goes on until it renews it the next time, or its lease ends.
     pub fn are_claims_undone(&self) -> bool {
@@ -293,21 +303,32 @@ impl World {
         self.state.lock().dead.contains(process)
     }
 
-    /// A call about this took longer than it should, or did not get through.
-    pub fn slowed(&self, subject: &str) {
+    /// A call about this took so much longer than it should, or did not get through for as long.
+    pub fn slowed(&self, subject: &str, by: Duration) {
         if !subject.is_empty() {
-            self.state.lock().slowed.insert(subject.to_owned());
+            *self.state.lock().slowed.entry(subject.to_owned()).or_default() += by;
         }
     }
 
-    /// Whether anything of a job took longer than it should: of its run, whose calls are named after it, of
-    /// the job itself, or of its conversation.
+    /// Whether what is about a job took so much longer than it should that a limit may have come: calls of
+    /// its run, which are named after it, of the job itself, or of its conversation.
     pub fn was_slow(&self, job: &Job, conversation: Option<&str>) -> bool {
+        let by = |subject: &str| self.state.lock().slowed.get(subject).copied().unwrap_or_default();
+        let by = by(&job.id) + conversation.map_or(Duration::ZERO, by);
+        by + self.run_slowed_by(&job.run_id) >= SHORTEST_LIMIT
+    }
+
+    pub fn was_run_slow(&self, run_id: &str) -> bool {
+        self.run_slowed_by(run_id) >= SHORTEST_LIMIT
+    }
+
+    fn run_slowed_by(&self, run_id: &str) -> Duration {
+        let is_of_run = |subject: &str| {
+            subject.strip_prefix(run_id).is_some_and(|call| call.is_empty() || call.starts_with('.'))
+        };
         let state = self.state.lock();
-        let mut of_run = state.slowed.range(job.run_id.clone()..);
-        of_run.next().is_some_and(|subject| subject.starts_with(&job.run_id))
-            || state.slowed.contains(&job.id)
-            || conversation.is_some_and(|conversation| state.slowed.contains(conversation))
+        let of_run = state.slowed.range(run_id.to_owned()..).take_while(|(subject, _)| is_of_run(subject));
+        of_run.map(|(_, by)| *by).sum()
     }
 
     /// A job was claimed under that epoch.
@@ -398,6 +419,17 @@ impl World {
     /// How many events of a run somebody reads who reads beside an append of several.
     pub fn visible(&self, run_id: &str) -> Option<usize> {
         self.state.lock().appending.get(run_id).map(|append| append.visible)
+    }
+
+    /// Whether the journal of a run says that it has come to its answer.
+    pub fn has_answer(&self, run_id: &str) -> bool {
+        let end = recorded_end(self.events(run_id), None);
+        end.ok().flatten().is_some_and(|end| end.stop_reason == StopReason::Completed)
+    }
+
+    /// The job that has the run now.
+    pub fn job_of(&self, run_id: &str) -> Option<Job> {
+        self.queue.look(|job, _| (job.run_id == run_id).then(|| job.clone())).pop()
     }
 
     /// The events of a run, as the store has them.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::words::Event;
+use agent_core::words::{Event, JobStatus};
 use run_service::invariants::{self, Broken, may_be_done_again};
 use serde_json::Value;
 
@@ -230,7 +230,9 @@ pub(super) fn judge_journals<'a>(
     invariants::journal(&parent).map_err(said)?;
     for child in children {
         let child = events_of(child)?;
-        invariants::journal(&child).and_then(|()| invariants::child(&parent, &child, false)).map_err(said)?;
+        invariants::journal(&child)
+            .and_then(|()| invariants::child(&parent, &child, JobStatus::Completed))
+            .map_err(said)?;
     }
     Ok(())
 }

@@ -105,7 +105,13 @@ impl CallContext<'_> {
         let recorder = Recorder::of(self, open);
         self.begin(open, recorder.as_ref()).await;
         let span = gen_ai::execute_tool(&open.call);
-        let made = MadeCall { id: &open.id, call: &open.call, approved: open.approved.as_ref(), open, span };
+        let call = &open.call;
+        #[cfg(any(test, feature = "testing"))]
+        let call = match &open.approved {
+            Some(approved) if crate::testing::has(crate::testing::Bug::EditIgnored) => &approved.asked,
+            _ => call,
+        };
+        let made = MadeCall { id: &open.id, call, approved: open.approved.as_ref(), open, span };
         if !open.calls_tools && !open.may_ask {
             return Some(self.call(made, None).await);
         }

@@ -11,6 +11,8 @@ pub enum Bug {
     BusyFails,
     /// What a run ended with is dropped on its way to the backlog.
     EndForgotten,
+    /// A call that was approved with other arguments is made with those that the model asked for.
+    EditIgnored,
 }
 
 thread_local! {

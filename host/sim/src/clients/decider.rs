@@ -102,9 +102,9 @@ impl Client {
     /// Takes note of a decision that was acknowledged.
     fn decided(&mut self, wait: &str, verdict: Verdict) {
         let before = self.world.promises.lock().decisions.insert(wait.to_owned(), verdict);
-        // A job that was forgotten is begun again under its id, and its waits are decided anew.
-        let is_undone = self.world.is_undone(Wait::job_of(wait).unwrap_or_default());
-        self.world.holds(before.is_none() || is_undone, ONE_DECISION, || format!("{wait} twice"));
+        // A job that was forgotten or tried again begins under its id, and its waits are decided anew.
+        let is_anew = self.world.has_begun_anew(Wait::job_of(wait).unwrap_or_default());
+        self.world.holds(before.is_none() || is_anew, ONE_DECISION, || format!("{wait} twice"));
     }
 
     /// Decides about a wait, which comes back when nobody knows whether it is decided now.

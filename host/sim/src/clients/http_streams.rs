@@ -10,7 +10,7 @@ use super::http::ClientRequest;
 use super::{Client, TRIES};
 use crate::edge::Part;
 use crate::plan::Plan;
-use crate::promises::{ShownEvent, ShownStream};
+use crate::promises::{ShownEvent, ShownStream, ToldEnd};
 
 const FOUND: &str = "a run that was shown is found over HTTP";
 
@@ -26,6 +26,9 @@ struct Reading {
     last: Option<String>,
     events: Vec<ShownEvent>,
     end: Option<End>,
+    told: Option<ToldEnd>,
+    /// Whether the run had an answer when this connection began.
+    had_answer: bool,
     /// The run waits for somebody, and nothing follows until then.
     is_waiting: bool,
 }
@@ -53,6 +56,7 @@ impl Client {
         while reading.end.is_none() && !reading.is_waiting {
             let Some(location) = reading.location.clone() else { break };
             self.pause(1_000).await;
+            reading.had_answer = self.world.has_answer(run_of(&location));
             let last = reading.last.clone().unwrap_or_default();
             let headers = [("accept", "text/event-stream"), ("last-event-id", &*last)];
             let headers = headers.get(..if last.is_empty() { 1 } else { 2 });
@@ -71,10 +75,10 @@ impl Client {
                 _ => self.world.reached("a stream was resumed over HTTP"),
             }
         }
-        let run_id =
-            reading.location.iter().find_map(|location| location.split('/').nth(4)).unwrap_or_default();
+        let run_id = reading.location.as_deref().map_or("", run_of);
         let end = if let Some(End::Ended(events)) = &reading.end { *events } else { None };
-        let shown = ShownStream { run_id: run_id.to_owned(), events: reading.events, end };
+        let (events, told) = (reading.events, reading.told);
+        let shown = ShownStream { run_id: run_id.to_owned(), events, end, told };
         self.world.promises.lock().shown.push(shown);
         if let Some(End::GoesOn(job_id)) = reading.end {
             self.goes_on(user, Some(plan), job_id).await;
@@ -141,11 +145,21 @@ impl Reading {
     fn on(&mut self, id: Option<String>, name: &str, data: &str) {
         let number = |id: Option<String>| id.and_then(|id| id.parse().ok());
         match name {
-            "run.ended" => self.end = Some(End::Ended(number(id))),
+            "run.ended" => {
+                // silent-ok: what is no JSON has no output.
+                let ended: Value = serde_json::from_str(data).unwrap_or_default();
+                let output = ended["output"].as_str().unwrap_or_default().to_owned();
+                let is_completed = ended["stopReason"] == "completed";
+                self.told = Some(ToldEnd::Answer { output, is_completed });
+                self.end = Some(End::Ended(number(id)));
+            }
             "run.failed" => {
                 // silent-ok: what is no JSON names no job.
                 let failed: Value = serde_json::from_str(data).unwrap_or_default();
                 let job_id = failed["body"]["jobId"].as_str().map(str::to_owned);
+                let dead = ToldEnd::Dead { had_answer: self.had_answer };
+                let told = if id.is_some() { ToldEnd::Failed } else { dead };
+                self.told = job_id.is_none().then_some(told);
                 self.end = Some(job_id.map_or_else(|| End::Ended(number(id)), End::GoesOn));
             }
             _ => {
@@ -161,4 +175,9 @@ impl Reading {
             }
         }
     }
+}
+
+/// The run whose stream is there.
+fn run_of(location: &str) -> &str {
+    location.split('/').nth(4).unwrap_or_default()
 }

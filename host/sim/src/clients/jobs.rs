@@ -5,8 +5,11 @@ use std::time::Duration;
 use agent_core::ports::webhooks::NewWebhook;
 use agent_core::words::{CancelOutcome, Job, JobData, JobStatus, Principal};
 use futures::FutureExt as _;
+use http::StatusCode;
+use serde_json::json;
 use tokio::time::sleep;
 
+use super::http::ClientRequest;
 use super::{Client, TRIES};
 use crate::plan::Plan;
 use crate::promises::{PromisedJob, SeenEnd};
@@ -112,12 +115,30 @@ impl Client {
         }
     }
 
+    /// Has a job tried again that has failed, as an administrator does.
+    pub(super) async fn retry_a_job(&mut self) {
+        let failed = self.world.queue.look(|job, _| (job.status == JobStatus::Failed).then(|| job.clone()));
+        let promised = self.world.promises.lock().jobs.clone();
+        let failed =
+            failed.into_iter().find(|job| promised.get(&job.id).is_some_and(|job| job.plan.is_some()));
+        let Some(Job { id, run_id, user_id, .. }) = failed else { return };
+        // Before it is asked for: the answer may be lost.
+        self.world.promises.lock().retried.extend([id.clone(), run_id]);
+        let (replica, name, path) = (self.replica(), self.name.clone(), format!("/admin/jobs/{id}/retry"));
+        let asked = ClientRequest { role: Some("admin"), ..ClientRequest::post(path, &name, json!({})) };
+        let answer = self.send(replica, "client retry", asked).await;
+        if answer.is_some_and(|answer| answer.status == StatusCode::ACCEPTED) {
+            self.world.reached("a failed job was tried again");
+            self.read_to_its_end(&Principal::user(user_id), &id).await;
+        }
+    }
+
     fn saw_end(&mut self, job: &Job) {
         let Some(end) = SeenEnd::of(job) else { return };
         let mut promises = self.world.promises.lock();
         let first = promises.ends.entry(job.id.clone()).or_insert_with(|| end.clone()).clone();
         drop(promises);
-        let is_same = first == end || self.world.is_undone(&job.id);
+        let is_same = first == end || self.world.has_begun_anew(&job.id);
         self.world.holds(is_same, ONE_END_SEEN, || format!("job {}: {first:?}, then {end:?}", job.id));
     }
 }

@@ -60,6 +60,7 @@ impl Client {
                 9 | 10 => self.ask_and_wait().await,
                 11 => self.deploy(),
                 12 => self.call_directly().await,
+                13 if is_over_http => self.retry_a_job().await,
                 _ => self.pause(3_000).await,
             }
         }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{Client, TRIES};
 use crate::plan::Plan;
-use crate::promises::SeenStream;
+use crate::promises::{SeenStream, ToldEnd};
 use crate::world::World;
 
 const STORED_FIRST: &str = "an event is given to readers once it is stored";
@@ -54,14 +54,14 @@ impl Client {
         if wants_no_end {
             self.cancel_run(run_id.clone()).await;
         }
-        let (mut is_answered, mut unknown) = (false, 0);
+        let (mut told, mut had_answer, mut unknown) = (None, false, 0);
         loop {
             match connection {
                 Connection::Ended(RunEnd::Failed(InvokeError::Waits { job_id })) => {
                     let owner = user.user_id.clone().unwrap_or_default();
                     self.goes_on(owner, Some(plan.clone()), job_id).await;
                 }
-                Connection::Ended(end) => is_answered = matches!(end, RunEnd::Answer(_)),
+                Connection::Ended(end) => told = ToldEnd::of(&end, had_answer),
                 // Whoever decides is waited for by others.
                 Connection::Interrupted(Interruption::Waiting) => break,
                 Connection::Interrupted(_) | Connection::Lost => {
@@ -84,23 +84,25 @@ impl Client {
                         }
                     };
                     self.world.reached("a stream was resumed");
+                    had_answer = self.world.has_answer(&run_id);
                     connection = self.connect(From::Found(found, next(&events)), &mut events).await;
                     continue;
                 }
             }
             break;
         }
-        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered });
+        let is_answered = matches!(told, Some(ToldEnd::Answer { .. }));
+        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered, told });
     }
 
     /// Reads the events of a job's run.
     pub(super) async fn follow_job(&mut self, user: &Principal, job_id: &str) {
         let user_id = user.user_id.clone().unwrap_or_default();
         let mut events = Vec::new();
-        loop {
+        let told = loop {
             let from = From::Job(user_id.clone(), job_id.to_owned(), next(&events));
             match self.connect(from, &mut events).await {
-                Connection::Ended(_) => break,
+                Connection::Ended(end) => break ToldEnd::of(&end, false),
                 Connection::Interrupted(Interruption::Waiting) => sleep(Duration::from_secs(2)).await,
                 Connection::Interrupted(_) | Connection::Lost => self.pause(1_000).await,
             }
@@ -108,6 +110,11 @@ impl Client {
                 return;
             }
             self.world.reached("a stream of a job was resumed");
+        };
+        let was_retried = self.world.promises.lock().retried.contains(job_id);
+        if was_retried {
+            // What it was shown may be of two runs.
+            return self.read_to_its_end(user, job_id).await;
         }
         // The queue may have forgotten the job, of whose run the first event says the id.
         let shown = events.first().and_then(|(_, event)| match event {
@@ -115,7 +122,7 @@ impl Client {
             _ => None,
         });
         let run_id = shown.or_else(|| Some(self.world.queue.find(job_id)?.run_id)).unwrap_or_default();
-        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered: false });
+        self.world.promises.lock().streams.push(SeenStream { run_id, events, is_answered: false, told });
         self.read_to_its_end(user, job_id).await;
     }
 

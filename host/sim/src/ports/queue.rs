@@ -136,7 +136,14 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
-        self.gate.pass(Call::step("queue.retry", job_id), fails, self.store.retry(job_id)).await
+        let retry = async {
+            let retried = self.store.retry(job_id).await;
+            if retried == Ok(RetryOutcome::Done) {
+                self.note_end(job_id);
+            }
+            retried
+        };
+        self.gate.pass(Call::step("queue.retry", job_id), fails, retry).await
     }
 
     async fn depth(&self) -> Result<Depth, QueueError> {

@@ -62,7 +62,9 @@ impl Ported<TestRuns> {
     async fn store_record(&self, record: &RunRecord) -> Result<(), JournalError> {
         self.store.save(record).await?;
         if record.outcome != RunOutcome::Running {
-            self.gate.world.promises.lock().recorded.insert(record.id.clone());
+            let mut promises = self.gate.world.promises.lock();
+            let has_result = matches!(record.outcome, RunOutcome::Ended { .. });
+            *promises.recorded.entry(record.id.clone()).or_default() |= has_result;
         }
         Ok(())
     }

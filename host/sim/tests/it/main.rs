@@ -78,6 +78,7 @@ each_is_found! {
     a_lost_lease_that_is_kept_is_found: LostLeaseKept from 3,
     a_busy_conversation_that_fails_its_job_is_found: BusyFails from 1,
     an_end_that_is_forgotten_is_found: EndForgotten from 1,
+    an_edit_that_is_ignored_is_found: EditIgnored from 1,
 }
 
 #[test]
