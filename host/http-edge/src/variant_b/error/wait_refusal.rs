@@ -36,7 +36,7 @@ pub(in crate::variant_b) enum WaitRefusal {
     NoArguments,
     #[error("This wait is decided by {0}")]
     OtherDecision(&'static str),
-    #[error("What was given cannot be: {0}")]
+    #[error("What was given {0}")]
     BadArguments(String),
     #[error("Several have to agree on one call: reject it, and say what to change")]
     NotEditable,
