@@ -7,7 +7,8 @@ use std::fmt::Debug;
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
 use agent_core::words::{
-    CallPlace, Event, JobStatus, ModelReply, RunOutcome, RunRecord, ToolOutcome, Turn, Verdict, Wait,
+    CallPlace, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn, Verdict,
+    Wait,
 };
 
 /// A promise that was broken.
@@ -231,7 +232,12 @@ pub fn child(parent: &[Event], child: &[Event], has_failed: bool) -> Result<(), 
     let Some(Verdict::Ended { answer, is_answered, usage }) = told else { return Ok(()) };
     // The last events of a job may be lost with its process, whose result the queue has.
     let end = recorded_end(child.to_vec(), None).ok().flatten();
-    if *is_answered && end.as_ref().is_some_and(|end| end.output != *answer) {
+    // The answer of a run that a limit ended stands behind a note which says so.
+    let is_told = end.as_ref().is_none_or(|end| match end.stop_reason {
+        StopReason::Completed => end.output == *answer,
+        _ => answer.ends_with(&end.output),
+    });
+    if *is_answered && !is_told {
         return broken(CHILD_TOLD, &format!("told as {answer:?}"));
     }
     let (billed, used) = (usage.total(), bill(child));
@@ -364,7 +370,7 @@ fn is_answer(reply: &ModelReply) -> bool {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{asks_for, failed, record, says, task};
-    use agent_core::words::{StopReason, ToolReceipt, ToolReturn, Usage};
+    use agent_core::words::{ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;
