@@ -269,8 +269,12 @@ pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(),
     let is_completed = status == JobStatus::Completed
         && end.as_ref().is_some_and(|end| end.stop_reason == StopReason::Completed);
     let has_expired = waits.iter().any(|wait| wait.expires_at <= told.at);
-    let is_other = *is_answered && end.as_ref().is_some_and(|end| end.output != *answer);
-    if is_other || (!is_answered && is_completed && !has_expired) {
+    // The answer of a run that a limit ended stands behind a note which says so.
+    let is_told = end.as_ref().is_none_or(|end| match end.stop_reason {
+        StopReason::Completed => end.output == *answer,
+        _ => answer.ends_with(&end.output),
+    });
+    if (*is_answered && !is_told) || (!is_answered && is_completed && !has_expired) {
         return broken(CHILD_TOLD, &format!("told as {answer:?}"));
     }
     let (billed, used) = (usage.total(), bill(child));

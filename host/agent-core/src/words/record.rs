@@ -1,6 +1,6 @@
 //! The record of a run: what is known of it without reading its journal.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,18 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// When the run ended, or the last heartbeat of one that is streamed. None of one that a job goes on
+    /// with: stores keep there when its wait expires, which may lie ahead.
+    pub fn last_seen(&self) -> Option<SystemTime> {
+        let is_a_jobs = self.outcome == RunOutcome::Running && self.job_id.is_some();
+        (!is_a_jobs).then_some(self.finished_at)
+    }
+
+    /// For how long the run has been seen to go on. None where [`Self::last_seen`] is not known.
+    pub fn took(&self) -> Option<Duration> {
+        self.last_seen().map(|end| end.duration_since(self.started_at).unwrap_or_default())
+    }
+
     /// Whether this came too late to be written over `kept`: a heartbeat behind a later one or behind the
     /// run's end, or the failure of an attempt behind a result that another one came to.
     pub fn is_behind(&self, kept: &Self) -> bool {

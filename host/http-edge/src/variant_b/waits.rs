@@ -50,8 +50,12 @@ pub(super) fn describe_decide() -> Operation {
         )
         .path(ID)
         .parameter(
-            Parameter::header("If-Match", "The digest of what was shown: the `ETag` of the wait.", if_match())
-                .required(),
+            Parameter::header(
+                "If-Match",
+                "The digest of what was shown in double quotes: the `ETag` of the wait.",
+                if_match(),
+            )
+            .required(),
         )
         .body::<DecisionRequest>()
         .answers::<DecidedBody>(StatusCode::OK, "It is decided")
@@ -110,7 +114,7 @@ pub(super) async fn decide_wait(
     payload: Payload,
 ) -> Result<Response, Error> {
     let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
-    let shown = super::if_match::only_tag(&headers).ok_or(WaitRefusal::NoDigest)?;
+    let shown = super::if_match::only_tag(&headers)?;
     let DecisionRequest { decision, reason, arguments, answer } =
         bodies::read(payload, &edge.settings).await?;
     let verdict = match decision {

@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime};
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
 use agent_core::words::{
-    AgentResult, CancelOutcome, Event, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall, ParkedRun,
-    StopReason, Task, Usage, Verdict, Wait,
+    AgentResult, CancelOutcome, Event, Finish, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall,
+    ParkedRun, StopReason, Task, Usage, Verdict, Wait,
 };
 use boxed_async::boxed_async;
 use tracing::debug;
@@ -226,8 +226,13 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
         Some(AgentResult { output: answer, stop_reason: StopReason::Completed, usage, .. }) => {
             return Ok(Verdict::Ended { answer, is_answered: true, usage });
         }
-        Some(AgentResult { output, stop_reason, .. }) => {
-            format!("the run ended by {} and not by itself. Its last words: {output}", stop_reason.as_str())
+        Some(AgentResult { output, stop_reason, usage, .. }) => {
+            let reason = stop_reason.as_str();
+            if ended_in_words(&journal.read(&job.run_id, 0).await?) {
+                let answer = format!("The run was ended early by {reason}. Its last reply: {output}");
+                return Ok(Verdict::Ended { answer, is_answered: true, usage });
+            }
+            format!("the run ended by {reason} and not by itself. Its last words: {output}")
         }
         None => match &job.error {
             Some(error) if job.status == JobStatus::Failed => format!("the run failed: {error}"),
@@ -236,6 +241,19 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
         },
     };
     Ok(Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await? })
+}
+
+/// Whether the model of a run that neared a limit was asked to answer with what it had, and ended that reply
+/// in words by itself.
+fn ended_in_words(events: &[Event]) -> bool {
+    let last = events.iter().rev().find_map(|event| match event {
+        Event::ModelReplied { reply, last_by, .. } => Some((reply, last_by.is_some())),
+        _ => None,
+    });
+    last.is_some_and(|(reply, is_forced)| {
+        let is_words = reply.tool_calls.is_empty() && !reply.content.trim().is_empty();
+        is_forced && is_words && reply.finish == Finish::Done
+    })
 }
 
 /// What a run that was cut off has cost by its journal, with the runs that it began and has not been told of.
@@ -263,5 +281,37 @@ impl fmt::Debug for ChildRuns {
             Self::ByJob => "ByJob",
             Self::In { .. } => "In",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::testing::{asks_for, says};
+    use agent_core::words::{Limit, ModelReply};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_that_a_limit_made_the_last_answers_if_it_ends_in_words() {
+        let replied = |reply: ModelReply, last_by| Event::ModelReplied {
+            reply,
+            input_tokens: None,
+            last_by,
+            output_fault: None,
+        };
+        let by = Some(Limit::Tokens);
+        let cut_off = ModelReply { finish: Finish::Length, ..says("4") };
+        for (event, is_answer) in [
+            (replied(says("42"), by), true),
+            (replied(says("42"), None), false),
+            (replied(says(" "), by), false),
+            (replied(cut_off, by), false),
+            (replied(asks_for(&[("c", "pay", json!({}))]), by), false),
+        ] {
+            let events = [Event::from(says("first")), event, Event::TakenUp { by: "w".into() }];
+            assert_eq!(ended_in_words(&events), is_answer, "{events:?}");
+        }
+        assert!(!ended_in_words(&[]));
     }
 }

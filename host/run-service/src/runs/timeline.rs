@@ -77,13 +77,10 @@ struct Totals {
 impl<'a> Timeline<'a> {
     fn head(&mut self, record: Option<&RunRecord>) {
         let Some(record) = record else { return };
-        let took = record.finished_at.duration_since(record.started_at).unwrap_or_default();
-        let mut parts = vec![
-            format!("run {}", word(&record.id)),
-            format!("started {}", moment(record.started_at)),
-            format!("took {} s", rounded(took.as_secs_f64())),
-            format!("request {}", word(&record.request_id)),
-        ];
+        let mut parts =
+            vec![format!("run {}", word(&record.id)), format!("started {}", moment(record.started_at))];
+        parts.extend(record.took().map(|took| format!("took {} s", rounded(took.as_secs_f64()))));
+        parts.push(format!("request {}", word(&record.request_id)));
         parts.extend(record.job_id.as_deref().map(|id| format!("job {}", word(id))));
         parts.extend(record.user_id.as_deref().map(|id| format!("user {}", word(id))));
         self.line(format_args!("{}", parts.join(", ")));

@@ -85,7 +85,7 @@ pub enum NotDecided {
     /// The call would be another one by now. This is what is to be decided instead.
     #[error("the call would be another one by now, and is to be decided anew")]
     Void(Box<JobWait>),
-    #[error("the arguments {0}")]
+    #[error("what was given {0}")]
     BadArguments(String),
     #[error("several have to agree on one call: reject it and say what to change")]
     NotEditable,
@@ -355,7 +355,7 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
         (_, Verdict::Reject { .. }) | (WaitKind::Approval, Verdict::Approve | Verdict::Edit { .. }) => {}
         (WaitKind::Question | WaitKind::Event, Verdict::Answer { answer: given }) => {
             if let Some(schema) = answer {
-                meets(schema, given, "it")?;
+                meets(schema, given, "the answer")?;
             }
         }
         (WaitKind::Approval, _) => return Err(NotDecided::OtherDecision("approve, edit or reject")),
@@ -373,21 +373,43 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
 /// Whether the tool's schema allows these arguments.
 fn fits(tools: &dyn ToolSet, tool: &str, arguments: &Value) -> Result<(), NotDecided> {
     let Some(tool) = tools.catalog().get(tool) else { return Err(NotDecided::NotWaiting) };
-    meets(&tool.input_schema, arguments, "they")
+    meets(&tool.input_schema, arguments, "the arguments")
 }
 
-/// Whether a schema allows what somebody gave. Both are strangers': the check has a budget.
+/// Whether a schema allows what somebody gave, called `what`. Both are strangers': the check has a budget.
 fn meets(schema: &Value, given: &Value, what: &str) -> Result<(), NotDecided> {
     let text = schema.to_string();
     if text.len() > MOST_SCHEMA_BYTES {
         return Err(NotDecided::BadArguments("cannot be checked: the schema is too large".to_owned()));
     }
     let schema = Schema::read(&text, &mut SchemaBudget::until((Instant::now() + CHECK_TIME).into_std()));
-    let schema = schema.map_err(NotDecided::BadArguments)?;
+    let schema =
+        schema.map_err(|why| NotDecided::BadArguments(format!("cannot be checked: the schema {why}")))?;
     schema.check(given, what, &mut Fuel::inline()).map_err(|misfit| {
         NotDecided::BadArguments(match misfit {
-            Misfit::Wrong(why) => format!("do not fit: {why}"),
-            Misfit::TooCostly => "cost too much to check".to_owned(),
+            Misfit::Wrong(why) => format!("does not fit the schema: {why}"),
+            Misfit::TooCostly => "costs too much to check".to_owned(),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_misfit_is_told_in_a_sentence() {
+        let schema = json!({ "type": "object", "required": ["colour"] });
+        for (given, what, said) in [
+            (json!({}), "the arguments", "the arguments: \"colour\" is a required property"),
+            (json!("blue"), "the answer", "the answer: \"blue\" is not of type \"object\""),
+        ] {
+            let refused = meets(&schema, &given, what).unwrap_err();
+            assert_eq!(refused.to_string(), format!("what was given does not fit the schema: {said}"));
+        }
+        let refused = meets(&json!(["no schema"]), &json!({}), "the answer").unwrap_err().to_string();
+        assert!(refused.starts_with("what was given cannot be checked: the schema is not an object"));
+    }
 }

@@ -66,11 +66,15 @@ fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A record for programs: as it is kept, with its times as all other JSON has them.
+/// A record for programs: as it is kept, with its times as all other JSON has them. A run that a job goes on
+/// with has no `finishedAt`.
 pub(super) fn record_as_json(record: &RunRecord) -> serde_json::Result<Value> {
     let mut json = serde_json::to_value(record)?;
     json["startedAt"] = moment(record.started_at).into();
-    json["finishedAt"] = moment(record.finished_at).into();
+    match record.last_seen() {
+        Some(end) => json["finishedAt"] = moment(end).into(),
+        None => drop(json.as_object_mut().and_then(|fields| fields.remove("finishedAt"))),
+    }
     Ok(json)
 }
 
@@ -80,15 +84,16 @@ fn table(records: &[RunRecord]) -> String {
     }
     let mut text = String::new();
     for record in records {
-        let RunRecord { id, user_id, job_id, started_at, finished_at, outcome, .. } = record;
-        let took = finished_at.duration_since(*started_at).unwrap_or_default().as_secs_f64();
+        let RunRecord { id, user_id, job_id, started_at, outcome, .. } = record;
+        let took =
+            record.took().map_or_else(|| "-".to_owned(), |took| format!("{:.3} s", took.as_secs_f64()));
         let user = user_id.as_deref().map_or_else(|| "-".to_owned(), |id| shown(id, USER_CHARS));
         let job = job_id.as_deref().map(|id| format!(" job {}", shown(id, USER_CHARS)));
         let (what, id) = (came_to(outcome), shown(id, 2 * USER_CHARS));
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{id:<36} {} {took:>8.3} s  {what:<28} {user}{}",
+            "{id:<36} {} {took:>10}  {what:<28} {user}{}",
             moment(*started_at),
             job.unwrap_or_default()
         );
@@ -156,5 +161,17 @@ mod tests {
         let error = find(&runs, &arguments(Some("run_9"))).await.unwrap_err();
         assert!(error.to_string().contains("no record of \"run_9\""), "{error}");
         assert_eq!(table(&[]), "No runs are recorded.\n");
+    }
+
+    #[test]
+    fn a_run_that_waits_for_somebody_took_no_time_yet_and_has_no_end() {
+        let (job_id, outcome) = (Some("j1".to_owned()), RunOutcome::Running);
+        let parked = RunRecord { job_id, outcome, ..record("run_1", "u1", 86_400_005) };
+        let text = table(std::slice::from_ref(&parked));
+        assert!(text.contains("  -  under way") && !text.contains("86400"), "{text}");
+        let json = record_as_json(&parked).unwrap();
+        assert!(json.get("finishedAt").is_none() && json["startedAt"].is_string(), "{json}");
+        let streamed = RunRecord { job_id: None, ..parked };
+        assert_eq!(record_as_json(&streamed).unwrap()["finishedAt"], "1970-01-02T00:00:00.005Z");
     }
 }

@@ -58,9 +58,10 @@ pub(super) struct RunLine<'a> {
     /// When it began.
     #[schema(format = DateTime, example = "2026-11-21T12:00:00.000Z")]
     started_at: String,
-    /// When it ended; of one that goes on, when its process said so last.
-    #[schema(format = DateTime, example = "2026-11-21T12:00:01.500Z")]
-    finished_at: String,
+    /// When it ended; of one that goes on, when its process said so last; absent while a job goes on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime, example = "2026-11-21T12:00:01.500Z")]
+    finished_at: Option<String>,
     /// `running`, `ended` or `failed`.
     #[schema(example = "ended")]
     outcome: &'static str,
@@ -123,7 +124,7 @@ impl<'a> From<&'a RunRecord> for RunLine<'a> {
             user_id: record.user_id.as_deref(),
             job_id: record.job_id.as_deref(),
             started_at: iso_8601(record.started_at),
-            finished_at: iso_8601(record.finished_at),
+            finished_at: record.last_seen().map(iso_8601),
             outcome: "running",
             stop_reason: None,
             error: None,
@@ -391,6 +392,15 @@ mod tests {
         let shown = timeline(&[Event::Started { task, tools: "t".into() }], 0);
         assert_eq!(shown["data"][0]["text"], "Which?\n[image image/png, 12 KiB]");
         assert!(!shown.to_string().contains("AAAA"));
+    }
+
+    #[test]
+    fn a_run_that_a_job_goes_on_with_has_no_end_yet() {
+        let streamed = agent_core::testing::record("run_1", RunOutcome::Running);
+        let parked = RunRecord { job_id: Some("1".into()), ..streamed.clone() };
+        let page = serde_json::to_value(RunPage::new(&[streamed, parked], 2)).unwrap();
+        assert_eq!(page["data"][0]["finishedAt"], "1970-01-01T00:00:00.000Z");
+        assert!(page["data"][1].get("finishedAt").is_none(), "{page}");
     }
 
     #[test]

@@ -25,13 +25,18 @@ pub(in crate::variant_b) enum WaitRefusal {
     Outdated { digest: String },
     #[error("The call would be another one by now, and is to be decided anew as {id}")]
     Void { id: String },
-    #[error("If-Match names no digest: send the one that you were shown, which is the ETag of the wait")]
+    #[error("There is no If-Match: send the digest that you were shown, which is the ETag of the wait")]
     NoDigest,
+    #[error(
+        "If-Match holds the digest that you were shown in double quotes, such as \"sha256:…\": one only, and neither * nor \
+         a weak tag"
+    )]
+    IfMatch,
     #[error("An edit needs arguments, and an answer the answer")]
     NoArguments,
     #[error("This wait is decided by {0}")]
     OtherDecision(&'static str),
-    #[error("What was given cannot be: {0}")]
+    #[error("What was given {0}")]
     BadArguments(String),
     #[error("Several have to agree on one call: reject it, and say what to change")]
     NotEditable,
@@ -47,14 +52,16 @@ impl WaitRefusal {
             }
             Self::Outdated { .. } => StatusCode::PRECONDITION_FAILED,
             Self::NoDigest => StatusCode::PRECONDITION_REQUIRED,
-            Self::NoArguments | Self::BadArguments(_) | Self::NotEditable | Self::OtherDecision(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::IfMatch
+            | Self::NoArguments
+            | Self::BadArguments(_)
+            | Self::NotEditable
+            | Self::OtherDecision(_) => StatusCode::BAD_REQUEST,
         }
     }
 
     /// Refusals that a decision may be answered with, for the document.
-    pub(in crate::variant_b) fn documented() -> [Self; 12] {
+    pub(in crate::variant_b) fn documented() -> [Self; 13] {
         let digest = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".to_owned();
         [
             Self::Unknown,
@@ -66,6 +73,7 @@ impl WaitRefusal {
             Self::Void { id: "1:37ddff8e-1.0~1".to_owned() },
             Self::Outdated { digest },
             Self::NoDigest,
+            Self::IfMatch,
             Self::NoArguments,
             Self::NotEditable,
             Self::OtherDecision("answer or reject"),

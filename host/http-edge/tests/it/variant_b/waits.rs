@@ -104,3 +104,17 @@ async fn a_decision_that_cannot_be_taken_changes_nothing() {
     assert_eq!(admin.status, StatusCode::OK, "nobody is named, so administrators may decide");
     assert_eq!(fakes.runs.events("run_1"), before);
 }
+
+/// A digest that is copied from the body has no double quotes.
+#[tokio::test]
+async fn an_if_match_that_is_no_quoted_digest_is_not_taken_for_a_missing_one() {
+    let (fakes, digest) = parked().await;
+    for text in [digest.as_str(), "*", "W/\"a\""] {
+        let body = r#"{"decision":"approve"}"#.to_owned();
+        let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body));
+        request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(text).unwrap());
+        let answer = fakes.service.send(request).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{text}: {answer}");
+        assert!(answer.body.contains("in double quotes"), "{text}: {answer}");
+    }
+}

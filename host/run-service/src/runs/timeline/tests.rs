@@ -326,6 +326,15 @@ fn a_run_whose_journal_is_not_kept_shows_its_record() {
     "#);
 }
 
+#[test]
+fn a_run_that_waits_for_somebody_does_not_say_how_long_it_took() {
+    let parked = record(RunOutcome::Running);
+    let text = timeline(&[started("hi")], Some(&parked));
+    assert!(text.starts_with("run run_1, started 2026-11-21T12:00:00.000Z, request req-1, job 7"), "{text}");
+    let text = timeline(&[started("hi")], Some(&RunRecord { job_id: None, ..parked }));
+    assert!(text.contains("took 4.321 s"), "{text}");
+}
+
 /// Whatever stands in a journal, in whatever order.
 #[test]
 fn a_damaged_journal_is_shown_as_well() {

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// A model that does what the first message says: `begin a,b` begins a run for each of these, `down 2 a` one
-/// that is asked for `down 1 a`, `pay` pays; and then it says what it was told. Anything else is said again.
+/// A model that does what the first message says: `begin a,b` begins a run for each of these, `brief a` one
+/// with few tokens, `down 2 a` one that is asked for `down 1 a`, `pay` pays; and then it says what it was
+/// told. Anything else is said again.
 #[derive(Debug)]
 pub(super) struct Family;
 
@@ -42,6 +43,9 @@ impl Model for Family {
         };
         Ok(match asked.split(' ').collect::<Vec<_>>()[..] {
             ["begin", tasks] => begin(tasks.split(',').map(str::to_owned).collect()),
+            ["brief", task] => {
+                asks_for(&[("c", RUN_AGENT, json!({ "task": task, "tools": ["pay"], "tokens": 500 }))])
+            }
             ["down", "0", task] => begin(vec![task.to_owned()]),
             ["down", depth, task] => {
                 begin(vec![format!("down {} {task}", depth.parse::<u32>().unwrap() - 1)])
@@ -328,4 +332,17 @@ async fn children_that_could_not_pay_for_a_model_call_are_refused_at_once() {
         output.starts_with("told Error: no run was begun. Asking a model once takes it about "),
         "{output}"
     );
+}
+
+/// The child is asked to end in words by its first call, and does.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_answers_with_its_last_tokens_has_answered() {
+    let bench = Bench::family("brief 42").await;
+    bench.work_for(5).await;
+    assert_eq!(bench.statuses().await, [JobStatus::Completed; 2]);
+    let said = "told The run was ended early by token_budget. Its last reply: 42";
+    assert_eq!(bench.result()["output"], said);
+    let child = bench.all().await.remove(1);
+    let (parent, events) = (bench.runs.events("run_job_1"), bench.runs.events(&child.run_id));
+    assert_eq!(crate::invariants::child(&parent, &events, false), Ok(()));
 }
