@@ -21,6 +21,10 @@ const BUILT_TOOLS: &str = "target/tools";
 /// then that of the folder that is released.
 const INSTALLED_TOOLS: [&str; 2] = ["../share/agent-host/tools", "tools"];
 
+/// The database of `dev` in a checkout, and where there is only a binary.
+const CHECKOUT_DATABASE: &str = "sqlite://target/dev.db";
+const DATABASE_ELSEWHERE: &str = "sqlite://dev.db";
+
 /// How long the token that is printed is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
@@ -79,6 +83,21 @@ fn state_folder(vars: &impl EnvVars) -> Option<PathBuf> {
     Some(state.join("agent-host"))
 }
 
+/// The address of the database that an installed `dev` keeps in that folder.
+fn installed_database(state: &Path) -> String {
+    format!("sqlite://{}", state.join("dev.db").display())
+}
+
+/// Which databases `dev` makes, for a command that was told of none.
+pub(super) fn databases(vars: &impl EnvVars) -> String {
+    let installed = state_folder(vars).map(|state| installed_database(&state));
+    let installed = installed.map(|url| format!("{url} where it is installed with its tools, "));
+    format!(
+        "agent-host dev has {CHECKOUT_DATABASE} in the repository, {}and {DATABASE_ELSEWHERE} elsewhere",
+        installed.unwrap_or_default()
+    )
+}
+
 /// The environment, and beneath it what it leaves open.
 struct DevVars<V> {
     set: V,
@@ -97,11 +116,11 @@ impl<V: EnvVars> DevVars<V> {
         default("REDIS_URL", "memory://");
         match &place {
             Place::Checkout => {
-                default("DATABASE_URL", "sqlite://target/dev.db");
+                default("DATABASE_URL", CHECKOUT_DATABASE);
                 default("TOOLS_DIR", BUILT_TOOLS);
             }
             Place::Installed { tools, state } => {
-                default("DATABASE_URL", &format!("sqlite://{}", state.join("dev.db").display()));
+                default("DATABASE_URL", &installed_database(state));
                 default("TOOLS_DIR", &tools.to_string_lossy());
                 // Beside what is kept: the folder of the tools may be another user's.
                 let policy = state.join("tools.policy.toml");
@@ -110,7 +129,7 @@ impl<V: EnvVars> DevVars<V> {
                 }
             }
             Place::Elsewhere => {
-                default("DATABASE_URL", "sqlite://dev.db");
+                default("DATABASE_URL", DATABASE_ELSEWHERE);
             }
         }
         if is_open("JWT_SECRET") {
@@ -222,6 +241,12 @@ mod tests {
         let home: BTreeMap<&'static str, String> = BTreeMap::from([("HOME", "/home/ada".to_owned())]);
         let state = state_folder(&home).expect("a folder at home");
         assert_eq!(state, Path::new("/home/ada/.local/state/agent-host"));
+        assert_eq!(
+            databases(&home),
+            "agent-host dev has sqlite://target/dev.db in the repository, \
+             sqlite:///home/ada/.local/state/agent-host/dev.db where it is installed with its tools, and \
+             sqlite://dev.db elsewhere"
+        );
         let vars = DevVars::over(home, Place::Installed { tools: tools.clone(), state });
         assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from), Some(tools));
         let database = "sqlite:///home/ada/.local/state/agent-host/dev.db";

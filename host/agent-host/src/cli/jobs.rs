@@ -17,7 +17,7 @@ use run_service::runs::moment;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Exit;
+use super::{Exit, dev};
 use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
 
@@ -108,12 +108,13 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
 /// The queue, and where the runs of its jobs are kept, if anywhere.
 async fn open() -> anyhow::Result<(Arc<dyn JobQueue>, Option<Runs>)> {
     let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
-    let opened = composition::open_stores(&stores).await?;
+    let opened = composition::open_existing_stores(&stores).await?;
     match composition::open_queue(&stores, retention, &opened)? {
         Some(queue) => Ok((queue, opened.runs)),
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
-             (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
+             ({})",
+            dev::databases(&ProcessEnv)
         ),
     }
 }
