@@ -1,6 +1,6 @@
 //! The command line: what it says to people, and `agent-host dev` for those who want to see it work.
 
-use acceptance::{Ended, Model, Service};
+use acceptance::{Ended, Model, SECRET, Service};
 use serde_json::Value;
 
 #[tokio::test]
@@ -96,6 +96,15 @@ async fn the_dev_command_prints_where_its_tools_are_from_and_a_curl_line_that_wo
             (line.contains("WARN") && line.contains("demo model")).then_some(())
         })
         .await;
+}
+
+#[tokio::test]
+async fn the_dev_command_prints_a_token_of_the_secret_that_is_set() {
+    let builder = Service::command(&["dev"]).tools(["calculator"]);
+    let service = builder.env("PORT", "0").env("JWT_SECRET", SECRET).start().await;
+    let line = service.log().line_with(&["TOKEN=ey"]).await;
+    let token = line.trim().trim_start_matches("TOKEN=").to_owned();
+    assert_eq!(service.user(token).get("/admin/tools").await.status, 200);
 }
 
 #[tokio::test]

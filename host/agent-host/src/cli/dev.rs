@@ -34,8 +34,7 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
         fs::create_dir_all(state).with_context(|| format!("making the folder {}", state.display()))?;
     }
     let demo = vars.defaults.contains_key("LLM_MODEL");
-    let secret = vars.defaults.get("JWT_SECRET");
-    let token = secret.map(|secret| sign(secret)).transpose()?;
+    let token = token(&vars)?;
     let tools = Tools::from_vars(&vars)?.folder;
     serve::run(&vars, |address| {
         introduce(address, token.as_deref(), demo, &tools);
@@ -154,9 +153,13 @@ impl<V: EnvVars> EnvVars for DevVars<V> {
     }
 }
 
-fn sign(secret: &str) -> anyhow::Result<String> {
+/// A token for Variant B, signed with `JWT_SECRET`, whether that was set or made here. A secret that is no
+/// text signs none: the settings are refused for it.
+fn token(vars: &impl EnvVars) -> anyhow::Result<Option<String>> {
+    let secret = vars.get("JWT_SECRET").and_then(|secret| secret.into_string().ok());
+    let Some(secret) = secret else { return Ok(None) };
     let claims = Claims { id: "dev".into(), tier: Some("premium".into()), role: Some("admin".into()) };
-    Ok(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?)
+    Ok(Some(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?))
 }
 
 #[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
