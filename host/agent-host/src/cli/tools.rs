@@ -72,7 +72,7 @@ enum Command {
     ///
     /// By default what serves with the newest proposal. Exits with 1 when the difference is breaking.
     Diff(versions::DiffArguments),
-    /// Let a version serve that waits for an approval, or with --all every one
+    /// Let a version serve that waits for an approval, or with --all the newest of every component
     Approve(versions::ApproveArguments),
     /// Have an earlier version serve, by default the last one
     Rollback(versions::DigestArguments),
