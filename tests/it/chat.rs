@@ -3,12 +3,15 @@
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use acceptance::{Model, Service, Token, agent_host, within};
+use acceptance::{Component, Model, Service, Token, agent_host, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
+use tokio::process::Child;
+use tokio::time::timeout;
 
 /// Talks with a service; `lines` are its standard input.
 async fn talk(url: String, arguments: &[&str], lines: &'static str) -> Output {
@@ -77,6 +80,45 @@ async fn events_are_lines_of_json_and_what_is_refused_is_said() {
     assert!(text(&talked.stderr).contains("the service answers 404"), "{talked:?}");
 }
 
+fn interrupt(chat: &Child) {
+    let id = i32::try_from(chat.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
+    let model = Model::openai().await;
+    model.asks_for("calculate", json!({ "expression": "6 * 7" }));
+    let calculator = Component::shipped("calculator");
+    let builder = Service::variant_b().model(&model);
+    let service = builder.granting([(&calculator, "approve = \"always\"\n")]).start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, Token::of("u1").to_string()).unwrap();
+    let url = format!("http://{}", service.address());
+    let mut chat = tokio::process::Command::new(agent_host());
+    chat.args(["chat", "--url", &url, "--json", "6 * 7?", "--token-file"]).arg(&file);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(chat.stdout.take().unwrap()).lines();
+    loop {
+        let line = within("an event", lines.next_line()).await.unwrap().expect("the run waits");
+        let event: Value = serde_json::from_str(&line).unwrap();
+        if event["event"] == "run.waiting" {
+            assert_eq!(event["data"]["waits"][0]["tool"], "calculate", "{event:#}");
+            break;
+        }
+    }
+    // The stream has ended, and the service wants to be asked again in a minute.
+    let again = timeout(Duration::from_secs(2), lines.next_line()).await;
+    assert!(again.is_err(), "nothing is said again: {again:?}");
+    interrupt(&chat);
+    let mut last = Value::Null;
+    while let Some(line) = within("the end of the run", lines.next_line()).await.unwrap() {
+        last = serde_json::from_str(&line).unwrap();
+    }
+    assert!(last["event"] == "run.ended" || last["event"] == "run.failed", "{last:#}");
+}
+
 /// A service that takes the question and says nothing.
 #[tokio::test]
 async fn an_interrupt_ends_a_chat_whose_question_is_not_answered() {
@@ -89,8 +131,7 @@ async fn an_interrupt_ends_a_chat_whose_question_is_not_answered() {
     chat.stdin.as_mut().unwrap().write_all(b"hi\n").await.unwrap();
     let (mut connection, _) = within("a connection", silent.accept()).await.unwrap();
     within("the question", connection.read_u8()).await.unwrap();
-    let id = i32::try_from(chat.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
-    kill_process(id, Signal::INT).unwrap();
+    interrupt(&chat);
     let ended = within("the chat to end", chat.wait()).await.unwrap();
     assert_eq!(ended.code(), Some(130));
 }

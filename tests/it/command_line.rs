@@ -1,6 +1,6 @@
 //! The command line: what it says to people, and `agent-host dev` for those who want to see it work.
 
-use acceptance::{Ended, Model, Service};
+use acceptance::{Ended, Model, SECRET, Service};
 use serde_json::Value;
 
 #[tokio::test]
@@ -53,6 +53,18 @@ async fn a_command_that_moved_names_the_program_that_has_it() {
     );
 }
 
+#[tokio::test]
+async fn a_command_that_looks_at_a_store_says_that_there_is_none_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in [&["runs", "list"][..], &["jobs", "list"], &["waits", "list"], &["tools", "versions"]] {
+        let ended = Service::command(command).sqlite_in(folder.path()).run().await;
+        assert_eq!(ended.code, Some(1), "{command:?}: {ended:?}");
+        assert!(ended.stderr.contains("there is no file "), "{command:?}: {ended:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// `agent-host dev` with the tools that the demo model knows.
 async fn dev() -> Service {
     let builder = Service::command(&["dev"]).tools(["calculator", "clock", "text-stats"]);
@@ -84,6 +96,13 @@ async fn the_dev_command_prints_where_its_tools_are_from_and_a_curl_line_that_wo
             (line.contains("WARN") && line.contains("demo model")).then_some(())
         })
         .await;
+}
+
+#[tokio::test]
+async fn the_dev_command_prints_how_to_sign_a_token_where_the_secret_is_set() {
+    let builder = Service::command(&["dev"]).tools(["calculator"]);
+    let service = builder.env("PORT", "0").env("JWT_SECRET", SECRET).start().await;
+    service.log().line_with(&["TOKEN=$(agent-host token --id dev --tier premium --role admin)"]).await;
 }
 
 #[tokio::test]

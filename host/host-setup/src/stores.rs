@@ -7,7 +7,7 @@ use agent_core::ports::{HttpRecordings, KeyValueStore, RunStore};
 use agent_core::secret::Secret;
 use backends::Writer;
 use backends::mongo::MongoStore;
-use backends::sql::{SqlHttpRecordings, SqlKeyValues, SqlPool, SqlRuns};
+use backends::sql::{AddressError, SqlHttpRecordings, SqlKeyValues, SqlPool, SqlRuns};
 
 use crate::settings::Stores;
 use crate::settings::stores::Database;
@@ -17,7 +17,7 @@ use crate::settings::stores::Database;
 pub enum StoreError {
     /// The database's address cannot be used.
     #[error("the database cannot be set up")]
-    Database(#[source] backends::sql::AddressError),
+    Database(#[source] AddressError),
     /// The database holds something else.
     #[error("DATABASE_URL names a database that this program cannot use")]
     Migration(#[source] backends::sql::SetupError),
@@ -46,12 +46,25 @@ pub struct Opened {
 /// Opens the stores that are named. Nothing is connected yet: a store that is down when the service starts is
 /// a matter of health, not of configuration.
 pub async fn open(config: &Stores) -> Result<Opened, StoreError> {
+    open_with(config, SqlPool::sqlite).await
+}
+
+/// As [`open`], for a command that looks at what a service keeps: an SQLite file that is not there is an
+/// error, and is not made.
+pub async fn open_existing(config: &Stores) -> Result<Opened, StoreError> {
+    open_with(config, SqlPool::existing_sqlite).await
+}
+
+async fn open_with(
+    config: &Stores,
+    sqlite: fn(&str) -> Result<SqlPool, AddressError>,
+) -> Result<Opened, StoreError> {
     let database = match &config.database {
         Some(Database::Postgres(url)) => {
             let direct = config.database_direct.as_ref().map(Secret::expose);
             Some(SqlPool::postgres_with(url.expose(), direct))
         }
-        Some(Database::Sqlite(url)) => Some(SqlPool::sqlite(url.expose())),
+        Some(Database::Sqlite(url)) => Some(sqlite(url.expose())),
         None => None,
     };
     let database = database.transpose().map_err(StoreError::Database)?;

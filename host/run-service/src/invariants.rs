@@ -242,8 +242,7 @@ pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
     events.into_iter().map(of).sum()
 }
 
-/// The journal of a child run that nobody goes on with, beside that of the run which began it. `status` is
-/// that of its job.
+/// The journal of a child run that nobody goes on with and its job's status, beside its parent's journal.
 pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(), Broken> {
     let Some(Event::Started { task, .. }) = child.first() else { return Ok(()) };
     let broken = |rule, what: &str| Err(Broken { rule, what: format!("{}: {what}", task.id) });
@@ -262,13 +261,14 @@ pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(),
         Event::Decided { wait, decision } if Some(wait.as_str()) == call => Some(decision),
         _ => None,
     });
-    let Some(told) = told else { return Ok(()) };
-    let Verdict::Ended { answer, is_answered, usage } = &told.verdict else { return Ok(()) };
+    let Some(Decision { verdict: Verdict::Ended { answer, is_answered, usage }, at, .. }) = told else {
+        return Ok(());
+    };
     // The last events of a job may be lost with its process, whose result the queue has.
     let end = recorded_end(child.to_vec(), None).ok().flatten();
     let is_completed = status == JobStatus::Completed
         && end.as_ref().is_some_and(|end| end.stop_reason == StopReason::Completed);
-    let has_expired = waits.iter().any(|wait| wait.expires_at <= told.at);
+    let has_expired = waits.iter().any(|wait| wait.expires_at <= *at);
     // The answer of a run that a limit ended stands behind a note which says so.
     let is_told = end.as_ref().is_none_or(|end| match end.stop_reason {
         StopReason::Completed => end.output == *answer,

@@ -79,14 +79,14 @@ async fn what_pages_show_is_what_a_service_answers() {
     let windows =
         [("RATE_LIMIT_IP", "10000"), ("RATE_LIMIT_USER", "10000"), ("PORT", "0"), ("JWT_SECRET", SECRET)];
     let service = windows.into_iter().fold(dev, |dev, (name, value)| dev.env(name, value)).start().await;
-    let (host, token) = (format!("http://{}", service.address()), Token::of("reader").to_string());
+    let (url, token) = (format!("http://{}", service.address()), Token::of("reader").to_string());
     let mut tried = 0;
     for page in pages() {
         // Later commands of a page may read what earlier ones wrote.
         let folder = tempfile::tempdir().unwrap();
         for Step { command, shown } in steps(&page) {
             let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", &command]).env("HOST", &host).env("TOKEN", &token).current_dir(folder.path());
+            shell.args(["-c", &command]).env("URL", &url).env("TOKEN", &token).current_dir(folder.path());
             let output = shell.output().await.unwrap();
             let printed = String::from_utf8_lossy(&output.stdout);
             let page = page.path.display();

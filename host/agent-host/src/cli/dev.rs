@@ -21,6 +21,10 @@ const BUILT_TOOLS: &str = "target/tools";
 /// then that of the folder that is released.
 const INSTALLED_TOOLS: [&str; 2] = ["../share/agent-host/tools", "tools"];
 
+/// The database of `dev` in a checkout, and where there is only a binary.
+const CHECKOUT_DATABASE: &str = "sqlite://target/dev.db";
+const DATABASE_ELSEWHERE: &str = "sqlite://dev.db";
+
 /// How long the token that is printed is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
@@ -30,11 +34,10 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
         fs::create_dir_all(state).with_context(|| format!("making the folder {}", state.display()))?;
     }
     let demo = vars.defaults.contains_key("LLM_MODEL");
-    let secret = vars.defaults.get("JWT_SECRET");
-    let token = secret.map(|secret| sign(secret)).transpose()?;
+    let token = token(&vars)?;
     let tools = Tools::from_vars(&vars)?.folder;
     serve::run(&vars, |address| {
-        introduce(address, token.as_deref(), demo, &tools);
+        introduce(address, &token, demo, &tools);
         if let Some(database) = vars.get("DATABASE_URL") {
             introduce_files(&database.to_string_lossy());
         }
@@ -79,6 +82,21 @@ fn state_folder(vars: &impl EnvVars) -> Option<PathBuf> {
     Some(state.join("agent-host"))
 }
 
+/// The address of the database that an installed `dev` keeps in that folder.
+fn installed_database(state: &Path) -> String {
+    format!("sqlite://{}", state.join("dev.db").display())
+}
+
+/// Which databases `dev` makes, for a command that was told of none.
+pub(super) fn databases(vars: &impl EnvVars) -> String {
+    let installed = state_folder(vars).map(|state| installed_database(&state));
+    let installed = installed.map(|url| format!("{url} where it is installed with its tools, "));
+    format!(
+        "agent-host dev has {CHECKOUT_DATABASE} in the repository, {}and {DATABASE_ELSEWHERE} elsewhere",
+        installed.unwrap_or_default()
+    )
+}
+
 /// The environment, and beneath it what it leaves open.
 struct DevVars<V> {
     set: V,
@@ -97,11 +115,11 @@ impl<V: EnvVars> DevVars<V> {
         default("REDIS_URL", "memory://");
         match &place {
             Place::Checkout => {
-                default("DATABASE_URL", "sqlite://target/dev.db");
+                default("DATABASE_URL", CHECKOUT_DATABASE);
                 default("TOOLS_DIR", BUILT_TOOLS);
             }
             Place::Installed { tools, state } => {
-                default("DATABASE_URL", &format!("sqlite://{}", state.join("dev.db").display()));
+                default("DATABASE_URL", &installed_database(state));
                 default("TOOLS_DIR", &tools.to_string_lossy());
                 // Beside what is kept: the folder of the tools may be another user's.
                 let policy = state.join("tools.policy.toml");
@@ -110,7 +128,7 @@ impl<V: EnvVars> DevVars<V> {
                 }
             }
             Place::Elsewhere => {
-                default("DATABASE_URL", "sqlite://dev.db");
+                default("DATABASE_URL", DATABASE_ELSEWHERE);
             }
         }
         if is_open("JWT_SECRET") {
@@ -135,13 +153,18 @@ impl<V: EnvVars> EnvVars for DevVars<V> {
     }
 }
 
-fn sign(secret: &str) -> anyhow::Result<String> {
+/// What a shell takes for a token for Variant B: one that is signed with the secret that was made here. With
+/// a secret that was set, which a deployment may have as well, the command that signs one.
+fn token(vars: &DevVars<impl EnvVars>) -> anyhow::Result<String> {
+    let Some(secret) = vars.defaults.get("JWT_SECRET") else {
+        return Ok("$(agent-host token --id dev --tier premium --role admin)".into());
+    };
     let claims = Claims { id: "dev".into(), tier: Some("premium".into()), role: Some("admin".into()) };
     Ok(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?)
 }
 
 #[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, tools: &Path) {
+fn introduce(address: SocketAddr, token: &str, demo: bool, tools: &Path) {
     println!("\nagent-host serves on http://{address}");
     println!("  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
     println!(
@@ -154,11 +177,9 @@ fn introduce(address: SocketAddr, token: Option<&str>, demo: bool, tools: &Path)
     println!("Try:\n");
     println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");
     println!("    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
-    if let Some(token) = token {
-        println!("  TOKEN={token}");
-        println!("  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\");
-        println!("    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
-    }
+    println!("  TOKEN={token}");
+    println!("  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\");
+    println!("    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
 }
 
 /// Says what is written where, so that it can be looked at and removed.
@@ -222,6 +243,12 @@ mod tests {
         let home: BTreeMap<&'static str, String> = BTreeMap::from([("HOME", "/home/ada".to_owned())]);
         let state = state_folder(&home).expect("a folder at home");
         assert_eq!(state, Path::new("/home/ada/.local/state/agent-host"));
+        assert_eq!(
+            databases(&home),
+            "agent-host dev has sqlite://target/dev.db in the repository, \
+             sqlite:///home/ada/.local/state/agent-host/dev.db where it is installed with its tools, and \
+             sqlite://dev.db elsewhere"
+        );
         let vars = DevVars::over(home, Place::Installed { tools: tools.clone(), state });
         assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from), Some(tools));
         let database = "sqlite:///home/ada/.local/state/agent-host/dev.db";

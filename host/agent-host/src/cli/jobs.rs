@@ -17,7 +17,7 @@ use run_service::runs::moment;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Exit;
+use super::{Exit, dev};
 use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
 
@@ -117,7 +117,7 @@ struct Opened {
 
 async fn open() -> anyhow::Result<Opened> {
     let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
-    let opened = composition::open_stores(&stores).await?;
+    let opened = composition::open_existing_stores(&stores).await?;
     match composition::open_queue(&stores, retention, &opened)? {
         Some(queue) => {
             let outbox = opened.database.as_ref().map(composition::open_outbox);
@@ -125,7 +125,8 @@ async fn open() -> anyhow::Result<Opened> {
         }
         None => bail!(
             "neither REDIS_URL nor DATABASE_URL is set, so there is no queue to look at: set those that the service has \
-             (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
+             ({})",
+            dev::databases(&ProcessEnv)
         ),
     }
 }

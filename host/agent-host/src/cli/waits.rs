@@ -16,8 +16,8 @@ use run_service::runs::moment;
 use run_service::waits::{Change, JobWait, NotDecided, ProposedDecision, WaitPage, Waits};
 use serde_json::{Value, json};
 
-use super::Exit;
 use super::tools::OPERATOR;
+use super::{Exit, dev};
 use crate::composition;
 use crate::config::{ProcessEnv, Retention, Stores};
 
@@ -95,13 +95,14 @@ struct Decide {
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
     let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
-    let opened = composition::open_stores(&stores).await?;
+    let opened = composition::open_existing_stores(&stores).await?;
     let queue = composition::open_queue(&stores, retention, &opened)?;
     let kept_in = composition::open_key_value(&stores, &opened)?;
     let (Some(queue), Some(runs)) = (queue, opened.runs) else {
         bail!(
             "there are no stores to look at: set DATABASE_URL, and REDIS_URL and MONGODB_URL where the service has them \
-             (agent-host dev has sqlite://target/dev.db in the repository and sqlite://dev.db elsewhere)"
+             ({})",
+            dev::databases(&ProcessEnv)
         );
     };
     let mut waits = Waits::beside_the_service(queue.clone(), runs.store);

@@ -56,8 +56,8 @@ pub(crate) use instructions::read as read_instructions;
 pub(crate) use probes::PROBE_LIMIT;
 pub(crate) use retention::sweeper as open_sweeper;
 pub(crate) use stores::{
-    key_value as open_key_value, open as open_stores, queue as open_queue,
-    tool_versions as open_tool_versions,
+    key_value as open_key_value, open as open_stores, open_existing as open_existing_stores,
+    queue as open_queue, tool_versions as open_tool_versions,
 };
 pub(crate) use webhooks::outbox as open_outbox;
 

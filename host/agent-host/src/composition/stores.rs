@@ -16,7 +16,7 @@ use backends::sql::{SqlConversations, SqlIdempotency, SqlKeyValues, SqlPool, Sql
 use run_service::conversations::Conversations;
 use run_service::rates::FallbackRates;
 
-pub(crate) use host_setup::stores::{Opened, Runs, http_recordings, open};
+pub(crate) use host_setup::stores::{Opened, Runs, http_recordings, open, open_existing};
 
 use super::error::WireError;
 use super::probes::InProcess;

@@ -87,7 +87,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
 
 /// The run's calls, and what was recorded of them.
 async fn read(run_id: &str) -> anyhow::Result<(RecordedRun, Vec<agent_core::ports::HttpRecording>)> {
-    let opened = stores::open(&Stores::from_vars(&ProcessEnv)?).await?;
+    let opened = stores::open_existing(&Stores::from_vars(&ProcessEnv)?).await?;
     let recordings = stores::http_recordings(&opened);
     let Some(runs) = opened.runs else {
         bail!(

@@ -32,6 +32,7 @@ mod tool_versions;
 mod transaction;
 mod webhooks;
 
+use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -161,13 +162,12 @@ impl SqlPool {
     /// A pool for `sqlite://path`, whose file is created if absent. Its folder has to be there, and this
     /// process has to be able to write in both: neither mends itself while the service waits.
     pub fn sqlite(url: &str) -> Result<Self, AddressError> {
-        let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
-        // One in memory has no file. That is not told by the options.
-        if !url.contains(":memory:") && !url.contains("mode=memory") {
-            let checked = sqlite::check_path(options.get_filename());
-            checked.map_err(|reason| AddressError { variable: URL, reason })?;
-        }
-        Ok(Self::Sqlite(Sqlite::new(options)))
+        Ok(Self::Sqlite(Sqlite::new(sqlite_options(url, sqlite::check_path)?)))
+    }
+
+    /// A pool as [`Self::sqlite`] makes it, for a file that has to be there: none is created.
+    pub fn existing_sqlite(url: &str) -> Result<Self, AddressError> {
+        Ok(Self::Sqlite(Sqlite::existing(sqlite_options(url, sqlite::check_file)?)))
     }
 
     /// Closes every connection, waiting for those in use.
@@ -194,6 +194,19 @@ impl SqlPool {
 /// The answer, if it comes in time.
 async fn answer<T>(query: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
     in_time(ANSWER_TIMEOUT, query).await
+}
+
+/// What a `sqlite://path` names, if `check` has nothing against its file.
+fn sqlite_options(
+    url: &str,
+    check: fn(&Path) -> Result<(), String>,
+) -> Result<SqliteConnectOptions, AddressError> {
+    let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
+    // One in memory has no file. That is not told by the options.
+    if !url.contains(":memory:") && !url.contains("mode=memory") {
+        check(options.get_filename()).map_err(|reason| AddressError { variable: URL, reason })?;
+    }
+    Ok(options)
 }
 
 fn unusable(variable: &'static str, error: sqlx::Error) -> AddressError {

@@ -69,10 +69,18 @@ pub struct Sqlite {
 struct Exchange(Option<PoolConnection<sqlx::Sqlite>>);
 
 impl Sqlite {
-    /// Nothing is opened yet.
+    /// Nothing is opened yet, and the file is created if absent.
     pub(super) fn new(options: SqliteConnectOptions) -> Self {
+        Self::with(options.create_if_missing(true))
+    }
+
+    /// Nothing is opened yet, and no file is created.
+    pub(super) fn existing(options: SqliteConnectOptions) -> Self {
+        Self::with(options.create_if_missing(false))
+    }
+
+    fn with(options: SqliteConnectOptions) -> Self {
         let options = options
-            .create_if_missing(true)
             // With anything less, what was acknowledged could be gone after a power loss.
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(TURN_TIMEOUT);
@@ -228,6 +236,18 @@ pub(super) fn check_path(file: &Path) -> Result<(), String> {
     }
 }
 
+/// Whether there is such a file, in a folder that [`check_path`] has nothing against.
+pub(super) fn check_file(file: &Path) -> Result<(), String> {
+    check_path(file)?;
+    match file.try_exists() {
+        Ok(false) => Err(format!(
+            "there is no file {}: name the one that the service has, which it makes when it starts",
+            file.display()
+        )),
+        Ok(true) | Err(_) => Ok(()),
+    }
+}
+
 /// Whether no transaction is open after a `ROLLBACK`, which is an error where there was none any more or
 /// never had been.
 fn is_rolled_back(answer: sqlx::Result<SqliteQueryResult>) -> bool {
@@ -271,6 +291,23 @@ mod tests {
             let error = SqlPool::sqlite(&format!("sqlite://{}", path.display())).err().unwrap().to_string();
             assert!(error.contains(problem) && error.contains("DATABASE_URL"), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_has_to_be_there_is_not_made() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("x.db");
+        let url = format!("sqlite://{}", file.display());
+        let error = SqlPool::existing_sqlite(&url).err().unwrap().to_string();
+        assert!(error.contains(&format!("there is no file {}", file.display())), "{error}");
+        assert!(!file.exists());
+        SqlPool::sqlite(&url).unwrap().migrate().await.unwrap();
+        SqlPool::existing_sqlite(&url).unwrap().run_trivial_query().await.unwrap();
+        // One that goes before its first use is not made anew either.
+        let pool = SqlPool::existing_sqlite(&url).unwrap();
+        fs::remove_file(&file).unwrap();
+        pool.run_trivial_query().await.unwrap_err();
+        assert!(!file.exists());
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use agent_core::backoff::Backoff;
 use anyhow::Context as _;
 use futures::{Stream, StreamExt as _, stream};
 use http::{Response, StatusCode};
@@ -13,13 +12,10 @@ use sse_stream::{Sse, SseStream};
 use url::Url;
 
 use super::client::{Begun, Client};
+use super::reconnection::Reconnection;
 
 /// Connections that are made one after another without an event.
 const MOST_ATTEMPTS: u32 = 6;
-
-/// Pauses before them.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a connection may say nothing: the service sends a comment every 5 s.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -40,10 +36,11 @@ impl Event {
     pub(super) fn result(&self) -> &Value {
         self.data.get("result").unwrap_or(&self.data)
     }
+}
 
-    fn is_last(&self) -> bool {
-        [Self::ENDED, Self::FAILED].contains(&self.name.as_str())
-    }
+/// Whether an event of that name is the last one of its run.
+pub(super) fn is_last(name: &str) -> bool {
+    [Event::ENDED, Event::FAILED].contains(&name)
 }
 
 type Source = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
@@ -54,27 +51,18 @@ pub(super) struct Events<'a> {
     /// Where the run can be read again; none when the service did not say.
     resume_at: Option<Url>,
     source: Option<Source>,
-    last_id: Option<String>,
-    attempts: u32,
-    pauses: Backoff,
+    reconnection: Reconnection,
     has_ended: bool,
 }
 
 impl<'a> Events<'a> {
     pub(super) fn new(client: &'a Client, Begun { answer, resume_at }: Begun) -> Self {
-        let pauses = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
-        Self {
-            client,
-            resume_at,
-            source: Some(source(answer)),
-            last_id: None,
-            attempts: 0,
-            pauses,
-            has_ended: false,
-        }
+        let reconnection = Reconnection::new();
+        Self { client, resume_at, source: Some(source(answer)), reconnection, has_ended: false }
     }
 
-    /// The next event; none after the last one. Can be dropped and called again: nothing is lost.
+    /// The next event that was not read before; none after the last one. Can be dropped and called again:
+    /// nothing is lost.
     pub(super) async fn next(&mut self) -> anyhow::Result<Option<Event>> {
         while !self.has_ended {
             let Some(source) = &mut self.source else {
@@ -85,14 +73,11 @@ impl<'a> Events<'a> {
                 self.source = None;
                 continue;
             };
-            let (Some(name), Some(data)) = (sse.event, sse.data) else { continue };
-            if sse.id.is_some() {
-                self.last_id.clone_from(&sse.id);
-            }
-            (self.attempts, self.pauses) = (0, Backoff::new(FIRST_PAUSE, LAST_PAUSE));
+            let is_new = self.reconnection.note(&sse);
+            let (true, Some(name), Some(data)) = (is_new, sse.event, sse.data) else { continue };
             let data = serde_json::from_str(&data).context("the service sends an event that is no JSON")?;
             let event = Event { name, id: sse.id, data };
-            self.has_ended = event.is_last();
+            self.has_ended = is_last(&event.name);
             return Ok(Some(event));
         }
         Ok(None)
@@ -102,13 +87,13 @@ impl<'a> Events<'a> {
     async fn resume(&mut self) -> anyhow::Result<()> {
         let lost = "the connection to the service was lost";
         let url = self.resume_at.as_ref().context(lost)?;
-        tokio::time::sleep(self.pauses.next()).await;
-        self.attempts += 1;
-        match self.client.resume(url, self.last_id.as_deref()).await {
+        tokio::time::sleep(self.reconnection.pause()).await;
+        self.reconnection.attempts += 1;
+        match self.client.resume(url, self.reconnection.last_id.as_deref()).await {
             // Nothing comes after what was read.
             Ok(answer) if answer.status() == StatusCode::NO_CONTENT => self.has_ended = true,
             Ok(answer) => self.source = Some(source(answer)),
-            Err(error) if self.attempts >= MOST_ATTEMPTS => {
+            Err(error) if self.reconnection.attempts >= MOST_ATTEMPTS => {
                 return Err(error.context(format!("{lost}; the run may go on: {url}")));
             }
             Err(_) => {}
@@ -116,13 +101,15 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Asks the service to end the run. Its last event says so.
-    pub(super) async fn cancel(&self) -> anyhow::Result<()> {
+    /// Asks the service to end the run. The last event says so.
+    pub(super) async fn cancel(&mut self) -> anyhow::Result<()> {
         let url = self.resume_at.as_ref().context("the service did not say how the run is cancelled")?;
         let mut url = url.clone();
         let path = url.path().trim_end_matches("/events").to_owned() + "/cancel";
         url.set_path(&path);
-        self.client.cancel(url).await
+        self.client.cancel(url).await?;
+        self.reconnection.expect_end();
+        Ok(())
     }
 }
 

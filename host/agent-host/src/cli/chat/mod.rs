@@ -3,6 +3,7 @@
 
 mod client;
 mod events;
+mod reconnection;
 mod screen;
 
 use std::io::{self, IsTerminal as _, Write as _};

@@ -56,6 +56,7 @@ impl Screen {
             "tool.started" => self.end_reply(&format!("· {} …\n", shown(text("name"), NAME_CHARS))),
             "tool.progress" => self.end_reply(&progressed(data)),
             "tool.returned" => self.end_reply(&returned(data)),
+            "run.waiting" => self.end_reply(&waiting(data)),
             Event::ENDED => self.ended(event.result()),
             Event::FAILED => {
                 self.end_reply(&format!("the run failed ({}): {}\n", data["status"], reason(data)))
@@ -105,6 +106,28 @@ fn returned(data: &Value) -> String {
         _ => format!(": {}", shown(text("content"), CONTENT_CHARS)),
     };
     format!("· {name}: {outcome} in {took:.0} ms{said}\n")
+}
+
+/// A line for each thing that the run waits for, with the command and the path that show it.
+fn waiting(data: &Value) -> String {
+    let mut text = String::new();
+    for wait in data["waits"].as_array().into_iter().flatten() {
+        let field = |name: &str| shown(wait[name].as_str().unwrap_or_default(), NAME_CHARS);
+        let (id, tool) = (field("waitId"), field("tool"));
+        let what = match wait["kind"].as_str().unwrap_or_default() {
+            "approval" => format!("an approval of {tool}"),
+            "question" => format!("an answer to {tool}"),
+            "timer" => "a time to come".to_owned(),
+            "event" => "an event".to_owned(),
+            "child" => "the end of a run that it began".to_owned(),
+            _ => tool,
+        };
+        let _ = writeln!(
+            text,
+            "· the run waits for {what}: agent-host waits show {id}, or /api/agent/waits/{id}"
+        );
+    }
+    text + "· it goes on here within a minute after that; Ctrl-C cancels it\n"
 }
 
 fn reason(data: &Value) -> String {
@@ -158,6 +181,16 @@ mod tests {
         let expected = "let me see\n· calculate …\n· calculate … 50 %: half\\u{1b}[2J\n· calculate …\n· calculate: ok in 3 ms\n· clock: timeout in 900 ms: too slow\n4\n… that reply was \
                         broken off; again:\n42\n";
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn what_a_run_waits_for_is_written_with_what_shows_it() {
+        let wait = |kind: &str, id: &str| json!({ "waitId": id, "kind": kind, "tool": "pay\u{1b}" });
+        let waits = json!({ "waits": [wait("approval", "7:1.0"), wait("timer", "7:1.1")] });
+        let expected = "so\n· the run waits for an approval of pay\\u{1b}: agent-host waits show 7:1.0, or /api/agent/waits/7:1.0\n\
+                        · the run waits for a time to come: agent-host waits show 7:1.1, or /api/agent/waits/7:1.1\n\
+                        · it goes on here within a minute after that; Ctrl-C cancels it\n";
+        assert_eq!(written(&[("model.delta", json!({ "text": "so" })), ("run.waiting", waits)]), expected);
     }
 
     #[test]

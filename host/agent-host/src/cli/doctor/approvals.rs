@@ -8,9 +8,9 @@ use super::stores::is_made;
 use crate::composition::{PROBE_LIMIT, open_stores, open_tool_versions};
 use crate::config::Config;
 
-/// The command that approves everything that waits.
-const REMEDY: &str =
-    "agent-host tools versions shows what waits; agent-host tools approve --all approves all of it";
+/// The commands that show what waits, and approve it.
+const REMEDY: &str = "agent-host tools versions shows what waits; agent-host tools approve --all approves the newest of \
+                      every component";
 
 /// Asks the database what waits. There is no finding where approvals are off, where there is no database, and
 /// where it does not answer, which its own check says.

@@ -103,7 +103,7 @@ async fn open(config: Retention, progress: Arc<Progress>) -> anyhow::Result<Swee
              service has, and REDIS_URL"
         );
     }
-    let opened = composition::open_stores(&stores).await?;
+    let opened = composition::open_existing_stores(&stores).await?;
     let name = format!("command line#{}", Uuid::now_v7().simple());
     Ok(composition::open_sweeper(config, stores.key_value.as_ref(), &opened, name, progress)?)
 }

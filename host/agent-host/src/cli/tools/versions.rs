@@ -50,7 +50,7 @@ pub(crate) struct ApproveArguments {
     /// The component: its file's name without .wasm
     #[arg(required_unless_present = "all")]
     pub(super) name: Option<String>,
-    /// The version, by default the newest that waits
+    /// The version that was looked at: needed where several wait
     #[arg(long)]
     digest: Option<String>,
     /// The digest of the facts that were looked at, where an approved version describes itself otherwise now

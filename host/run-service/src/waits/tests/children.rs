@@ -344,5 +344,5 @@ async fn a_child_that_answers_with_its_last_tokens_has_answered() {
     assert_eq!(bench.result()["output"], said);
     let child = bench.all().await.remove(1);
     let (parent, events) = (bench.runs.events("run_job_1"), bench.runs.events(&child.run_id));
-    assert_eq!(crate::invariants::child(&parent, &events, false), Ok(()));
+    assert_eq!(crate::invariants::child(&parent, &events, JobStatus::Completed), Ok(()));
 }
