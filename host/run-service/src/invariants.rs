@@ -2,7 +2,6 @@
 //! `cargo xtask chaos` after every kill, and the service itself where debug assertions are on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
@@ -10,7 +9,6 @@ use agent_core::words::{
     CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn,
     Verdict, Wait,
 };
-use serde_json::Value;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +100,7 @@ pub struct MadeCall<'a> {
     /// The digest of what whoever approved it was shown.
     pub approved: Option<&'a str>,
     /// What it is made with.
-    pub arguments: &'a Value,
+    pub arguments: &'a serde_json::Value,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
     /// Whether a job has the run, whose journal is written before each step.
@@ -145,7 +143,11 @@ pub fn owned(run_id: &str, by: &str, other: Option<&str>) -> Result<(), Broken> 
 }
 
 /// The component that a call of a run is made of, and that of its call before.
-pub fn pinned<T: PartialEq + Debug + Copy>(call_id: &str, before: Option<T>, now: T) -> Result<(), Broken> {
+pub fn pinned<T: PartialEq + std::fmt::Debug + Copy>(
+    call_id: &str,
+    before: Option<T>,
+    now: T,
+) -> Result<(), Broken> {
     match before.filter(|before| *before != now) {
         Some(before) => Err(Broken { rule: PINNED, what: format!("{call_id}: {before:?} and {now:?}") }),
         None => Ok(()),
@@ -169,7 +171,7 @@ struct OpenReply<'a> {
     /// Digests of what was shown to those who approved.
     approved: Vec<&'a str>,
     /// The arguments of each call: as they were asked for, or as somebody has edited them since.
-    arguments: Vec<&'a Value>,
+    arguments: Vec<&'a serde_json::Value>,
     waits: Vec<&'a Wait>,
 }
 
