@@ -1,7 +1,10 @@
 //! What always holds, as pure functions: the simulator (`host/sim`) asks them after every step, the judge of
 //! `cargo xtask chaos` after every kill, and the service itself where debug assertions are on.
 
+mod open_reply;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
@@ -9,6 +12,8 @@ use agent_core::words::{
     CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn,
     Verdict, Wait,
 };
+use open_reply::OpenReply;
+use serde_json::Value;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -100,7 +105,7 @@ pub struct MadeCall<'a> {
     /// The digest of what whoever approved it was shown.
     pub approved: Option<&'a str>,
     /// What it is made with.
-    pub arguments: &'a serde_json::Value,
+    pub arguments: &'a Value,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
     /// Whether a job has the run, whose journal is written before each step.
@@ -143,11 +148,7 @@ pub fn owned(run_id: &str, by: &str, other: Option<&str>) -> Result<(), Broken> 
 }
 
 /// The component that a call of a run is made of, and that of its call before.
-pub fn pinned<T: PartialEq + std::fmt::Debug + Copy>(
-    call_id: &str,
-    before: Option<T>,
-    now: T,
-) -> Result<(), Broken> {
+pub fn pinned<T: PartialEq + Debug + Copy>(call_id: &str, before: Option<T>, now: T) -> Result<(), Broken> {
     match before.filter(|before| *before != now) {
         Some(before) => Err(Broken { rule: PINNED, what: format!("{call_id}: {before:?} and {now:?}") }),
         None => Ok(()),
@@ -159,58 +160,6 @@ pub fn acted(call_id: &str, times: u32, must_not_repeat: bool) -> Result<(), Bro
     match times > 1 && must_not_repeat {
         true => Err(Broken { rule: ACTS_ONCE, what: format!("{call_id} acted {times} times") }),
         false => Ok(()),
-    }
-}
-
-/// What a journal says of the calls of its last reply.
-#[derive(Debug, Default)]
-struct OpenReply<'a> {
-    replies: usize,
-    started: Vec<usize>,
-    returned: Vec<usize>,
-    /// Digests of what was shown to those who approved.
-    approved: Vec<&'a str>,
-    /// The arguments of each call: as they were asked for, or as somebody has edited them since.
-    arguments: Vec<&'a serde_json::Value>,
-    waits: Vec<&'a Wait>,
-}
-
-impl<'a> OpenReply<'a> {
-    fn read(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
-        let mut open = Self::default();
-        for event in events {
-            match event {
-                Event::Started { task, .. } => {
-                    open.arguments.extend(task.options.call.iter().map(|call| &call.arguments));
-                }
-                Event::ModelReplied { reply, .. } => {
-                    let arguments = reply.tool_calls.iter().map(|call| &call.arguments).collect();
-                    open = Self { replies: open.replies + 1, arguments, ..Self::default() };
-                }
-                Event::ToolsStarted { indexes } => open.started.extend(indexes),
-                Event::ToolReturned { index, .. } => open.returned.push(*index),
-                Event::Waiting { waits, .. } => open.waits.extend(waits),
-                Event::Decided { wait, decision } => open.decided(wait, decision),
-                _ => {}
-            }
-        }
-        (open.replies > 0 || !open.arguments.is_empty()).then_some(open)
-    }
-
-    fn decided(&mut self, id: &str, decision: &'a Decision) {
-        let edited = match &decision.verdict {
-            Verdict::Edit { arguments } => Some(arguments),
-            Verdict::Approve => None,
-            _ => return,
-        };
-        self.approved.push(&decision.shown);
-        let wait = self.waits.iter().rfind(|wait| wait.id == id && wait.within.is_none()).copied();
-        if let Some(wait) = wait
-            && let Some(arguments) = self.arguments.get_mut(wait.index)
-        {
-            // A call that was shown anew is decided anew.
-            *arguments = edited.unwrap_or(&wait.shown.arguments);
-        }
     }
 }
 
