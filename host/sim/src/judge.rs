@@ -118,8 +118,8 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     let Job { id, run_id, status, .. } = job;
     world.holds(status.has_ended(), NOT_LOST, || format!("job {id} is {}", status.as_str()));
     let seen = world.promises.lock().ends.get(id).cloned();
-    // An end that was forgotten is come to again; what has no journal by then, with another result. Of a job
-    // that was tried again nobody is told anew.
+    // An end that was forgotten is come to again; what has no journal by then, with another result. A job
+    // that was tried again has the end of its last run.
     let is_undone = world.has_begun_anew(id);
     let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));

@@ -45,7 +45,20 @@ pub fn create_private_file(target: &Path, content: &[u8]) -> io::Result<()> {
     // A rename would replace what another process has put there meanwhile.
     let linked = fs::hard_link(&aside, target);
     let _ = fs::remove_file(&aside);
-    linked
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            write_new(target, content, PRIVATE_MODE)
+        }
+        linked => linked,
+    }
+}
+
+/// Writes a file that is not there yet, and removes what a failure leaves of it.
+fn write_new(target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(target)?;
+    file.write_all(content).and_then(|()| file.sync_all()).inspect_err(|_error| {
+        let _ = fs::remove_file(target);
+    })
 }
 
 /// Writes a file beside the target, under a hidden name of this process, and says where.
@@ -59,14 +72,8 @@ fn write_aside(target: &Path, content: &[u8], mode: u32) -> io::Result<PathBuf> 
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
-    match file.write_all(content).and_then(|()| file.sync_all()) {
-        Ok(()) => Ok(aside),
-        Err(error) => {
-            let _ = fs::remove_file(&aside);
-            Err(error)
-        }
-    }
+    write_new(&aside, content, mode)?;
+    Ok(aside)
 }
 
 /// The text of a manifest, if there is one.

@@ -226,7 +226,9 @@ impl Running {
             if exited.is_none() && !matches!(self.child.try_wait(), Ok(None)) {
                 exited = Some(Instant::now());
             }
-            if exited.is_some() && self.open_streams == 0 {
+            // What it left behind may go on printing.
+            let is_over = |exited: Instant| self.open_streams == 0 || exited.elapsed() > AFTER_EXIT;
+            if exited.is_some_and(is_over) {
                 return true;
             }
             let pause = if self.open_streams == 0 { CLOSED_POLL } else { EXIT_POLL };
@@ -236,7 +238,6 @@ impl Running {
                     told = Instant::now();
                 }
                 Ok(Output::Closed) => self.open_streams = self.open_streams.saturating_sub(1),
-                Err(_) if exited.is_some_and(|exited| exited.elapsed() > AFTER_EXIT) => return true,
                 Err(_) if told.elapsed() > REMINDER => {
                     watch.progress.step(&format!(
                         "{}: {} s so far",

@@ -111,8 +111,8 @@ fn step_of(wait: &Value) -> Option<usize> {
     call_of(id).map(|call| call.step)
 }
 
-/// The call that a wait of that id is about: `<job>:<run>-<model call>.<index>`, behind another `.` the number
-/// of a nested one. Ids from before the run stood in them have no `<run>-`.
+/// The call that a wait of that id is about: `<job>:<run>-<model call>.<index>`, behind another `.` the
+/// number of a nested one. Ids from before the run stood in them have no `<run>-`.
 pub(super) fn call_of(id: &str) -> Option<CallAt> {
     let (_, call) = id.rsplit_once(':')?;
     let call = call.split_once('-').map_or(call, |(_run, call)| call);

@@ -39,8 +39,8 @@ pub trait WebhookOutbox: Send + Sync {
     async fn replay(&self, job_id: &str) -> WebhookResult<bool>;
 
     /// Makes the webhook of a job that is retried [`WebhookState::Waiting`] and due in `within`, with all its
-    /// attempts before it, whatever it was. Whoever has claimed it loses the claim: that is about the end of
-    /// the run before. False when the job has no webhook.
+    /// attempts before it, whatever it was, as if it were submitted now. Whoever has claimed it loses the
+    /// claim: that is about the end of the run before. False when the job has no webhook.
     async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool>;
 }
 

@@ -146,6 +146,7 @@ impl WebhookOutbox for TestOutbox {
         let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(job_id) else { return Ok(false) };
         (kept.webhook.state, kept.webhook.tries) = (WebhookState::Waiting, 0);
+        kept.webhook.created_at = store_clock();
         (kept.due, kept.lease) = (Some(Instant::now() + within), Lease::default());
         Ok(true)
     }

@@ -32,10 +32,10 @@ const BEFORE_TIMES_SHOWN: char = '~';
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Names it within all runs of all jobs: `<job>:<run>-<model call>.<index>`, behind another `.` the number
-    /// of a nested call, and behind `~` how often the call was shown before if that is not zero, as in
-    /// `17:37ddff8e-1.0~2`. `<run>` is [`short_run`]: a job that is retried has another run, and a decision
-    /// that was sent to the run before must not reach it. Journals from before have ids without `<run>-`.
+    /// Names it within all runs of all jobs: `<job>:<run>-<model call>.<index>`, behind another `.` the
+    /// number of a nested call, and behind `~` how often the call was shown before if that is not zero, as
+    /// in `17:37ddff8e-1.0~2`. `<run>` is [`short_run`]: a job that is retried has another run, and a
+    /// decision that was sent to the run before must not reach it. Older journals have ids without `<run>-`.
     pub id: String,
     /// Which call of the reply it is about, counted from 0.
     pub index: usize,

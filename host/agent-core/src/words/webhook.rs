@@ -18,7 +18,7 @@ pub struct Webhook {
     pub state: WebhookState,
     /// Attempts since it was last due from the beginning: at first, and after a replay.
     pub tries: u32,
-    /// When it was submitted.
+    /// When it was submitted, or its job retried last.
     pub created_at: SystemTime,
     /// The last attempts, the oldest first.
     pub attempts: Vec<WebhookAttempt>,

@@ -80,7 +80,7 @@ const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at =
 
 /// `$1` job, `$2` ms until it is due.
 const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = NULL, \
-    due_at = (SELECT ms FROM clock) + $2 WHERE job_id = $1";
+    due_at = (SELECT ms FROM clock) + $2, created_at = (SELECT ms FROM clock) WHERE job_id = $1";
 
 /// `$1` ms. What is still to be delivered stays.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \

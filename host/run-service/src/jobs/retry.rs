@@ -36,7 +36,8 @@ pub enum NotRetried {
 /// anew. `outbox` is absent where no webhooks are kept.
 ///
 /// The webhook is armed first: a process that dies in between leaves a job that has failed and a webhook that
-/// repeats the failure under the same id. In the other order nothing would tell of the new run.
+/// repeats the failure. In the other order nothing would tell of the new run. Behind the retry it is armed
+/// again: a queue that was slow may have let the failure be sent once more, which ended the webhook.
 ///
 /// Not cancellation-safe: dropped, the job may be retried or not.
 pub async fn retry(
@@ -55,7 +56,12 @@ pub async fn retry(
         outbox.rearm(job_id, ARMED).await?;
     }
     match queue.retry(job_id).await? {
-        RetryOutcome::Done => Ok(()),
+        RetryOutcome::Done => {
+            if let Some(outbox) = outbox {
+                outbox.rearm(job_id, Duration::ZERO).await?;
+            }
+            Ok(())
+        }
         RetryOutcome::NotFailed => Err(NotRetried::NotFailed),
         RetryOutcome::Unknown => Err(NotRetried::Unknown),
     }

@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime};
 use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
 use agent_core::words::{
-    AgentResult, CancelOutcome, Event, Finish, Job, JobData, JobOptions, JobStatus, OpenKinds, ParentCall,
-    ParkedRun, StopReason, Task, Usage, Verdict, Wait,
+    AgentResult, CancelOutcome, Event, Finish, Job, JobData, JobOptions, JobStatus, Message, OpenKinds,
+    ParentCall, ParkedRun, StopReason, Task, Usage, Verdict, Wait,
 };
 use boxed_async::boxed_async;
 use tracing::debug;
@@ -226,11 +226,11 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
         Some(AgentResult { output: answer, stop_reason: StopReason::Completed, usage, .. }) => {
             return Ok(Verdict::Ended { answer, is_answered: true, usage });
         }
-        Some(AgentResult { output, stop_reason, usage, .. }) => {
-            let reason = stop_reason.as_str();
-            if ended_in_words(&journal.read(&job.run_id, 0).await?) {
+        Some(result) => {
+            let (reason, output) = (result.stop_reason.as_str(), &result.output);
+            if ended_in_words(&journal.read(&job.run_id, 0).await?, &result) {
                 let answer = format!("The run was ended early by {reason}. Its last reply: {output}");
-                return Ok(Verdict::Ended { answer, is_answered: true, usage });
+                return Ok(Verdict::Ended { answer, is_answered: true, usage: result.usage });
             }
             format!("the run ended by {reason} and not by itself. Its last words: {output}")
         }
@@ -244,15 +244,22 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
 }
 
 /// Whether the model of a run that neared a limit was asked to answer with what it had, and ended that reply
-/// in words by itself.
-fn ended_in_words(events: &[Event]) -> bool {
-    let last = events.iter().rev().find_map(|event| match event {
+/// in words by itself. The queue may have the result before the journal has that reply, or instead: then the
+/// result's words are taken for it.
+fn ended_in_words(events: &[Event], result: &AgentResult) -> bool {
+    let replies = events.iter().filter_map(|event| match event {
         Event::ModelReplied { reply, last_by, .. } => Some((reply, last_by.is_some())),
         _ => None,
     });
-    last.is_some_and(|(reply, is_forced)| {
+    let replies: Vec<_> = replies.collect();
+    if replies.len() < result.iterations as usize {
+        let last = result.messages.last();
+        return matches!(last, Some(Message::Assistant { content, tool_calls })
+            if tool_calls.is_empty() && !content.trim().is_empty());
+    }
+    replies.last().is_some_and(|(reply, is_forced)| {
         let is_words = reply.tool_calls.is_empty() && !reply.content.trim().is_empty();
-        is_forced && is_words && reply.finish == Finish::Done
+        *is_forced && is_words && reply.finish == Finish::Done
     })
 }
 
@@ -292,6 +299,22 @@ mod tests {
 
     use super::*;
 
+    /// What a run came to that a limit ended behind two replies, by its last words.
+    fn result(words: &str) -> AgentResult {
+        AgentResult {
+            id: "run_1".into(),
+            output: words.into(),
+            output_value: None,
+            output_error: None,
+            stop_reason: StopReason::TokenBudget,
+            messages: vec![Message::Assistant { content: words.into(), tool_calls: vec![] }],
+            usage: Usage::default(),
+            iterations: 2,
+            model: "openai/test-model".into(),
+            tool_calls: vec![],
+        }
+    }
+
     #[test]
     fn a_reply_that_a_limit_made_the_last_answers_if_it_ends_in_words() {
         let replied = |reply: ModelReply, last_by| Event::ModelReplied {
@@ -310,8 +333,11 @@ mod tests {
             (replied(asks_for(&[("c", "pay", json!({}))]), by), false),
         ] {
             let events = [Event::from(says("first")), event, Event::TakenUp { by: "w".into() }];
-            assert_eq!(ended_in_words(&events), is_answer, "{events:?}");
+            assert_eq!(ended_in_words(&events, &result("42")), is_answer, "{events:?}");
         }
-        assert!(!ended_in_words(&[]));
+        // The journal does not have the last reply yet.
+        for (words, is_answer) in [("42", true), (" ", false)] {
+            assert_eq!(ended_in_words(&[Event::from(says("first"))], &result(words)), is_answer);
+        }
     }
 }

@@ -48,6 +48,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long after its submission a job that the queue does not know counts as never added.
 const NEVER_ADDED: Duration = Duration::from_mins(10);
 
+/// How far the clocks of the queue and of the outbox may be apart without an end taking another id.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
+
 /// The message about the end of a job, or about what its run waits for, as JSON: type, timestamp, data.
 pub type RenderJob = fn(&Job, &[JobWait]) -> String;
 
@@ -230,9 +233,7 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
-        // The end of a retried job's run is another message, which no receiver takes for a repetition.
-        let id = format!("msg_{}_{}", webhook.job_id, short_run(&job.run_id));
-        let message = WebhookMessage { id, body: (self.context.render)(job, &[]) };
+        let message = WebhookMessage { id: end_id(&webhook, job), body: (self.context.render)(job, &[]) };
         let (state, retry_after) = self.send(&mut webhook, &message, None).await;
         let next = match state {
             WebhookState::Delivered | WebhookState::Failed => None,
@@ -250,6 +251,14 @@ impl Dispatcher {
         };
         Settled { webhook, next }
     }
+}
+
+/// The id of the message that a job has ended. A job's webhook is put in before the job, and again when the
+/// job is retried: the end of the new run is another message, which no receiver takes for a repetition.
+fn end_id(webhook: &Webhook, job: &Job) -> String {
+    let is_retried = webhook.created_at > job.created_at + CLOCKS_APART;
+    let run = if is_retried { format!("_{}", short_run(&job.run_id)) } else { String::new() };
+    format!("msg_{}{run}", webhook.job_id)
 }
 
 /// Waits for `work` while the deliveries go on. A delivery that is not polled may hold what the work waits

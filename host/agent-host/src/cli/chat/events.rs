@@ -39,7 +39,7 @@ impl Event {
 }
 
 /// Whether an event of that name is the last one of its run.
-pub(super) fn is_last(name: &str) -> bool {
+fn is_last(name: &str) -> bool {
     [Event::ENDED, Event::FAILED].contains(&name)
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Events<'a> {
 
 impl<'a> Events<'a> {
     pub(super) fn new(client: &'a Client, Begun { answer, resume_at }: Begun) -> Self {
-        let reconnection = Reconnection::new();
+        let reconnection = Reconnection::new(is_last);
         Self { client, resume_at, source: Some(source(answer)), reconnection, has_ended: false }
     }
 

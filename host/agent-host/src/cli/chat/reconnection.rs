@@ -8,8 +8,6 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use sse_stream::Sse;
 
-use super::events::is_last;
-
 /// Pauses before connections that are made one after another.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -28,17 +26,20 @@ pub(super) struct Reconnection {
     /// The least pause, as the service asked for it.
     retry: Duration,
     is_cancelled: bool,
+    /// Whether an event of that name is the last one of its run.
+    is_last: fn(&str) -> bool,
 }
 
 impl Reconnection {
     /// Of a stream of which nothing was read yet.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_last: fn(&str) -> bool) -> Self {
         Self {
             last_id: None,
             attempts: 0,
             pauses: Backoff::new(FIRST_PAUSE, LAST_PAUSE),
             retry: Duration::ZERO,
             is_cancelled: false,
+            is_last,
         }
     }
 
@@ -51,7 +52,7 @@ impl Reconnection {
         self.attempts = 0;
         let at = sse.id.as_deref().and_then(position);
         let is_known = at.is_some() && at <= self.last_id.as_deref().and_then(position);
-        if is_known && !is_last(name) {
+        if is_known && !(self.is_last)(name) {
             return false;
         }
         if sse.id.is_some() {
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn a_run_that_waits_is_looked_at_once_a_minute_and_what_it_waits_for_is_news_once() {
         let minute = Duration::from_secs(60);
-        let mut reconnection = Reconnection::new();
+        let mut reconnection = Reconnection::new(|name| name == "run.ended");
         assert!(reconnection.note(&event("tool.started", "2.1")));
         assert!(reconnection.note(&event("run.waiting", "3")));
         assert!(!reconnection.note(&Sse::default().retry(60_000)));
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_said_again_from_before_the_last_event_takes_no_reader_back() {
-        let mut reconnection = Reconnection::new();
+        let mut reconnection = Reconnection::new(|name| name == "run.ended");
         assert!(reconnection.note(&event("run.waiting", "3")));
         assert!(reconnection.note(&event("tool.returned", "4")));
         assert!(!reconnection.note(&event("run.waiting", "3")));
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_while_nothing_new_comes_and_are_bounded() {
-        let mut reconnection = Reconnection::new();
+        let mut reconnection = Reconnection::new(|name| name == "run.ended");
         assert!(reconnection.note(&event("run.waiting", "3")));
         for expected in [200, 400, 800] {
             assert!(!reconnection.note(&event("run.waiting", "3")));
