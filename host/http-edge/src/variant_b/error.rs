@@ -184,7 +184,7 @@ impl Error {
             Self::NotAdmin => text(StatusCode::FORBIDDEN, "Forbidden"),
             Self::Body(error) => Self::body_refused(error),
             Self::Json(error) => Self::json_refused(error),
-            Self::Schema(issues) => ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.0.as_slice().into())),
+            Self::Schema(issues) => Self::invalid(issues.0.as_slice()),
             Self::Invoke(error) => self.agent_failed(error, production),
             Self::Serverless(InvokeError::Waits { job_id }) => ErrorAnswer::parked(job_id),
             // The outermost text alone: what is below it quotes a provider.
@@ -203,9 +203,7 @@ impl Error {
             Self::Queue(QueueError::Store { .. }) | Self::Cache(_) | Self::Cluster(_) | Self::Webhook(_) => {
                 ErrorAnswer::unavailable(SOON)
             }
-            Self::Queue(QueueError::BadCursor) => {
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(vec![Issue::bad_cursor()].into()))
-            }
+            Self::Queue(QueueError::BadCursor) => Self::invalid(vec![Issue::bad_cursor()]),
             // Callers hold no leases.
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
             Self::UnknownJob | Self::UnknownRun | Self::UnknownConversation => text(StatusCode::NOT_FOUND, "Not found"),
@@ -226,6 +224,10 @@ impl Error {
             Self::Wait(refusal) => ErrorAnswer::quoting(refusal.status(), refusal),
             Self::OpenAi(problem) => Self::openai_refused(problem),
         }
+    }
+
+    fn invalid<'a>(issues: impl Into<Cow<'a, [Issue]>>) -> ErrorAnswer<'a> {
+        ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(issues.into()))
     }
 
     fn child_run_not_retried(parent: &str) -> ErrorAnswer<'static> {
