@@ -58,7 +58,7 @@ enum Told<R> {
 impl<S> History<S>
 where
     S: SequentialSpec + Clone + Default + Send + 'static,
-    S::Op: Clone + Debug + Send,
+    S::Op: Clone + Debug + PartialEq + Send,
     S::Ret: Clone + Debug + Send,
 {
     fn new() -> Arc<Self> {
@@ -86,15 +86,21 @@ where
     }
 
     /// Fails when no order of the requests explains the answers.
+    ///
+    /// A request without an answer may have been carried out at any time or never. The search goes by the
+    /// numbers, so such requests have the highest: they are tried where nothing else explains an answer. From
+    /// one that comes too early it would find back only behind all orders of what came later. Of equal ones
+    /// the first stands for all: what the second would do is done by then.
     fn check(&self, what: &str) {
         let moments = self.0.lock();
-        let refused: Vec<_> = moments
-            .iter()
-            .filter_map(|moment| match moment {
-                Moment::Refused(number) => Some(*number),
-                Moment::Asked(_) | Moment::Told(..) => None,
-            })
-            .collect();
+        let (mut refused, mut answered, mut unanswered) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        for moment in moments.iter() {
+            match moment {
+                Moment::Refused(number) => refused.insert(*number),
+                Moment::Told(number, _) => answered.insert(*number),
+                Moment::Asked(_) => false,
+            };
+        }
         let mut tester = LinearizabilityTester::new(S::default());
         let mut lines = Vec::new();
         for (number, moment) in moments.iter().enumerate() {
@@ -102,7 +108,12 @@ where
                 Moment::Asked(_) if refused.contains(&number) => {}
                 Moment::Asked(op) => {
                     lines.push(format!("{number} asks {op:?}"));
-                    tester.on_invoke(number, op.clone()).unwrap();
+                    if answered.contains(&number) {
+                        tester.on_invoke(number, op.clone()).unwrap();
+                    } else if !unanswered.contains(&op) {
+                        tester.on_invoke(moments.len() + number, op.clone()).unwrap();
+                        unanswered.push(op);
+                    }
                 }
                 Moment::Told(request, answer) => {
                     lines.push(format!("{request} is told {answer:?}"));
