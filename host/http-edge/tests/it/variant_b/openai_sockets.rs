@@ -290,7 +290,8 @@ async fn who_asks_for_nothing_gives_way_when_places_are_few() {
 async fn a_token_that_is_not_valid_any_more_ends_the_connection() {
     let (fakes, _agent) = answering();
     let claims = Claims { id: "u1".into(), tier: None, role: None };
-    let token = Tokens::new(SECRET).issue(&claims, Duration::from_secs(1), SystemTime::now()).unwrap();
+    // Tokens end with a whole second: with one second it could be over before the connection is made.
+    let token = Tokens::new(SECRET).issue(&claims, Duration::from_secs(2), SystemTime::now()).unwrap();
     let mut client = Client::connect_with(&fakes, &token).await.unwrap();
     let mut last = client.ask(&json!({})).await;
     while last["type"] == "response.completed" {
