@@ -116,9 +116,11 @@ impl Chat {
             self.history.drain(..2);
         }
         // Once `ctrl_c` was called in this process SIGINT no longer ends it, so that every wait looks for it.
+        // An interrupt counts once it is waited for, so that comes before the question is on its way.
         let begun = tokio::select! {
-            begun = self.client.ask(message, &self.history) => begun?,
+            biased;
             _ = ctrl_c() => return Ok(Exit::Code(INTERRUPTED)),
+            begun = self.client.ask(message, &self.history) => begun?,
         };
         let mut events = Events::new(&self.client, begun);
         let mut is_cancelled = false;
@@ -129,8 +131,9 @@ impl Chat {
                 _ = ctrl_c() => {
                     is_cancelled = true;
                     tokio::select! {
-                        cancelled = events.cancel() => cancelled?,
+                        biased;
                         _ = ctrl_c() => return Ok(Exit::Code(INTERRUPTED)),
+                        cancelled = events.cancel() => cancelled?,
                     }
                     continue;
                 }
