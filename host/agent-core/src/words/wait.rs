@@ -135,9 +135,7 @@ impl Wait {
 
 /// Eight hexadecimal digits of the SHA-256 of a run's id: where a whole one would be too long.
 pub fn short_run(run_id: &str) -> String {
-    let mut digest = format!("{:x}", Sha256::digest(run_id));
-    digest.truncate(RUN_DIGITS);
-    digest
+    format!("{:.*x}", RUN_DIGITS, Sha256::digest(run_id))
 }
 
 /// What a run may wait for.

@@ -153,8 +153,8 @@ impl<V: EnvVars> EnvVars for DevVars<V> {
     }
 }
 
-/// What a shell takes for a token for Variant B: one that is signed with the secret that was made here. With
-/// a secret that was set, which a deployment may have as well, the command that signs one.
+/// The token for Variant B as a shell takes it: signed with the secret that was made here. With a secret that
+/// was set, which a deployment may have as well, the command that signs one.
 fn token(vars: &DevVars<impl EnvVars>) -> anyhow::Result<String> {
     let Some(secret) = vars.defaults.get("JWT_SECRET") else {
         return Ok("$(agent-host token --id dev --tier premium --role admin)".into());

@@ -59,8 +59,8 @@ enum Command {
     },
     /// Put a job that failed for good back to the queue, for one more attempt
     ///
-    /// It is a run of its own: what the run before had come to is not taken up. What it waits for and its end
-    /// go to the job's webhook.
+    /// The attempt is a run of its own: what the run before had come to is not taken up. What it waits for
+    /// and its end go to the job's webhook.
     Retry {
         /// Its id
         job_id: String,

@@ -110,7 +110,7 @@ async fn read(run_id: &str) -> anyhow::Result<(RecordedRun, Vec<agent_core::port
     Ok((run, recorded))
 }
 
-/// What calls are made again with.
+/// Makes calls again, on this host.
 struct Replayer<'a> {
     host: &'a ToolHost,
     answers: &'a RecordedAnswers,

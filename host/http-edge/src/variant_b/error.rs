@@ -405,7 +405,7 @@ impl Error {
                 // Whether it is somebody else's tool is not said.
                 let at = |index: &usize| [Step::Name("options"), Step::Name("tools"), Step::Index(*index)];
                 let issue = |index| Issue::custom("Unknown tool", at(index).to_vec());
-                ErrorAnswer::new(StatusCode::BAD_REQUEST, Body::Issues(indexes.iter().map(issue).collect()))
+                Self::invalid(indexes.iter().map(issue).collect::<Vec<_>>())
             }
         }
     }

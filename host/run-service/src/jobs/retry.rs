@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{JobQueue, QueueError, WebhookError, WebhookOutbox};
 use agent_core::words::{JobStatus, RetryOutcome, Wait};
+use tracing::warn;
 
 /// In how long the webhook of a retried job is due: later than the queue has put the job back, so that the
 /// dispatcher does not send the failure of the run before once more.
@@ -37,7 +38,8 @@ pub enum NotRetried {
 ///
 /// The webhook is armed first: a process that dies in between leaves a job that has failed and a webhook that
 /// repeats the failure. In the other order nothing would tell of the new run. Behind the retry it is armed
-/// again: a queue that was slow may have let the failure be sent once more, which ended the webhook.
+/// again: a queue that was slow may have let the failure be sent once more, which ended the webhook. When
+/// that fails the job is retried all the same.
 ///
 /// Not cancellation-safe: dropped, the job may be retried or not.
 pub async fn retry(
@@ -52,13 +54,15 @@ pub async fn retry(
     if job.status != JobStatus::Failed {
         return Err(NotRetried::NotFailed);
     }
-    if let Some(outbox) = outbox {
-        outbox.rearm(job_id, ARMED).await?;
-    }
+    let arm = async |within| match outbox {
+        Some(outbox) => outbox.rearm(job_id, within).await.map(drop),
+        None => Ok(()),
+    };
+    arm(ARMED).await?;
     match queue.retry(job_id).await? {
         RetryOutcome::Done => {
-            if let Some(outbox) = outbox {
-                outbox.rearm(job_id, Duration::ZERO).await?;
+            if let Err(error) = arm(Duration::ZERO).await {
+                warn!(job_id, %error, "the webhook of a retried job is due later, if it was not told of the failure again");
             }
             Ok(())
         }

@@ -90,6 +90,16 @@ mod tests {
         Listing { servers: servers.iter().map(|file| (*file).to_owned()).collect(), ..listing(servers) }
     }
 
+    /// Which of these are gone for good, looked at so many times [`GONE_FOR`] behind a moment.
+    fn looking_at(were_there: &[&str]) -> impl FnMut(&Listing, u32) -> Vec<String> {
+        let were_there = were_there.iter().map(|file| ((*file).to_owned(), String::new())).collect();
+        let (mut missing, now) = (MissingFiles::default(), Instant::now());
+        move |listing, after| {
+            missing.note_servers(listing);
+            missing.update(&were_there, listing, now + GONE_FOR * after)
+        }
+    }
+
     #[test]
     fn a_file_is_gone_after_a_while_and_a_folder_that_lost_all_is_not() {
         let were_there = ["a", "b"].map(|file| (file.to_owned(), String::new())).into();
@@ -108,12 +118,7 @@ mod tests {
 
     #[test]
     fn a_server_beside_them_does_not_hide_that_all_files_went_away() {
-        let were_there = ["a", "b", "docs"].map(|file| (file.to_owned(), String::new())).into();
-        let (mut missing, now) = (MissingFiles::default(), Instant::now());
-        let mut look = |listing: &Listing, after: u32| {
-            missing.note_servers(listing);
-            missing.update(&were_there, listing, now + GONE_FOR * after)
-        };
+        let mut look = looking_at(&["a", "b", "docs"]);
         for rounds in 0..3 {
             let gone = look(&listing_of_servers(&["docs"]), rounds);
             assert!(gone.is_empty(), "{gone:?}");
@@ -128,12 +133,7 @@ mod tests {
 
     #[test]
     fn servers_that_are_taken_out_of_the_policy_at_once_are_no_mount_that_went_away() {
-        let were_there = ["docs", "mail", "time"].map(|file| (file.to_owned(), String::new())).into();
-        let (mut missing, now) = (MissingFiles::default(), Instant::now());
-        let mut look = |listing: &Listing, after: u32| {
-            missing.note_servers(listing);
-            missing.update(&were_there, listing, now + GONE_FOR * after)
-        };
+        let mut look = looking_at(&["docs", "mail", "time"]);
         let all = listing_of_servers(&["docs", "mail", "time"]);
         assert!(look(&all, 0).is_empty());
         let one = listing_of_servers(&["time"]);

@@ -67,6 +67,16 @@ impl Fleet {
         replica
     }
 
+    /// A replica on which `old` serves as `greet`, and `newer` was uploaded and rolled back, with the digest
+    /// of the one that serves.
+    pub(crate) async fn rolled_back(&self, old: &[u8], newer: &[u8]) -> (Replica, String) {
+        let replica = self.replica(&[("greet.wasm", old)]).await;
+        let first = replica.get("greet").await.record.active.unwrap();
+        replica.upload("greet", newer).await;
+        replica.act("greet", AdminAction::Rollback(Some(first.clone()))).await.unwrap();
+        (replica, first)
+    }
+
     pub(crate) async fn over(&self, tools: TempDir) -> Replica {
         let cache = tempfile::tempdir().unwrap();
         self.start(tools, cache).await

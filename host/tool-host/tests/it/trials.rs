@@ -57,15 +57,12 @@ async fn a_canary_that_traps_is_withdrawn_by_itself_everywhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_holds_is_promoted() {
     let fleet = Fleet::new(false);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
-    let first = one.get("greet").await.record.active;
-    one.upload("greet", &answering("2")).await;
-    one.act("greet", AdminAction::Rollback(first.clone())).await.unwrap();
+    let (one, first) = fleet.rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 3, pass_after: 5, promote: true, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Canary, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
     for run in 0..200 {
-        if one.get("greet").await.record.active != first {
+        if one.get("greet").await.record.active.as_ref() != Some(&first) {
             break;
         }
         let run_id = format!("run_{run}");
@@ -74,17 +71,14 @@ async fn a_canary_that_holds_is_promoted() {
         call_of(&*canary, &run_id, "b").await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    one.until(|host| host.list_digests() != [format!("greet@{}", first.clone().unwrap())]).await;
+    one.until(|host| host.list_digests() != [format!("greet@{first}")]).await;
     assert_eq!(one.says().await, "2");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_is_compared_and_its_answers_reach_nobody() {
     let fleet = Fleet::new(false);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
-    let first = one.get("greet").await.record.active;
-    one.upload("greet", &answering("2")).await;
-    one.act("greet", AdminAction::Rollback(first)).await.unwrap();
+    let (one, _) = fleet.rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 2, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Shadow, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
@@ -147,10 +141,7 @@ async fn a_trapping_component_says_nothing_of_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trial_whose_version_cannot_be_loaded_fails_also_where_that_is_not_written_down_at_once() {
     let fleet = Fleet::new(false);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
-    let first = one.get("greet").await.record.active;
-    one.upload("greet", &answering("2")).await;
-    one.act("greet", AdminAction::Rollback(first)).await.unwrap();
+    let (one, _) = fleet.rolled_back(&answering("1"), &answering("2")).await;
     let tried = one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     drop(one.stop());
     fleet.store.lose(&tried.record.trial.unwrap().digest);
@@ -183,10 +174,7 @@ async fn trying_for_beta(kind: TrialKind) -> (Replica, NamedTempFile, String) {
     std::fs::write(policy.path(), lines).unwrap();
     let mut fleet = Fleet::new(false);
     fleet.policy = PolicyFile::At(policy.path().to_owned());
-    let one = fleet.replica(&[("greet.wasm", &old)]).await;
-    let first = one.get("greet").await.record.active.unwrap();
-    one.upload("greet", &new).await;
-    one.act("greet", AdminAction::Rollback(Some(first.clone()))).await.unwrap();
+    let (one, first) = fleet.rolled_back(&old, &new).await;
     one.act("greet", attempt(kind, 1.0, Thresholds::default())).await.unwrap();
     (one, policy, first)
 }

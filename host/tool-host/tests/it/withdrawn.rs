@@ -173,12 +173,9 @@ async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_by_the_schema_count_in_a_trial() {
     let fleet = Fleet::new(false);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
-    let first = one.get("greet").await.record.active;
     let schema = r#"{"type":"object","required":["title"]}"#;
     let wants_more = Text { tool: "greet", input_schema: schema, ..Text::default() };
-    one.upload("greet", &wants_more.component()).await;
-    one.act("greet", AdminAction::Rollback(first)).await.unwrap();
+    let (one, _) = fleet.rolled_back(&answering("1"), &wants_more.component()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     let caller = Principal::nobody();
     one.until(|host| {
@@ -223,13 +220,10 @@ async fn kept_answers_do_not_hide_that_a_version_traps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn kept_answers_are_not_counted_in_a_trial() {
     let fleet = Fleet::new(false);
-    let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
-    let first = one.get("greet").await.record.active;
-    one.upload("greet", &pure_and_trapping_on_arguments()).await;
-    one.act("greet", AdminAction::Rollback(first.clone())).await.unwrap();
+    let (one, first) = fleet.rolled_back(&answering("1"), &pure_and_trapping_on_arguments()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     let versions = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
-    one.until(|host| versions(host).get("greet") != first.as_ref()).await;
+    one.until(|host| versions(host).get("greet") != Some(&first)).await;
     for _ in 0..20 {
         assert_eq!(call_by(&one, "ann").await, ToolOutcome::Ok);
     }

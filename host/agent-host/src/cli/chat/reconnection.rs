@@ -15,7 +15,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause that a service may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(600);
 
-/// What is known of a stream when its connection has ended.
+/// The state of a stream over its connections.
 #[derive(Debug)]
 pub(super) struct Reconnection {
     /// The id of the last event that has one.

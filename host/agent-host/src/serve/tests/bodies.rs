@@ -17,7 +17,7 @@ async fn a_client_that_sends_its_body_after_the_answer_keeps_its_connection() {
             client.send([b'x'; 50]).await;
             client.send([b'x'; 50]).await;
         }
-        // What was thrown away is not taken for a request.
+        // The bytes that were thrown away are not taken for a request.
         assert_eq!(client.ask_for("/hello").await, "hello");
         client.send(b"POST /read HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\nhi").await;
         assert_eq!(client.answer().await.1, "hi");
