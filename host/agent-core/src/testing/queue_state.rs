@@ -103,8 +103,10 @@ impl State {
         let begun = wanted.and_then(|data| data.goes_on.clone());
         let parked = begun.as_ref().filter(|run| run.is_parked(store_clock()));
         let parent = wanted.and_then(|data| data.parent.clone());
-        let run_id = begun.as_ref().map(|run| run.run_id.clone());
+        let run_id = wanted.and_then(JobData::known_run);
         self.last_place += 1;
+        // The run may have been begun before the job was added.
+        let claims = u32::from(run_id.is_some());
         let job = Job {
             id: id.clone(),
             run_id: run_id.unwrap_or_else(|| self.new_run()),
@@ -130,8 +132,7 @@ impl State {
             held: None,
             cancel_asked: false,
             epoch: 0,
-            // The run was begun before the job was added.
-            claims: u32::from(begun.is_some()),
+            claims,
             lost: 0,
             last_end: None,
         };

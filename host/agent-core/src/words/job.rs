@@ -101,6 +101,15 @@ impl JobData {
         Self { tier, role, ..Self::new(query, user_id) }
     }
 
+    /// The id of its run, where that is known before the job is added: the run that it goes on with, or the
+    /// one of the id that its submitter chose. A queue that has forgotten such a job is told of it once more
+    /// by a retry or a late statement. The run goes on there behind what its journal has, and whoever follows
+    /// the job goes on reading the same events.
+    pub fn known_run(&self) -> Option<String> {
+        let goes_on = self.goes_on.as_ref().map(|run| run.run_id.clone());
+        goes_on.or_else(|| self.id.as_ref().map(|id| format!("run_{id}")))
+    }
+
     /// The same job under an id that its submitter chose.
     #[must_use]
     pub fn with_id(self, id: impl Into<String>) -> Self {

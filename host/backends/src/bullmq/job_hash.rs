@@ -179,7 +179,7 @@ fn read_result(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).or_else(|_| to_raw_value(text)).ok()
 }
 
-/// The run that a job was added to go on with, until it has ended: a retry is another run.
+/// The run that a job was added with, until it has ended: a retry is another run.
 fn given_run(ended_runs: u32, options: Option<&str>) -> Option<String> {
     if ended_runs == 0 { submitter::run_of(options) } else { None }
 }

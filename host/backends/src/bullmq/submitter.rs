@@ -1,7 +1,7 @@
 //! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
-//! of, the run that the job goes on with, the wait of another job that ends with it, and the options of its
-//! run, in the job's own options: BullMQ keeps options that it does not know, and the data of a job stay
-//! `{query, userId}` for Node peers. Jobs of Node producers have none.
+//! of, the id of its run where that was known before, the wait of another job that ends with it, and the
+//! options of its run, in the job's own options: BullMQ keeps options that it does not know, and the data of a
+//! job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, JobOptions, is_conversation_id};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub(super) struct Submitter<'a> {
     #[serde(rename = "conversationId", skip_serializing_if = "Option::is_none")]
     conversation_id: Option<&'a str>,
     #[serde(rename = "runId", skip_serializing_if = "Option::is_none")]
-    run_id: Option<&'a str>,
+    run_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a str>,
     /// JSON within a text: BullMQ's scripts read options and write them again, which makes an empty list an
@@ -33,14 +33,15 @@ pub(super) struct Submitter<'a> {
 pub(super) fn of(job: &JobData) -> Option<Submitter<'_>> {
     let (tier, role) = (job.tier.as_deref(), job.role.as_deref());
     let conversation_id = job.conversation_id.as_deref();
-    let run_id = job.goes_on.as_ref().map(|run| run.run_id.as_str());
+    let run_id = job.known_run();
     let (parent, options) = (job.parent.as_deref(), job.options.to_text());
-    let says_something =
-        [tier, role, conversation_id, run_id, parent, options.as_deref()].iter().any(Option::is_some);
+    let says_something = [tier, role, conversation_id, run_id.as_deref(), parent, options.as_deref()]
+        .iter()
+        .any(Option::is_some);
     says_something.then_some(Submitter { tier, role, conversation_id, run_id, parent, options })
 }
 
-/// The run that a job with these options goes on with, if it is not one of its own.
+/// The run of a job with these options, if it was known when the job was added.
 pub(super) fn run_of(options: Option<&str>) -> Option<String> {
     said(options).get("runId").and_then(Value::as_str).filter(|id| id.starts_with("run_")).map(str::to_owned)
 }

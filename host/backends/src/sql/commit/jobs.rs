@@ -96,7 +96,7 @@ pub(super) const END_ATTEMPTS: &str = "\
     FROM attempt WHERE id = job_id AND token = job_token AND status = 'active'";
 
 impl NewJob {
-    /// Ids of the job and its run are new, unless its submitter chose that of the job. Ids of jobs grow with
+    /// Ids of the job and its run are new, unless its submitter chose them. Ids of jobs grow with
     /// time, which is the order of the queue and of lists.
     pub(crate) fn new(job: &JobData, announcement: &Arc<str>) -> Self {
         let (begun, now) = (job.goes_on.as_ref(), SystemTime::now());
@@ -105,7 +105,7 @@ impl NewJob {
         let left = |run: &ParkedRun| run.until.duration_since(now).unwrap_or_default();
         Self {
             id: job.id.clone().unwrap_or_else(|| Uuid::now_v7().simple().to_string()),
-            run_id: begun.map_or_else(new_run_id, |run| run.run_id.clone()),
+            run_id: job.known_run().unwrap_or_else(new_run_id),
             user_id: escape(&job.user_id).into_owned(),
             query: escape(&job.query).into_owned(),
             user_tier: job.tier.as_deref().map(|tier| escape(tier).into_owned()),

@@ -179,6 +179,7 @@ pub(crate) async fn a_job_under_a_chosen_id_is_added_once(bench: &Bench) {
     }
     let claim = claim_next(&*bench.queue, "worker").await;
     assert_eq!(claim.job_id, "0198f0c2d3a47b119c0123456789abcd");
+    assert_eq!(claim.run_id, "run_0198f0c2d3a47b119c0123456789abcd", "its run is known before");
     assert_nothing_to_claim(bench).await;
     bench.queue.settle(&claim, &completed("1")).await.unwrap();
     bench.queue.add(&job).await.unwrap();
