@@ -27,7 +27,11 @@ local function record_it()
   redis.call('HSET', record, 'finishedOn', now)
   redis.call('EXPIRE', record, kept)
   redis.call('DEL', request)
-  if redis.call('EXISTS', job) == 1 then redis.call('HSET', job, mark, '1') end
+  if redis.call('EXISTS', job) == 1 then
+    redis.call('HSET', job, mark, '1')
+    -- For when nobody comes to remove it.
+    redis.call('EXPIRE', job, kept)
+  end
   return 'done'
 end
 
