@@ -349,7 +349,9 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
         .await;
     let recordings = SqlHttpRecordings::new(bench.database.pool());
     let recording = [HttpRecording { call_id: "c".into(), exchange: b"{}".to_vec() }];
-    for id in [&ended, &waiting, &unended] {
+    // Of one whose journal and record were never written, and of one of another month.
+    let [lost, other] = [id_at(JANUARY + 6, 6), id_at(JANUARY - 1, 7)];
+    for id in [&ended, &waiting, &unended, &lost, &other] {
         recordings.append(id, &recording).await.unwrap();
     }
 
@@ -373,8 +375,10 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
         assert!(matches!(error, JournalError::Conflict { .. }), "{error:?}");
         runs.append(id, Epoch(1), 2, &[Event::Cancelled]).await.unwrap();
     }
-    assert_eq!(recordings.read(&ended).await.unwrap(), []);
-    for id in [&waiting, &unended] {
+    for id in [&ended, &lost] {
+        assert_eq!(recordings.read(id).await.unwrap(), []);
+    }
+    for id in [&waiting, &unended, &other] {
         assert_eq!(recordings.read(id).await.unwrap().len(), 1);
     }
 }

@@ -218,19 +218,22 @@ async fn look_through(
     Ok(Some(place))
 }
 
-/// Removes the recordings of runs that are about to go, whether with their month or row by row.
+/// Removes the recordings of runs that are about to go, whether with their month or row by row, and of those
+/// that left neither a record nor an event, which nothing else would find.
 async fn remove_recordings(
     pool: &Postgres,
     bound: Bound,
     month: &Month,
     (after, last): (&str, Option<&str>),
 ) -> sqlx::Result<()> {
+    let [events, records] = TABLES.map(|table| month.of(table));
+    let unless = bound.unless;
     let sql = format!(
-        "SELECT DISTINCT h.run_id FROM http_recordings h JOIN {} r ON r.run_id = h.run_id \
-         WHERE h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 AND r.finished_at < $5 \
-           AND NOT {} AND NOT {UNDER_WAY} AND h.run_id NOT IN ({OF_OPEN_JOBS})",
-        month.records(),
-        bound.unless
+        "SELECT DISTINCT h.run_id FROM http_recordings h LEFT JOIN {records} r ON r.run_id = h.run_id \
+         WHERE h.run_id >= $1 AND h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 \
+           AND CASE WHEN r.run_id IS NULL THEN NOT EXISTS (SELECT 1 FROM {events} e WHERE e.run_id = h.run_id) \
+               ELSE r.finished_at < $5 AND NOT {unless} AND NOT {UNDER_WAY} END \
+           AND h.run_id NOT IN ({OF_OPEN_JOBS})"
     );
     let recorded: Vec<String> = answer(async {
         on_postgres!(pool, Allowed, db => {
