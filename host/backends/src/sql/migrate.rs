@@ -4,7 +4,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlSafeStr as _};
 
 use super::error::describe;
-use super::retention::partitions::{LargeTables, make_months_ahead};
+use super::retention::partitions::{LIMIT_LOCKS, LargeTables, make_months_ahead};
 use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
@@ -199,6 +199,8 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
         sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_id(&database));
     lock.execute(&mut *transaction).await?;
+    // From here on everybody waits behind it for tables. A service that starts tries again.
+    sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
     migrator(|(version, name, sql, _)| (version, name, sql))
         .set_locking(false)
         .run_direct(None, &mut *transaction, false)

@@ -6,7 +6,7 @@ use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError};
 use agent_core::words::{Event, JobData};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
-use test_servers::{Postgres, Task};
+use test_servers::{Postgres, Task, within};
 use tokio::time::sleep;
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
@@ -52,6 +52,22 @@ async fn making_tables_takes_as_long_as_it_does_whatever_limit_the_user_has() {
     };
     let (migrated, ()) = tokio::join!(pool.migrate(), free);
     assert_eq!(migrated, Ok(()));
+}
+
+/// Everybody else would wait behind the migration for as long.
+#[tokio::test]
+async fn a_table_that_somebody_reads_for_long_is_not_waited_for_and_changed_by_the_next_try() {
+    let database = Database::postgres().await;
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    database.execute("ALTER TABLE jobs DROP COLUMN parent").await;
+    database.execute("DELETE FROM _sqlx_migrations WHERE version = 21").await;
+    let mut reader = PgConnection::connect(&database.url()).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM jobs").execute(&mut reader).await.unwrap();
+    let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+    assert!(error.to_string().contains("could not be locked in time"), "{error}");
+    reader.close().await.unwrap();
+    assert_eq!(pool.migrate().await, Ok(()));
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ pub(super) const TABLES: [&str; 2] = ["run_events", "run_records"];
 /// How long a change of the tables waits for their locks, while writers wait behind it. Less than writers
 /// wait for an answer, and more than the second (`deadlock_timeout`) after which PostgreSQL ends an automatic
 /// vacuum that is in the way.
-pub(super) const LIMIT_LOCKS: &str = "SET LOCAL lock_timeout = '2s'";
+pub(in crate::sql) const LIMIT_LOCKS: &str = "SET LOCAL lock_timeout = '2s'";
 
 /// How long the server works on a statement while it keeps everybody out. It would not notice that nobody
 /// waits for the answer any more.
