@@ -42,7 +42,16 @@ fn without_unknown(url: &str) -> (String, Vec<&str>) {
     let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), vec![]) };
     let parameters = query.split('&').filter(|parameter| !parameter.is_empty());
     let (known, unknown): (Vec<_>, Vec<_>) = parameters.partition(|parameter| is_known(name_of(parameter)));
-    (format!("{address}?{}", known.join("&")), unknown.into_iter().map(name_of).collect())
+    let named = unknown.into_iter().map(|parameter| name_to_log(parameter, query));
+    (format!("{address}?{}", known.join("&")), named.collect())
+}
+
+/// What is no name may be part of a password, of which a `?` or an `&` was not escaped.
+fn name_to_log<'a>(parameter: &'a str, query: &str) -> &'a str {
+    match parameter.split_once('=') {
+        Some((name, _)) if !query.contains('@') => name,
+        _ => "(without a name)",
+    }
 }
 
 fn name_of(parameter: &str) -> &str {
@@ -71,6 +80,14 @@ mod tests {
             ["postgres://u@h/d", "postgres:///d?host=/run/postgresql", "postgres://h/d?application_name=x"]
         {
             assert_eq!(without_unknown(url), (url.to_owned(), vec![]));
+        }
+        for url in [
+            "postgres://u:hunter?2@h/d",
+            "postgres://u:hunter?2=x@h/d",
+            "postgres://u:hun@ter?2=@h/d?sslmode=require",
+            "postgres:///d?password=hunter&2",
+        ] {
+            assert_eq!(without_unknown(url).1, ["(without a name)"], "{url}");
         }
     }
 }
