@@ -11,11 +11,22 @@ use super::text_columns::{escape, unescape};
 use super::{SqlPool, from_ms, reading, to_ms};
 use crate::Writer;
 
+/// The beginning of a statement that reads records. With `*` a column that a later release adds would change
+/// what statements give that are prepared already, which PostgreSQL refuses.
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT run_id, request_id, user_id, job_id, started_at, finished_at, outcome FROM run_records WHERE ",
+            $condition
+        )
+    };
+}
+
 /// `$1` user, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
-const LIST: &str = "\
-    SELECT * FROM run_records WHERE finished_at <= $2 AND (finished_at < $2 OR run_id < $3) \
-        AND ($1 IS NULL OR user_id = $1) \
-    ORDER BY finished_at DESC, run_id DESC LIMIT $4";
+const LIST: &str = select!(
+    "finished_at <= $2 AND (finished_at < $2 OR run_id < $3) AND ($1 IS NULL OR user_id = $1) \
+    ORDER BY finished_at DESC, run_id DESC LIMIT $4"
+);
 
 /// Keeps runs in the database. What is written at the same time is committed together, with what the queue
 /// writes there.
@@ -117,9 +128,8 @@ impl RunStore for SqlRuns {
     }
 
     async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
-        let sql = "SELECT * FROM run_records WHERE run_id = $1";
         let row: Option<RecordRow> = reading!(&self.pool, db => {
-            sqlx::query_as(sql).bind(escape(run_id)).fetch_optional(db)
+            sqlx::query_as(select!("run_id = $1")).bind(escape(run_id)).fetch_optional(db)
         })
         .map_err(failed)?;
         row.map(RecordRow::into_record).transpose()
@@ -137,8 +147,7 @@ impl RunStore for SqlRuns {
     }
 
     async fn find_by_job(&self, job_id: &str, user_id: &str) -> JournalResult<Option<RunRecord>> {
-        let sql = "SELECT * FROM run_records WHERE job_id = $1 AND user_id = $2 \
-                   ORDER BY finished_at DESC LIMIT 1";
+        let sql = select!("job_id = $1 AND user_id = $2 ORDER BY finished_at DESC LIMIT 1");
         let row: Option<RecordRow> = reading!(&self.pool, db => {
             sqlx::query_as(sql).bind(escape(job_id)).bind(escape(user_id)).fetch_optional(db)
         })

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError};
-use agent_core::words::{Event, JobData};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, JournalError, RunStore as _};
+use agent_core::words::{Event, JobData, RunQuery};
 use backends::sql::{SetupError, SqlPool, SqlQueue, SqlRuns};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_servers::{Postgres, Task, within};
 use tokio::time::sleep;
 
+use crate::contract::runs::some_record;
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,6 +84,20 @@ async fn a_database_of_a_newer_program_is_left_alone() {
         let error = database.pool().migrate().await.unwrap_err();
         assert_eq!(error, SetupError::Newer { version: 999 });
         assert!(error.to_string().contains("newer than this program"), "{error}");
+    }
+}
+
+/// A release that runs on, whose statements are prepared.
+#[tokio::test]
+async fn a_column_that_a_newer_program_adds_fails_no_reader_of_records() {
+    let database = Database::postgres().await;
+    let (runs, _writing) = open_runs_of(&database).await;
+    runs.save(&some_record("run_1")).await.unwrap();
+    for _ in 0..2 {
+        assert!(runs.find("run_1").await.unwrap().is_some());
+        assert_eq!(runs.list(&RunQuery { limit: 9, ..RunQuery::default() }).await.unwrap().len(), 1);
+        runs.find_by_job("j", "u").await.unwrap();
+        database.execute("ALTER TABLE run_records ADD COLUMN IF NOT EXISTS added_later text").await;
     }
 }
 
