@@ -41,7 +41,7 @@ async fn a_few_kills_around_waits_and_swaps_decide_nothing_twice_and_keep_to_one
     let order = kills::Order { kills: 6, seed: 2, stores, heirs, versions, waits: true, swaps: true };
     let report = kills::make(kills::plan(&order), None, |_| ()).await;
     assert_eq!((report.kills(), report.total().broken()), (6, 0), "{}\n{}", report.broken(), report.table());
-    assert!(report.swaps > order.kills, "{} swaps", report.swaps);
+    assert!(report.swaps > 0, "{}", report.table());
 }
 
 /// One binary is both versions here: only that each dies as planned, and that the other one goes on, is
