@@ -257,9 +257,7 @@ struct Statement<W, H> {
 fn detach<W: Future<Output: Send> + Send + 'static>(gate: Gate, call: Call<'_>, work: W, after: Duration) {
     let (name, subject) = (call.name, call.subject.to_owned());
     let (server, only_reads) = (call.server(&gate.world.deployment), call.only_reads());
-    let late = gate.world.late.clone();
     tokio::spawn(async move {
-        let _late = late;
         sleep(after).await;
         if gate.world.refusal(server, only_reads).is_some() {
             return;

@@ -45,8 +45,6 @@ pub struct World {
     pub promises: Mutex<Promises>,
     /// Versions of the tools' component and of the policy.
     pub tools: Mutex<ToolVersion>,
-    /// Held by statements that are carried out later.
-    pub late: Arc<()>,
     faults: Faults,
     keeps_trace: bool,
     began: Instant,
@@ -166,7 +164,6 @@ impl World {
             outbox: Arc::default(),
             promises: Mutex::default(),
             tools: Mutex::default(),
-            late: Arc::default(),
             faults,
             keeps_trace,
             began: Instant::now(),

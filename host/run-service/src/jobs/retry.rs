@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent_core::ports::{JobQueue, QueueError, WebhookError, WebhookOutbox};
 use agent_core::words::{JobStatus, RetryOutcome, Wait};
+use tracing::warn;
 
 /// How far the clocks of the queue and of the outbox may be apart without the end of a job's first run taking
 /// the message id of a retried one.
@@ -38,7 +39,9 @@ pub enum NotRetried {
 /// The webhook is armed first, and counts as submitted behind the failure by the queue's clock: so the
 /// dispatcher leaves it alone until the queue has put the job back, and tells the two ends apart. A process
 /// that dies in between leaves a job that has failed and a webhook that repeats the failure after a while. In
-/// the other order nothing would tell of the new run. A failure that was not sent by then is not sent.
+/// the other order nothing would tell of the new run. A failure that was not sent by then is not sent. Behind
+/// the retry the webhook is opened once more if it was ended meanwhile: by a failure that was sent after all,
+/// as the queue was slow, or by that of another retry.
 ///
 /// Not cancellation-safe: dropped, the job may be retried or not.
 pub async fn retry(
@@ -58,7 +61,14 @@ pub async fn retry(
         outbox.rearm(job_id, failed.max(job.created_at + 2 * CLOCKS_APART)).await?;
     }
     match queue.retry(job_id).await? {
-        RetryOutcome::Done => Ok(()),
+        RetryOutcome::Done => {
+            if let Some(outbox) = outbox
+                && let Err(error) = outbox.replay(job_id).await
+            {
+                warn!(job_id, %error, "nobody is told of the new run of a job if a failure was sent while it was retried");
+            }
+            Ok(())
+        }
         RetryOutcome::NotFailed => Err(NotRetried::NotFailed),
         RetryOutcome::Unknown => Err(NotRetried::Unknown),
     }
