@@ -16,6 +16,7 @@ pub struct Fault {
     pub millis: i32,
 }
 
+/// What goes wrong at a call, without how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The call fails and nothing is done.
