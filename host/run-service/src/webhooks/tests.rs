@@ -13,7 +13,7 @@ use agent_core::ports::{
 use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
     CallPlace, ChildRun, Event, JobData, JobStatus, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall,
-    Usage, Wait, WaitKind, Webhook, WebhookState, short_run,
+    Usage, Wait, WaitKind, Webhook, WebhookState,
 };
 use boxed_async::boxed_async;
 use serde_json::json;
