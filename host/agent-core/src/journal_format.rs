@@ -94,8 +94,8 @@ pub fn encode(event: &Event) -> JournalResult<String> {
     } else {
         serde_json::to_string(&Written { event, version })
     };
-    let text = text.map_err(|error| JournalError::Store {
-        detail: format!("the event cannot be written as JSON: {error}"),
+    let text = text.map_err(|error| JournalError::Damaged {
+        detail: format!("an event cannot be written as JSON: {error}"),
     })?;
     Ok(if has_given_call(event) { text.replacen(STARTED, CALLED, 1) } else { text })
 }
@@ -111,8 +111,11 @@ pub fn decode(run_id: &str, sequence: u64, text: &str) -> JournalResult<Event> {
             Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION })
         }
         // The error's text may quote what was said in the run.
-        Ok(_) | Err(_) => Err(JournalError::Store {
-            detail: format!("event {sequence} of run {run_id} is damaged (at column {})", damaged.column()),
+        Ok(_) | Err(_) => Err(JournalError::Damaged {
+            detail: format!(
+                "event {sequence} of run {run_id} cannot be read (at column {})",
+                damaged.column()
+            ),
         }),
     }
 }
@@ -238,7 +241,7 @@ mod tests {
         assert_eq!(decode("run_1", 4, r#"{"event":"slept","v":99,"until":{"a":1}}"#), Err(newer));
         for text in [r#"{"event":"slept"}"#, r#"{"event":"slept","v":2}"#, r#"{"event":"canc"#, "", "[]"] {
             let error = decode("run_1", 4, text).unwrap_err();
-            assert!(matches!(error, JournalError::Store { .. }), "{text}: {error}");
+            assert!(matches!(error, JournalError::Damaged { .. }), "{text}: {error}");
         }
     }
 }

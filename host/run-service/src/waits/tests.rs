@@ -412,6 +412,19 @@ async fn a_run_that_waits_can_be_decided_about_behind_an_attempt_that_failed() {
     assert_eq!(bench.status(), JobStatus::Completed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_damaged_journal_hides_no_other_one_and_its_job_ends_when_it_is_due() {
+    let bench = Bench::parked(tools()).await;
+    bench.runs.damage("run_job_1");
+    let admin = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+    assert!(bench.waits.list("ada", 10, None).await.unwrap().waits.is_empty());
+    assert!(bench.waits.list_decidable(&admin, 10, None).await.unwrap().waits.is_empty());
+    assert!(bench.waits.of(&bench.job_id).await.unwrap_err().is_damage());
+    assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
+    bench.work_for(1).await;
+    assert_eq!(bench.status(), JobStatus::Failed);
+}
+
 /// A server that is restarted without its last second.
 #[tokio::test(start_paused = true)]
 async fn a_decision_that_the_queue_has_forgotten_has_its_job_go_on_all_the_same() {
