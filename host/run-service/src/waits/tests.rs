@@ -202,6 +202,11 @@ async fn edited_arguments_have_to_fit_the_tool() {
     let bench = Bench::parked(tools()).await;
     let bad = bench.decide(&ada(), Verdict::Edit { arguments: json!([1]) }).await.unwrap_err().to_string();
     assert!(bad.starts_with("what was given does not fit the schema: the arguments: [1] "), "{bad}");
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    for arguments in [json!({ "euros": deep }), json!({ "$serde_json::private::RawValue": 1 })] {
+        let bad = bench.decide(&ada(), Verdict::Edit { arguments }).await.unwrap_err().to_string();
+        assert!(bad.starts_with("what was given is nested too deeply"), "{bad}");
+    }
     bench.decide(&ada(), Verdict::Edit { arguments: json!({ "euros": 1 }) }).await.unwrap();
     bench.work_for(1).await;
     let result = bench.result();
