@@ -5,9 +5,10 @@
 //! {"event": "tool_started", "v": 2, …}
 //! ```
 //!
-//! An event carries the lowest version that knows its kind, so a rolling update to a newer program stops
-//! older processes only at runs that really hold something new. What is not understood for any other reason
-//! is damaged.
+//! An event carries the lowest version that knows its kind and its members, so a rolling update to a newer
+//! program stops older processes only at runs that really hold something new. Programs up to version 6 look
+//! at the version of those events only whose kind they do not know. What is not understood for any other
+//! reason is damaged.
 
 use json_schema::PRIVATE_NAMES;
 use serde::{Deserialize, Serialize};
@@ -140,22 +141,20 @@ pub fn encode(event: &Event) -> JournalResult<String> {
 
 /// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
 pub fn decode(run_id: &str, sequence: u64, text: &str) -> JournalResult<Event> {
-    let damaged = match serde_json::from_str(text) {
-        Ok(event) => return Ok(event),
-        Err(error) => error,
+    // The error's text may quote what was said in the run.
+    let damaged = |error: serde_json::Error| {
+        let column = error.column();
+        let detail = format!("event {sequence} of run {run_id} cannot be read (at column {column})");
+        JournalError::Damaged { detail }
     };
-    match serde_json::from_str(text) {
-        Ok(Head { version }) if version > VERSION => {
-            Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION })
+    // Before the event: members of it that this program does not know would be passed over.
+    if text.contains(r#""v""#) {
+        let Head { version } = serde_json::from_str(text).map_err(damaged)?;
+        if version > VERSION {
+            return Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION });
         }
-        // The error's text may quote what was said in the run.
-        Ok(_) | Err(_) => Err(JournalError::Damaged {
-            detail: format!(
-                "event {sequence} of run {run_id} cannot be read (at column {})",
-                damaged.column()
-            ),
-        }),
     }
+    serde_json::from_str(text).map_err(damaged)
 }
 
 #[cfg(test)]
@@ -271,7 +270,7 @@ mod tests {
         let options = Options { call: Some(call), ..Options::default() };
         let started = Event::Started { task: Task { options, ..task("") }, tools: "t".into() };
         let text = encode(&started).unwrap();
-        // Under another name: what these programs do not know of an event they know, they pass over.
+        // Under another name: such programs look at the version of an event only when they do not know it.
         assert!(text.starts_with(r#"{"event":"called","task""#) && text.ends_with(r#""v":7}"#), "{text}");
         assert_eq!(decode("run_1", 0, &text).unwrap(), started);
     }
@@ -341,7 +340,14 @@ mod tests {
     #[test]
     fn an_event_of_a_newer_program_is_told_from_a_damaged_one() {
         let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 4, version: 99, known: VERSION };
-        assert_eq!(decode("run_1", 4, r#"{"event":"slept","v":99,"until":{"a":1}}"#), Err(newer));
+        for text in [
+            r#"{"event":"slept","v":99,"until":{"a":1}}"#,
+            // Known but for what this program would pass over.
+            r#"{"event":"cancelled","by":"somebody","v":99}"#,
+            r#"{"v":99,"event":"handed_back"}"#,
+        ] {
+            assert_eq!(decode("run_1", 4, text), Err(newer.clone()), "{text}");
+        }
         for text in [r#"{"event":"slept"}"#, r#"{"event":"slept","v":2}"#, r#"{"event":"canc"#, "", "[]"] {
             let error = decode("run_1", 4, text).unwrap_err();
             assert!(matches!(error, JournalError::Damaged { .. }), "{text}: {error}");
