@@ -206,7 +206,7 @@ pub struct EarlierClaims {
 }
 
 impl AttemptEnd {
-    /// The worker goes away, or its stores did: anybody may claim the job.
+    /// The worker goes away: anybody may claim the job.
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 
     /// Whether the job is left for a later attempt, although nothing went wrong.

@@ -108,7 +108,7 @@ pub(super) fn busy() -> Error {
 }
 
 pub(super) fn unavailable(error: ConversationError) -> Error {
-    InvokeError::Conversation(ConversationRefusal::Store(error)).into()
+    InvokeError::Conversation(error.into()).into()
 }
 
 fn read_id(id: PathId) -> Result<String, Error> {

@@ -19,7 +19,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
+use agent_core::ports::{
+    AdminError, CacheError, ClusterError, JournalError, ModelError, QueueError, WebhookError,
+};
 use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use run_service::conversations::ConversationRefusal;
@@ -128,6 +130,16 @@ impl From<NotRetried> for Error {
             NotRetried::ChildRun { parent } => Self::JobOfChildRun { parent },
             NotRetried::Queue(error) => Self::Queue(error),
             NotRetried::Webhook(error) => Self::Webhook(error),
+        }
+    }
+}
+
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        match error {
+            // Coming back later does not mend it.
+            JournalError::Damaged { .. } => Self::Invoke(RunError::Journal(error).into()),
+            error => Self::Queue(QueueError::Store { detail: error.to_string() }),
         }
     }
 }
@@ -400,7 +412,7 @@ impl Error {
             // `rate_limit` answers in its place, with the window that is full.
             InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
-            InvokeError::Conversation(refusal) => Self::conversation_refused(refusal),
+            InvokeError::Conversation(refusal) => self.conversation_refused(refusal, production),
             InvokeError::UnknownTools { indexes } => {
                 // Whether it is somebody else's tool is not said.
                 let at = |index: &usize| [Step::Name("options"), Step::Name("tools"), Step::Index(*index)];
@@ -411,7 +423,7 @@ impl Error {
     }
 
     /// The part of the table that is about conversations.
-    fn conversation_refused(refusal: &ConversationRefusal) -> ErrorAnswer<'static> {
+    fn conversation_refused(&self, refusal: &ConversationRefusal, production: bool) -> ErrorAnswer<'_> {
         let conflict = |text| ErrorAnswer::text(StatusCode::CONFLICT, text);
         match refusal {
             ConversationRefusal::Busy => conflict("The conversation is busy").after(Some(SOON)),
@@ -421,6 +433,7 @@ impl Error {
             }
             ConversationRefusal::TooMany => conflict("Too many conversations: delete one"),
             ConversationRefusal::Store(_) => ErrorAnswer::unavailable(SOON),
+            ConversationRefusal::Unreadable(_) => self.internal(production),
         }
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, JournalResult, QueueError};
 use agent_core::words::{
     AgentResult, CancelOutcome, Event, Finish, Job, JobData, JobOptions, JobStatus, Message, OpenKinds,
     ParentCall, ParkedRun, StopReason, Task, Usage, Verdict, Wait,
@@ -228,7 +228,7 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
         }
         Some(result) => {
             let (reason, output) = (result.stop_reason.as_str(), &result.output);
-            if ended_in_words(&journal.read(&job.run_id, 0).await?, &result) {
+            if ended_in_words(&readable(journal, &job.run_id).await?, &result) {
                 let answer = format!("The run was ended early by {reason}. Its last reply: {output}");
                 return Ok(Verdict::Ended { answer, is_answered: true, usage: result.usage });
             }
@@ -268,12 +268,20 @@ fn ended_in_words(events: &[Event], result: &AgentResult) -> bool {
 async fn usage(journal: &dyn Journal, run_id: &str) -> Result<Usage, ChildError> {
     let (mut sum, mut open) = (Usage::default(), vec![run_id.to_owned()]);
     while let Some(run_id) = open.pop() {
-        if let Ok(run) = Run::waiting(journal.read(&run_id, 0).await?) {
+        if let Ok(run) = Run::waiting(readable(journal, &run_id).await?) {
             sum = sum.plus(run.usage());
             open.extend(run.children().map(|(_, child)| child.run_id.clone()));
         }
     }
     Ok(sum)
+}
+
+/// The events of a child, none of a journal that is damaged: its parent goes on.
+async fn readable(journal: &dyn Journal, run_id: &str) -> JournalResult<Vec<Event>> {
+    match journal.read(run_id, 0).await {
+        Err(JournalError::Damaged { .. }) => Ok(Vec::new()),
+        read => read,
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
@@ -293,7 +301,7 @@ impl fmt::Debug for ChildRuns {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{asks_for, says};
+    use agent_core::testing::{TestRuns, asks_for, says};
     use agent_core::words::{Limit, ModelReply};
     use serde_json::json;
 
@@ -313,6 +321,13 @@ mod tests {
             model: "openai/test-model".into(),
             tool_calls: vec![],
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_child_has_cost_whose_journal_is_damaged_does_not_end_its_parent() {
+        let runs = TestRuns::default();
+        runs.damage("run_1");
+        assert_eq!(usage(&runs, "run_1").await, Ok(Usage::default()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, JournalResult, ToolSet, Versions, WaitDecided, WaitingCall};
 use agent_core::words::{
     CallPlace, Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind,
+    may_be_journaled,
 };
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
@@ -367,7 +368,15 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
     if matches!(proposed.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
         return Err(NotDecided::NotEditable);
     }
-    Ok(())
+    match &proposed.verdict {
+        Verdict::Edit { arguments: given } | Verdict::Answer { answer: given }
+            if !may_be_journaled(given) =>
+        {
+            let why = "is nested too deeply, or has a name that is not read";
+            Err(NotDecided::BadArguments(why.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the tool's schema allows these arguments.

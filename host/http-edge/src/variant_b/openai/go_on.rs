@@ -18,7 +18,7 @@ use run_service::waits::{NotDecided, Proposal, ProposedDecision};
 use super::super::asking::Asking;
 use super::super::conversations::unavailable;
 use super::super::error::{Error, Problem, WaitRefusal};
-use super::super::events::{location, permit, unreadable};
+use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::head::Head;
@@ -169,7 +169,7 @@ impl GoOn<'_> {
     }
 
     async fn before(&self, job: &Job) -> Result<Before, Error> {
-        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
+        let events = paused::events(self.edge, &job.run_id, None).await?;
         let answered = self.answers.iter().map(|answer| answer.id.events).max().unwrap_or_default();
         let shown = |seen: usize| events.iter().take(seen.max(answered)).cloned().collect();
         let conversations = &self.edge.variant.conversations;
@@ -254,7 +254,7 @@ impl GoOn<'_> {
 
     /// Whether the caller has decided all of this before, in the same way and about the same calls.
     async fn are_taken(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<bool, Error> {
-        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
+        let events = paused::events(self.edge, &job.run_id, None).await?;
         let caller = self.asking.caller.id();
         let is_taken = |answer: &ApprovalAnswer| {
             events.iter().any(|event| match event {
