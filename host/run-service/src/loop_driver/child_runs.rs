@@ -222,6 +222,7 @@ async fn begin(
 async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError> {
     let result = job.result.as_ref();
     let result = result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
+    let in_result = result.as_ref().map(|result| result.usage).unwrap_or_default();
     let answer = match result {
         Some(AgentResult { output: answer, stop_reason: StopReason::Completed, usage, .. }) => {
             return Ok(Verdict::Ended { answer, is_answered: true, usage });
@@ -240,7 +241,11 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
             _ => "the run ended without an answer".to_owned(),
         },
     };
-    Ok(Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await? })
+    // The queue may have the end before the journal has the last reply. What children cost that the run was
+    // not told of is in the journal alone.
+    let in_journal = usage(journal, &job.run_id).await?;
+    let usage = if in_result.total() > in_journal.total() { in_result } else { in_journal };
+    Ok(Verdict::Ended { answer, is_answered: false, usage })
 }
 
 /// Whether the model of a run that neared a limit was asked to answer with what it had, and ended that reply
@@ -301,7 +306,7 @@ impl fmt::Debug for ChildRuns {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{TestRuns, asks_for, says};
+    use agent_core::testing::{TestRuns, asks_for, says, task};
     use agent_core::words::{Limit, ModelReply};
     use serde_json::json;
 
@@ -353,6 +358,34 @@ mod tests {
         // The journal does not have the last reply yet.
         for (words, is_answer) in [("42", true), (" ", false)] {
             assert_eq!(ended_in_words(&[Event::from(says("first"))], &result(words)), is_answer);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_without_an_answer_is_billed_for_a_last_reply_that_its_journal_does_not_have_yet() {
+        let (runs, child) = (TestRuns::default(), task("hi"));
+        let started = Event::Started { task: child.clone(), tools: "sha256:test".into() };
+        let events = [started, Event::from(asks_for(&[("c", "pay", json!({}))]))];
+        runs.append(&child.id, Epoch(1), 0, &events).await.unwrap();
+        for (in_result, billed) in [(30, 30), (15, 15), (0, 15)] {
+            let result = AgentResult { usage: Usage::of(in_result, 0), ..result("") };
+            let job = Job {
+                id: "1".into(),
+                run_id: child.id.clone(),
+                user_id: "u1".into(),
+                parent: None,
+                status: JobStatus::Completed,
+                result: serde_json::value::to_raw_value(&result).ok(),
+                error: None,
+                attempts_made: 1,
+                created_at: SystemTime::UNIX_EPOCH,
+                started_at: None,
+                finished_at: None,
+            };
+            let Verdict::Ended { is_answered, usage, .. } = ending(&runs, &job).await.unwrap() else {
+                panic!()
+            };
+            assert_eq!((is_answered, usage.total()), (false, billed));
         }
     }
 }

@@ -133,8 +133,9 @@ impl Waits {
         let (mut tries, mut has_looked) = (0, false);
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
-            // While somebody has it, only the queue is asked: a journal may be long.
-            if has_looked && job.status == JobStatus::Active && Instant::now() < until {
+            // While somebody has it, or is to have it soon, only the queue is asked: a journal may be long.
+            let is_taken = matches!(job.status, JobStatus::Active | JobStatus::Delayed);
+            if has_looked && is_taken && Instant::now() < until {
                 sleep(LOOK_AGAIN).await;
                 continue;
             }
@@ -150,8 +151,8 @@ impl Waits {
             checked?;
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
-                // Other calls of the reply are made first, or it was claimed too early.
-                (JobStatus::Parked | JobStatus::Active | JobStatus::Waiting, _) if Instant::now() < until => {
+                // Other calls of the reply are made first, it was claimed too early, or is tried again soon.
+                (status, _) if !status.has_ended() && Instant::now() < until => {
                     sleep(LOOK_AGAIN).await;
                     continue;
                 }

@@ -3,6 +3,7 @@
 mod children;
 mod races;
 mod retried;
+mod under_way;
 
 use std::time::{Duration, SystemTime};
 
