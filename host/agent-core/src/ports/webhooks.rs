@@ -24,7 +24,8 @@ pub trait WebhookOutbox: Send + Sync {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult;
 
     /// Claims webhooks that are due, within `bounds`, those first that have been due for longest, under a
-    /// [lease](super::lease) that is not renewed: it is longer than any delivery.
+    /// [lease](super::lease) that is not renewed: it is longer than any delivery. `owner` is new for every
+    /// call: it proves the claim.
     async fn claim(&self, owner: &str, lease: Duration, bounds: ClaimBounds) -> WebhookResult<Vec<Webhook>>;
 
     /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False

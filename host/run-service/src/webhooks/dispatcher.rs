@@ -89,12 +89,16 @@ impl Dispatcher {
     /// Delivers until `stopping` is cancelled, and then what is under way for `GRACE`. Dropped, it leaves
     /// what it has claimed to the lease.
     pub async fn run(&self, stopping: CancellationToken) {
-        let owner = new_owner();
+        let (name, mut claims) = (new_owner(), 0_u64);
         let mut deliveries = FuturesUnordered::new();
         let (mut next_claim, mut may_be_more) = (Instant::now(), false);
         while !stopping.is_cancelled() {
             if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
                 let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
+                // An owner for each claim: a delivery whose webhook was armed again meanwhile, and claimed
+                // here once more, is about the end of another run.
+                claims += 1;
+                let owner = format!("{name}.{claims}");
                 let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
                 // More may be due, of users who have as many deliveries under way as they may, or of anybody.
                 may_be_more = claimed.as_ref().is_some_and(|due| !due.is_empty());
@@ -103,7 +107,7 @@ impl Dispatcher {
                         .as_ref()
                         .map_or(PAUSE, |due| if due.len() == room as usize { Duration::ZERO } else { POLL });
                 for webhook in claimed.unwrap_or_default() {
-                    deliveries.push(self.attend(&owner, webhook));
+                    deliveries.push(self.attend(owner.clone(), webhook));
                 }
             }
             tokio::select! {
@@ -142,11 +146,11 @@ impl Dispatcher {
     }
 
     /// Does what is due for one webhook.
-    async fn attend(&self, owner: &str, webhook: Webhook) {
+    async fn attend(&self, owner: String, webhook: Webhook) {
         let job_id = webhook.job_id.clone();
         let Settled { webhook, next } = self.proceed(webhook).await;
         for _ in 0..3 {
-            match self.context.outbox.settle(owner, &webhook, next).await {
+            match self.context.outbox.settle(&owner, &webhook, next).await {
                 Ok(true) => return,
                 Ok(false) => {
                     warn!(

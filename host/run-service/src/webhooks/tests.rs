@@ -12,7 +12,7 @@ use agent_core::ports::{
 use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
     CallPlace, ChildRun, Event, JobData, JobStatus, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall,
-    Usage, Wait, WaitKind, Webhook, WebhookState,
+    Usage, Wait, WaitKind, Webhook, WebhookState, short_run,
 };
 use boxed_async::boxed_async;
 use serde_json::json;
@@ -408,10 +408,30 @@ async fn what_the_run_of_a_retry_waits_for_and_its_end_are_told_as_well() {
     sleep(Duration::from_secs(600)).await;
     let ids: Vec<_> = bench.got().into_iter().map(|(_, message)| message.id).collect();
     let end = format!("msg_{}", bench.job_id);
-    let of_retry = format!("{end}_00ade6f2");
+    let of_retry = format!("{end}_{}", short_run(&bench.queue.job(&bench.job_id).run_id));
     assert_eq!(ids, [format!("msg_{before}"), end, format!("msg_{anew}"), of_retry]);
     assert_eq!(bench.got()[3].1.body, format!("{} cancelled", bench.job_id));
     assert_eq!((bench.state(), bench.row(&bench.job_id).attempts.len()), (WebhookState::Delivered, 4));
+}
+
+/// The receiver takes so long for the failure of the run before that the end of the next one is on its way
+/// by then, from the same process.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_under_way_when_its_job_is_retried_does_not_settle_the_end_of_the_retry() {
+    let bench = Bench::new(&[Ok(204), Ok(500), Ok(204)]).await;
+    sleep(Duration::from_secs(60)).await;
+    *bench.receiver.takes.lock() = Duration::from_secs(30);
+    bench.finish_job().await;
+    sleep(Duration::from_secs(20)).await;
+    bench.queue.change(&bench.job_id, |job| job.status = JobStatus::Failed);
+    jobs::retry(&*bench.queue, Some(&*bench.outbox), &bench.job_id).await.unwrap();
+    bench.finish_job().await;
+    sleep(Duration::from_secs(600)).await;
+    let ids: Vec<_> = bench.got().into_iter().map(|(_, message)| message.id).collect();
+    let end = format!("msg_{}", bench.job_id);
+    let of_retry = format!("{end}_00ade6f2");
+    assert_eq!(ids, [end, of_retry.clone(), of_retry]);
+    assert_eq!((bench.state(), bench.row(&bench.job_id).attempts.len()), (WebhookState::Delivered, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -246,6 +246,7 @@ pub(crate) async fn one_whose_job_is_retried_waits_for_its_end_anew(bench: &Benc
         (!due.is_empty()).then_some(due)
     })
     .await;
+    assert_eq!(bench.store.settle("o1", &claimed, None).await, Ok(false), "another claim has it");
     let created_at = due[0].created_at;
     assert_eq!(due, [Webhook { created_at, ..claimed }]);
 }

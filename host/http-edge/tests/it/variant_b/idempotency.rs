@@ -110,6 +110,26 @@ async fn two_at_once_are_one_and_a_conflict() {
     assert!(!is_replay(&conflict));
 }
 
+/// The first replica could not renew its key in time, and another one has taken it over.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_dropped_when_another_replica_has_its_key() {
+    let keys = Arc::<Keys>::default();
+    let hangs = Hangs::default();
+    let one = Fakes::configured(hangs.clone(), |edge| edge.idempotency = idempotency_over(&keys));
+    let [other, _] = replicas(&keys);
+    let heir = async {
+        hangs.asked.notified().await;
+        keys.end_leases();
+        other.service.send(keyed("k", "/api/agent", BODY)).await
+    };
+    let (dropped, carried_out) = tokio::join!(one.service.send(keyed("k", "/api/agent", BODY)), heir);
+    assert_eq!((dropped.status, dropped.header("retry-after")), (StatusCode::CONFLICT, Some("1")));
+    assert_eq!(carried_out.status, StatusCode::OK);
+    hangs.stopped.notified().await;
+    let again = one.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
+}
+
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
 #[tokio::test]
 async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
