@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{Epoch, Journal as _};
+use agent_core::ports::{ConversationStore as _, Epoch, Journal as _};
 use agent_core::testing::{TestRuns, asks_for, says};
 use agent_core::words::{
-    AgentResult, Event, JobStatus, Message, Options, Principal, RunLimits, Task, ToolOutcome, ToolReceipt,
-    ToolReturn,
+    AgentResult, ConversationKey, Event, JobStatus, Message, Options, Principal, RunLimits, Task,
+    ToolOutcome, ToolReceipt, ToolReturn,
 };
 use axum::body::Body;
 use http::StatusCode;
@@ -213,6 +213,19 @@ async fn a_response_is_cancelled_once_and_is_the_same_afterwards() {
     let done = queued(&fakes, &json!({})).await;
     work_off(&fakes, &runs, &done).await;
     assert_eq!(cancel(&path(&done)).await.json()["status"], "completed");
+}
+
+/// Newer ones have taken its place while its job goes on.
+#[tokio::test]
+async fn a_response_that_is_not_kept_any_more_is_cancelled_with_its_job() {
+    let (fakes, _runs) = service();
+    let response = queued(&fakes, &json!({})).await;
+    fakes.conversations.delete(ConversationKey::response("u1", id(&response))).await.unwrap();
+    let cancelled = fakes.post(&format!("{}/cancel", path(&response)), "").await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{cancelled}");
+    let shown = cancelled.json();
+    assert_eq!((&shown["id"], &shown["status"]), (&response["id"], &json!("cancelled")));
+    assert_eq!(fakes.queue.job(&job_id(&response)).status, JobStatus::Cancelled);
 }
 
 #[tokio::test]
