@@ -246,6 +246,37 @@ async fn a_job_that_failed_is_a_response_that_says_why() {
     assert_eq!(fakes.queue.added()[1].options.options.history, [asked]);
 }
 
+#[tokio::test]
+async fn a_response_whose_failed_job_is_tried_again_ends_as_that_does() {
+    let (fakes, runs) = service();
+    let response = queued(&fakes, &json!({})).await;
+    let read = async || fakes.get(&path(&response)).await.json();
+    let change = |status, error: &str| {
+        fakes.queue.change(&job_id(&response), |job| {
+            job.status = status;
+            job.error = Some(error.to_owned());
+        });
+    };
+    for (status, error, shown) in [
+        (JobStatus::Failed, "once", "failed"),
+        (JobStatus::Waiting, "", "queued"),
+        (JobStatus::Active, "", "in_progress"),
+        (JobStatus::Failed, "twice", "failed"),
+    ] {
+        change(status, error);
+        let now = read().await;
+        assert_eq!(now["status"], shown);
+        let failed = if shown == "failed" { json!(error) } else { Value::Null };
+        assert_eq!(now.pointer("/error/message").unwrap_or(&Value::Null), &failed);
+    }
+    work_off(&fakes, &runs, &response).await;
+    assert_eq!(read().await["status"], "completed");
+    queued(&fakes, &json!({"previous_response_id": response["id"], "input": "and?"})).await;
+    let history = fakes.queue.added().remove(1).options.options.history;
+    let questions = history.iter().filter(|message| matches!(message, Message::User { .. }));
+    assert_eq!((questions.count(), history.len()), (1, 4), "{history:?}");
+}
+
 /// Status, code and parameter of an error.
 fn error(answer: &Answer) -> (StatusCode, Value, Value) {
     let mut error = answer.json()["error"].take();
