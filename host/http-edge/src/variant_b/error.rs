@@ -36,7 +36,7 @@ use self::answer::{Body, ErrorAnswer, TOO_MANY};
 pub(super) use self::mcp_refusal::McpRefusal;
 use self::openai_problem as problem;
 pub(super) use self::openai_problem::Problem;
-pub(super) use self::render::{Render, render, render_openai};
+pub(super) use self::render::{Render, refuse_openai, render, render_openai};
 pub(super) use self::wait_refusal::WaitRefusal;
 use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
@@ -170,6 +170,11 @@ const TOO_LARGE: &str = "Payload too large";
 /// When to try again what fails for reasons that nobody knows the end of.
 const SOON: Duration = Duration::from_secs(1);
 
+/// When to try again what is refused with that status, where no more is known.
+fn soon(status: StatusCode) -> Option<Duration> {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON)
+}
+
 impl Error {
     /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of
     /// it.
@@ -250,7 +255,8 @@ impl Error {
     fn openai_refused(problem: &Problem) -> ErrorAnswer<'_> {
         let upgrade = (UPGRADE, HeaderValue::from_static("websocket"));
         let header = (problem.status() == StatusCode::UPGRADE_REQUIRED).then_some(upgrade);
-        ErrorAnswer { header, ..ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into())) }
+        let answer = ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()));
+        ErrorAnswer { header, ..answer }.after(soon(problem.status()))
     }
 
     fn json_refused(error: &JsonError) -> ErrorAnswer<'_> {
@@ -381,7 +387,8 @@ impl Error {
     fn agent_failed<'a>(&'a self, error: &'a InvokeError, production: bool) -> ErrorAnswer<'a> {
         match error {
             InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
-                ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+                ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED)
+                    .after(Some(retry_after.unwrap_or(SOON)))
             }
             // Only clients of OpenAI bring functions along.
             InvokeError::Run(RunError::Model(ModelError::RefusedFunctions { functions, .. })) => {

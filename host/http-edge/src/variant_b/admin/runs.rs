@@ -4,7 +4,6 @@
 //! The records and journals are those that `agent-host runs` reads. What they hold is the operator's to see:
 //! questions, answers, arguments of tools, receipts with their detail.
 
-use agent_core::ports::QueueError;
 use agent_core::words::RunQuery;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -14,6 +13,7 @@ use super::super::auth::Caller;
 use super::super::documented::stores;
 use super::super::error::Error;
 use super::super::events::{self, Follow};
+use super::super::parameters::place_behind;
 use super::super::state::Shared;
 use super::listing::{EventRange, RunListing};
 use super::run_body::{MOST_EVENTS, RunPage, Timeline};
@@ -61,14 +61,9 @@ pub(super) fn describe_cancel() -> Operation {
 pub(super) async fn list(State(edge): State<Shared>, RawQuery(query): RawQuery) -> Result<Response, Error> {
     let wanted: RunListing = read_query(query.as_deref())?;
     let runs = &edge.variant.runs;
-    let last = match &wanted.cursor {
-        None => None,
-        // A run that was forgotten since cannot say what comes after it.
-        Some(id) => Some(runs.find(id).await?.ok_or(QueueError::BadCursor)?),
-    };
     // One more, which says whether there is another page.
     let limit = u32::try_from(wanted.limit + 1).unwrap_or(u32::MAX);
-    let after = last.as_ref().map(|last| (last.finished_at, &*last.id));
+    let after = wanted.cursor.as_deref().and_then(place_behind);
     let query = RunQuery { user_id: wanted.user.as_deref(), limit, after };
     let records = runs.list(&query).await?;
     Ok(answer::visible_json(StatusCode::OK, &RunPage::new(&records, wanted.limit)))

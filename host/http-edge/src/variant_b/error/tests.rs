@@ -105,8 +105,17 @@ async fn a_provider_that_limits_our_rate_is_429() {
         let quota_exhausted = false;
         Error::Invoke(model(ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }))
     };
-    assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests | {"error":"Rate limit exceeded"}"#);
-    assert_snapshot!(everywhere(|| limited(Some(HALF))).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+    assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+    assert_snapshot!(everywhere(|| limited(Some(MORE))).await, @r#"429 Too Many Requests; retry-after: 30 | {"error":"Rate limit exceeded"}"#);
+}
+
+#[test]
+fn what_passes_by_itself_says_when_to_come_back_in_the_form_of_openai_as_well() {
+    for (status, after) in [(429, true), (503, true), (500, false), (400, false)] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = refuse_openai(status, &json!({}));
+        assert_eq!(answer.headers().get(RETRY_AFTER).is_some_and(|after| after == "1"), after, "{status}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! A job goes on with the run, which is followed as its stream is. Whoever leaves meanwhile changes nothing
 //! about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agent_core::agent_loop::{MOST_DEPTH, Run};
@@ -140,8 +140,10 @@ impl GoOn<'_> {
         let first = self.first()?;
         refuse_twice(&self.answers)?;
         let root = self.root_of(first).await?;
+        let mut known = BTreeSet::from([Wait::job_of(&first.id.wait)]);
         for answer in &self.answers {
-            if self.root_of(answer).await?.id != root.id {
+            // A body has room for hundreds of answers about one job, which is read once.
+            if known.insert(Wait::job_of(&answer.id.wait)) && self.root_of(answer).await?.id != root.id {
                 return Err(Problem::unknown_approval(&answer.text).into());
             }
         }

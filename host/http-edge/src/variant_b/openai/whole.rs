@@ -9,6 +9,7 @@ use run_service::layers::RunAnswer;
 use run_service::streams::{Followed, Following, Interruption, RunEnd};
 use tokio::time::{Instant, timeout_at};
 
+use super::super::error::refuse_openai;
 use super::super::state::Shared;
 use super::kept::Keep;
 use super::paused::WaitingRun;
@@ -80,12 +81,12 @@ impl Whole<'_> {
                 Some(Followed::Ended { end, .. }) => {
                     let (status, error, log) = stream::failure(&end, edge.variant.production);
                     server_sent_events::log_failure(&self.job.run_id, status, &log);
-                    return answer::json(status, &error);
+                    return refuse_openai(status, &error);
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
                 Some(Followed::Interrupted(why)) => {
                     let error = stream::interruption(&why);
-                    return answer::json(StatusCode::SERVICE_UNAVAILABLE, &error);
+                    return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error);
                 }
                 None => break,
             }
