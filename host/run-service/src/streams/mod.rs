@@ -142,8 +142,7 @@ impl RunStreams {
         // Before it begins, so that nothing is missed.
         let mut source = self.source(&run_id, Box::pin(pending()));
         if !reader.can_resume {
-            source.can_resume = false;
-            source.interrupted = self.shutdown.requests_end().clone();
+            source = self.without_resuming(source);
         }
         if source.interrupted.is_cancelled() {
             return Following::refused(source, InvokeError::Stopping);
@@ -197,9 +196,13 @@ impl RunStreams {
 
     /// Follows the run of a job from event number `from` on. It may not have begun.
     pub fn follow_job(&self, job: &Job, from: u64) -> Option<Following> {
-        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
-        let source = self.source(&job.run_id, ends);
-        Some(Following::new(Source { cached: None, ..source }, from, false))
+        Some(Following::new(self.source_of_job(job)?, from, false))
+    }
+
+    /// [`Self::follow_job`] for a reader that cannot resume, as clients of OpenAI: during a shutdown it reads
+    /// on until requests under way are cut off.
+    pub fn follow_job_without_resuming(&self, job: &Job, from: u64) -> Option<Following> {
+        Some(Following::new(self.without_resuming(self.source_of_job(job)?), from, false))
     }
 
     /// A reader like this one, who is told that the run waits only when the runs that it began do not go on
@@ -304,6 +307,17 @@ impl RunStreams {
     /// What a run is cancelled by that nobody can read once this process has ended, as without a store.
     fn without_store(&self, handle: Option<&RunHandle>) -> Option<EndsWithProcess> {
         self.kept.records.is_none().then(|| EndsWithProcess(handle.cloned()))
+    }
+
+    /// What a reader of a job's run is made of.
+    fn source_of_job(&self, job: &Job) -> Option<Source> {
+        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
+        Some(Source { cached: None, ..self.source(&job.run_id, ends) })
+    }
+
+    /// The same for a reader that cannot resume: a shutdown interrupts it as late as other requests.
+    fn without_resuming(&self, source: Source) -> Source {
+        Source { can_resume: false, interrupted: self.shutdown.requests_end().clone(), ..source }
     }
 
     /// What a reader is made of. With a store it can resume on another replica, so a shutdown interrupts it
