@@ -41,7 +41,7 @@ use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
 use crate::waits::Waits;
 use children::{Family, through_children};
-use ending::{Ends, of_handle, of_job, of_record, of_recorded_job};
+use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
@@ -181,8 +181,8 @@ impl RunStreams {
             (Some(handle), ..) => of_handle(handle),
             (None, Some(jobs), Some(job_id), Some(records)) => {
                 let records = of_record(records.clone(), Some(jobs.clone()), run_id.clone());
-                let owner = run.user_id.clone().unwrap_or_default();
-                of_recorded_job(jobs.clone(), owner, job_id.clone(), records)
+                let (job_id, user_id) = (job_id.clone(), run.user_id.clone().unwrap_or_default());
+                of_recorded_job(jobs.clone(), RunOfJob { run_id: run_id.clone(), job_id, user_id }, records)
             }
             (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
             // Without a store nobody else carries it.
@@ -210,7 +210,8 @@ impl RunStreams {
     #[must_use]
     pub fn through_children(&self, following: Following, waits: &Waits, by: &Principal) -> Following {
         let Some(jobs) = self.jobs.clone() else { return following };
-        let family = Family { jobs, waits: waits.clone(), by: by.clone() };
+        let run_id = following.run_id().into();
+        let family = Family { run_id, jobs, waits: waits.clone(), by: by.clone() };
         following.ending_as(|ends| through_children(ends, family))
     }
 
@@ -255,7 +256,8 @@ impl RunStreams {
         let Some(jobs) = &self.jobs else { return false };
         let owner = run.user_id.as_deref().unwrap_or_default();
         let job = jobs.read(owner, &job_id, Duration::ZERO).await;
-        matches!(job, Ok(Some(job)) if job.status.has_ended())
+        // A job that was tried again has another run.
+        matches!(job, Ok(Some(job)) if job.status.has_ended() || job.run_id != run.run_id)
     }
 
     /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
@@ -311,7 +313,9 @@ impl RunStreams {
 
     /// What a reader of a job's run is made of.
     fn source_of_job(&self, job: &Job) -> Option<Source> {
-        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
+        let (job_id, user_id) = (job.id.clone(), job.user_id.clone());
+        let run = RunOfJob { run_id: job.run_id.as_str().into(), job_id, user_id };
+        let ends = of_job(self.jobs.clone()?, run);
         Some(Source { cached: None, ..self.source(&job.run_id, ends) })
     }
 
