@@ -1,5 +1,6 @@
 //! Runs that are watched, on one replica and on two with one store.
 
+mod of_jobs;
 mod without_a_store;
 
 use std::time::Duration;

@@ -112,7 +112,8 @@ impl GoOn<'_> {
         let permit = is_streamed.then(|| permit(self.edge, self.asking.caller.id())).transpose()?;
         let streams = self.edge.variant.streams.as_ref().ok_or_else(not_followed)?;
         self.decide().await?;
-        let following = streams.follow_job(&job, before.shown.len() as u64).ok_or_else(not_followed)?;
+        let following = streams.follow_job_without_resuming(&job, before.shown.len() as u64);
+        let following = following.ok_or_else(not_followed)?;
         let (waits, by) = (&self.edge.variant.waits, self.asking.caller.principal());
         let following = streams.through_children(following, waits, &by);
         Ok(Decided { job, before, permit, following })

@@ -47,7 +47,8 @@ impl Whole<'_> {
             return None;
         }
         let following = edge.variant.streams.as_ref().and_then(|streams| {
-            Some(streams.through_children(streams.follow_job(&job, 0)?, &edge.variant.waits, by))
+            let following = streams.follow_job_without_resuming(&job, 0)?;
+            Some(streams.through_children(following, &edge.variant.waits, by))
         });
         let (writer, keep) = (ResponseEvents::new(frame.clone()), keep.take());
         let mut whole = Whole { edge, by: by.clone(), job, writer, keep, seen: 0 };

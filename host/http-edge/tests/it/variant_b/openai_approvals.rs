@@ -12,6 +12,7 @@ use agent_core::words::{Event, JobData, Message, ModelReply, Principal, Verdict}
 use run_service::conversations::Conversations;
 use run_service::jobs::{Jobs, Worker};
 use run_service::layers::{Agent, ConversationTurns, Parkable};
+use run_service::shutdown::Shutdown;
 use run_service::testing::{run_stores, streams_of, worker_context};
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ pub(super) struct Bench {
     pub(super) model: Arc<ScriptedModel>,
     runs: Arc<TestRuns>,
     waits: Waits,
+    pub(super) shutdown: Shutdown,
     _worker: Task<()>,
 }
 
@@ -54,7 +56,8 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         let parkable = Parkable::new(agent(), queue, journal.clone(), runs.clone(), spawn);
         ConversationTurns::new(parkable, conversations.clone(), Duration::from_secs(30))
     };
-    let streams = streams_of(stack(), kept).with_jobs(jobs.clone());
+    let shutdown = Shutdown::default();
+    let streams = streams_of(stack(), kept).with_jobs(jobs.clone()).until(shutdown.clone());
     let fakes = Fakes::configured(stack(), |edge| {
         b(edge).streams = Some(streams);
         b(edge).jobs = jobs;
@@ -63,7 +66,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         b(edge).queue = queue.clone();
         b(edge).conversations = conversations.clone();
     });
-    Bench { fakes, model, runs, waits, _worker: worker }
+    Bench { fakes, model, runs, waits, shutdown, _worker: worker }
 }
 
 pub(super) fn pays(euros: &[u32]) -> ModelReply {
@@ -145,6 +148,21 @@ async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
     assert_eq!(error(&again), (409, "approval_already_decided".to_owned()), "{again}");
     assert_eq!(again.json()["error"]["param"], "input[0].approval_request_id");
     assert!(again.body.contains("decided by u1"), "{again}");
+}
+
+/// Clients of OpenAI cannot resume elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_answered_is_read_to_its_end_while_the_service_stops() {
+    for stream in [false, true] {
+        let bench = bench([pays(&[5]), says("paid")]);
+        let first = bench.ask(&json!({})).await.json();
+        bench.shutdown.end_drain();
+        let input = [answer(&first["output"][0], true)];
+        let goes_on = json!({"previous_response_id": first["id"], "stream": stream, "input": input});
+        let second = bench.ask(&goes_on).await;
+        let second = if stream { events(&second).last().unwrap()["response"].clone() } else { second.json() };
+        assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
