@@ -238,7 +238,9 @@ mod tests {
         let mut connection = PgConnection::connect(&server.url()).await.unwrap();
         sqlx::raw_sql(FILL).execute(&mut connection).await.unwrap();
         let parameters = [("$1", "'o'"), ("$2", "60000"), ("$3", "16"), ("$4", "4")];
-        let claim = parameters.iter().fold(CLAIM_IN_POSTGRES.to_owned(), |sql, (name, value)| sql.replace(name, value));
+        let claim = parameters
+            .iter()
+            .fold(CLAIM_IN_POSTGRES.to_owned(), |sql, (name, value)| sql.replace(name, value));
         let explain = AssertSqlSafe(format!("EXPLAIN (ANALYZE, BUFFERS) {claim}"));
         let plan: Vec<String> = sqlx::query_scalar(explain).fetch_all(&mut connection).await.unwrap();
         let plan = plan.join("\n");
