@@ -171,6 +171,16 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
         LeaseWatch(self.ends.subscribe())
     }
 
+    /// Whether anything acts under the lease.
+    pub fn is_watched(&self) -> bool {
+        !self.ends.is_closed()
+    }
+
+    /// Resolves when nothing acts under the lease any more.
+    pub async fn unwatched(&self) {
+        self.ends.closed().await;
+    }
+
     /// What `work` comes to, also when the lease is lost meanwhile.
     pub async fn while_running<T>(&self, work: impl Future<Output = T>) -> T {
         let keep = async {

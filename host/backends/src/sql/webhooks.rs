@@ -2,7 +2,7 @@
 //! others claim at this moment.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookResult};
@@ -15,7 +15,7 @@ use super::error::describe;
 use super::from_row::from_row;
 use super::lease::{Given, LeasedTable, change};
 use super::text_columns::{escape, unescape};
-use super::{SqlPool, from_ms, ms, reading, writing};
+use super::{SqlPool, from_ms, ms, reading, to_ms, writing};
 
 /// `$1` job, `$2` user, `$3` url, `$4` trace.
 const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
@@ -85,9 +85,10 @@ const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, atte
 const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at = (SELECT ms FROM clock) \
     WHERE job_id = $1 AND state IN ('delivered', 'failed')";
 
-/// `$1` job, `$2` ms until it is due.
+/// `$1` job, `$2` the time from when it counts as submitted at the earliest.
 const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = NULL, \
-    due_at = (SELECT ms FROM clock) + $2, created_at = (SELECT ms FROM clock) WHERE job_id = $1";
+    due_at = (SELECT ms FROM clock), created_at = CASE WHEN $2 > (SELECT ms FROM clock) THEN $2 \
+        ELSE (SELECT ms FROM clock) END WHERE job_id = $1";
 
 /// `$1` ms. What is still to be delivered stays.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
@@ -182,9 +183,9 @@ impl WebhookOutbox for SqlWebhooks {
         Ok(changed > 0)
     }
 
-    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool> {
+    async fn rearm(&self, job_id: &str, not_before: SystemTime) -> WebhookResult<bool> {
         let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(REARM).bind(escape(job_id)).bind(ms(within));
+            let query = sqlx::query(REARM).bind(escape(job_id)).bind(to_ms(not_before));
             query.execute(db).map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
@@ -237,7 +238,9 @@ mod tests {
         let mut connection = PgConnection::connect(&server.url()).await.unwrap();
         sqlx::raw_sql(FILL).execute(&mut connection).await.unwrap();
         let parameters = [("$1", "'o'"), ("$2", "60000"), ("$3", "16"), ("$4", "4")];
-        let claim = parameters.iter().fold(CLAIM_IN_POSTGRES.to_owned(), |sql, (name, value)| sql.replace(name, value));
+        let claim = parameters
+            .iter()
+            .fold(CLAIM_IN_POSTGRES.to_owned(), |sql, (name, value)| sql.replace(name, value));
         let explain = AssertSqlSafe(format!("EXPLAIN (ANALYZE, BUFFERS) {claim}"));
         let plan: Vec<String> = sqlx::query_scalar(explain).fetch_all(&mut connection).await.unwrap();
         let plan = plan.join("\n");

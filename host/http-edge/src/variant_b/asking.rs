@@ -17,7 +17,7 @@ pub(super) struct Asking {
     pub(super) caller: Caller,
     pub(super) request_id: RequestId,
     pub(super) headers: HeaderMap,
-    rate_check: Option<RateCheck>,
+    pub(super) rate_check: Option<RateCheck>,
     once: Option<OnceId>,
     lease: Option<LeaseWatch>,
 }

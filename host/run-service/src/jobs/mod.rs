@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cancelled::CancelledRuns;
 pub use recovery::recover;
+pub(crate) use retry::CLOCKS_APART;
 pub use retry::{NotRetried, retry};
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
@@ -186,10 +187,33 @@ impl Jobs {
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
+        self.cancel_its(user_id, job_id, None).await
+    }
+
+    /// [`Self::cancel`] as long as the job has that run: one that was tried again has another, and the run
+    /// before had ended.
+    pub async fn cancel_run(
+        &self,
+        user_id: &str,
+        job_id: &str,
+        run_id: &str,
+    ) -> Result<CancelOutcome, QueueError> {
+        self.cancel_its(user_id, job_id, Some(run_id)).await
+    }
+
+    async fn cancel_its(
+        &self,
+        user_id: &str,
+        job_id: &str,
+        run_id: Option<&str>,
+    ) -> Result<CancelOutcome, QueueError> {
         let Some(job) = self.queue.read(job_id).await?.filter(|job| job.user_id == user_id) else {
             let dropped = self.read_dropped(user_id, job_id).await?;
             return Ok(dropped.map_or(CancelOutcome::Unknown, |_job| CancelOutcome::HadEnded));
         };
+        if run_id.is_some_and(|run_id| run_id != job.run_id) {
+            return Ok(CancelOutcome::HadEnded);
+        }
         let cancelling = self.queue.cancel(job_id).await?;
         match cancelling {
             CancelOutcome::Asked => self.signals.cancel(job_id),

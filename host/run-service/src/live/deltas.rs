@@ -38,8 +38,8 @@ impl Deltas for ReplyDeltas<'_> {
     }
 
     fn reset(&self) {
-        self.told.store(0, Ordering::Relaxed);
-        self.run.write(|reply| reply.reset(self.number));
+        let had = self.told.swap(0, Ordering::Relaxed);
+        self.run.write(|reply| reply.reset(self.number, had));
     }
 }
 
@@ -122,17 +122,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_reply_is_not_taken_for_its_beginning() {
+    async fn of_a_reply_whose_beginning_is_missing_nothing_is_given() {
         let runs = LiveRuns::default();
         let run = runs.run("run_1");
         let first = runs.watch("run_1");
         let deltas = run.deltas(1).unwrap();
-        deltas.text("on");
+        deltas.text("o");
         drop(first);
+        deltas.text("n");
         let mut second = runs.watch("run_1");
         deltas.text("e");
-        assert_eq!(second.reply.take(), new(1, false, "e"));
+        let mut third = runs.watch("run_1");
+        assert_eq!([second.reply.take(), third.reply.take()], [None, None]);
         run.deltas(2).unwrap().text("two");
         assert_eq!(second.reply.rest(1, "one"), None);
+        assert_eq!(second.reply.take(), new(2, false, "two"));
+    }
+
+    #[tokio::test]
+    async fn who_had_the_beginning_of_a_reply_elsewhere_is_told_when_it_no_longer_counts() {
+        for is_written_to in [false, true] {
+            let runs = LiveRuns::default();
+            let run = runs.run("run_1");
+            let first = runs.watch("run_1");
+            let deltas = run.deltas(1).unwrap();
+            deltas.text("wr");
+            drop(first);
+            let mut second = runs.watch("run_1");
+            if is_written_to {
+                deltas.text("ong");
+                assert_eq!(second.reply.take(), None);
+            }
+            deltas.reset();
+            deltas.text("right");
+            assert_eq!(second.reply.take(), new(1, true, "right"));
+            deltas.text(" on");
+            assert_eq!(second.reply.take(), new(1, false, " on"));
+        }
     }
 }

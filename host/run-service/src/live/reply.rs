@@ -16,6 +16,8 @@ pub(super) struct ReplyText {
     text: String,
     /// Whether the beginning is there as well: nobody may have watched the run then.
     is_whole: bool,
+    /// Whether words of it were written that nobody here was told of: readers may have had them before.
+    has_gap: bool,
     /// Number and attempt of the reply that stood here before.
     before: Option<(u64, u32)>,
 }
@@ -25,17 +27,22 @@ impl ReplyText {
     pub(super) fn write(&mut self, number: u64, at: usize, text: &str) {
         if self.number != number || self.text.is_empty() {
             let attempt = if self.number == number { self.attempt } else { 0 };
-            let before = self.before(number);
-            *self = Self { number, attempt, text: String::new(), is_whole: at == 0, before };
+            let (has_gap, before) = (self.has_gap(number, at), self.before(number));
+            *self = Self { number, attempt, text: String::new(), is_whole: at == 0, has_gap, before };
         }
         self.text.push_str(text);
     }
 
-    /// The text so far does not count.
-    pub(super) fn reset(&mut self, number: u64) {
+    /// The text so far, which had so many bytes, does not count.
+    pub(super) fn reset(&mut self, number: u64, had: usize) {
         let attempt = if self.number == number { self.attempt.wrapping_add(1) } else { 0 };
-        let before = self.before(number);
-        *self = Self { number, attempt, text: String::new(), is_whole: true, before };
+        let (has_gap, before) = (self.has_gap(number, had), self.before(number));
+        *self = Self { number, attempt, text: String::new(), is_whole: true, has_gap, before };
+    }
+
+    /// Whether words of the reply with that number are missing, of which so many bytes were written.
+    fn has_gap(&self, number: u64, written: usize) -> bool {
+        if self.number == number { self.has_gap } else { written > 0 }
     }
 
     /// What stands before the reply with that number, which is this one or the next.
@@ -73,9 +80,9 @@ impl ReplyReader {
     pub(super) fn new(sender: &watch::Sender<ReplyText>) -> Self {
         let mut reply = sender.subscribe();
         reply.mark_changed();
-        let ReplyText { number, attempt, text, is_whole, .. } = &*sender.borrow();
-        let (number, attempt, is_whole, is_anew) = (*number, *attempt, *is_whole, !text.is_empty());
-        Self { reply, number, attempt, taken: 0, is_whole, is_anew }
+        let ReplyText { number, attempt, text, is_whole, has_gap, .. } = &*sender.borrow();
+        let (number, attempt, is_whole) = (*number, *attempt, *is_whole);
+        Self { reply, number, attempt, taken: 0, is_whole, is_anew: *has_gap || !text.is_empty() }
     }
 
     /// What was written since this was asked last. Cancellation-safe. Never resolves when nobody writes any
@@ -91,17 +98,21 @@ impl ReplyReader {
         }
     }
 
-    /// What there is to take now.
+    /// What there is to take now. Nothing of a reply whose beginning is not there: its event has all of it.
     pub(super) fn take(&mut self) -> Option<NewText> {
         let reply = self.reply.borrow_and_update();
         if reply.number != self.number {
-            (self.number, self.attempt, self.taken, self.is_anew) = (reply.number, reply.attempt, 0, false);
+            (self.number, self.attempt, self.taken) = (reply.number, reply.attempt, 0);
+            self.is_anew = reply.has_gap;
         }
         if reply.attempt != self.attempt {
             self.is_anew |= self.taken > 0;
             (self.attempt, self.taken) = (reply.attempt, 0);
         }
         self.is_whole = reply.is_whole;
+        if !reply.is_whole {
+            return None;
+        }
         let new = reply.text.get(self.taken..).unwrap_or_default();
         if new.is_empty() && !self.is_anew {
             return None;

@@ -1,6 +1,7 @@
 //! Readers that follow a run through its child runs: as long as these go on by themselves, the run waits for
 //! nobody.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
@@ -8,7 +9,7 @@ use agent_core::words::{JobStatus, Principal};
 use futures::FutureExt as _;
 use tokio::time::sleep;
 
-use super::ending::{Ending, Ends, of_job};
+use super::ending::{Ending, Ends, RunOfJob, of_job};
 use crate::jobs::Jobs;
 use crate::layers::InvokeError;
 use crate::waits::Waits;
@@ -19,6 +20,8 @@ const LAST_LOOK: Duration = Duration::from_secs(2);
 
 /// The reader for whom a run is followed, and who knows of its children.
 pub(super) struct Family {
+    /// The run that is followed.
+    pub(super) run_id: Arc<str>,
     pub(super) jobs: Jobs,
     pub(super) waits: Waits,
     /// On whose behalf the run is read.
@@ -40,8 +43,9 @@ pub(super) fn through_children(ends: Ends, family: Family) -> Ends {
                 Look::Waits => return ending,
                 Look::UnderWay => sleep(looks.next()).await,
                 Look::GoesOn => {
+                    let (run_id, job_id) = (family.run_id.clone(), job_id.clone());
                     let user_id = family.by.user_id.clone().unwrap_or_default();
-                    ending = of_job(family.jobs.clone(), user_id, job_id.clone()).await;
+                    ending = of_job(family.jobs.clone(), RunOfJob { run_id, job_id, user_id }).await;
                     looks.reset();
                 }
             }

@@ -59,28 +59,41 @@ pub(super) fn of_handle(handle: RunHandle) -> Ends {
     async move { Ending::Outcome(handle.result().await) }.boxed()
 }
 
-/// The end of a job, whichever attempts it takes, or that its run waits for somebody.
-pub(super) fn of_job(jobs: Jobs, user_id: String, job_id: String) -> Ends {
+/// A run as that of a job, which is another one's once the job was tried again.
+#[derive(Debug, Clone)]
+pub(super) struct RunOfJob {
+    pub(super) run_id: Arc<str>,
+    pub(super) job_id: String,
+    pub(super) user_id: String,
+}
+
+/// The end of the run of a job, whichever attempts it takes, or that it waits for somebody. Unknown where the
+/// job has another run by now.
+pub(super) fn of_job(jobs: Jobs, run: RunOfJob) -> Ends {
     async move {
+        // At once first: the end of another run is not waited for.
+        let mut wait = Duration::ZERO;
         loop {
-            match jobs.read(&user_id, &job_id, JOB_WAIT).await {
+            match jobs.read(&run.user_id, &run.job_id, wait).await {
+                Ok(None) => return Ending::Unknown,
+                Ok(Some(job)) if *job.run_id != *run.run_id => return Ending::Unknown,
                 Ok(Some(job)) if job.status.has_ended() => return Ending::Job(Box::new(job)),
                 Ok(Some(job)) if job.status == JobStatus::Parked => {
-                    return Ending::Parked { job_id };
+                    return Ending::Parked { job_id: run.job_id };
                 }
-                Ok(None) => return Ending::Unknown,
-                Ok(Some(_)) => sleep(FIRST_POLL).await,
+                Ok(Some(_)) => sleep(FIRST_POLL.min(wait)).await,
                 Err(_store_is_away) => sleep(LAST_POLL).await,
             }
+            wait = JOB_WAIT;
         }
     }
     .boxed()
 }
 
-/// The end of a job whose run has a record, which tells of the run where the queue does not know the job.
-pub(super) fn of_recorded_job(jobs: Jobs, user_id: String, job_id: String, records: Ends) -> Ends {
+/// The end of a job's run that has a record, which tells of the run where the queue does not.
+pub(super) fn of_recorded_job(jobs: Jobs, run: RunOfJob, records: Ends) -> Ends {
     async move {
-        match of_job(jobs, user_id, job_id).await {
+        match of_job(jobs, run).await {
             Ending::Unknown => records.await,
             ending => ending,
         }
@@ -97,10 +110,11 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
             let (beat, limit) = match records.find(&run_id).await {
                 Ok(Some(record)) => match judge(record, jobs.as_ref()) {
                     RecordedState::Ended(ending) => return ending,
-                    RecordedState::Job(ends) => match ends.await {
+                    RecordedState::Job { ends, otherwise } => match (ends.await, otherwise) {
+                        (Ending::Unknown, Some(recorded)) => return recorded,
                         // The owner died before the job was added that was to go on with the run.
-                        Ending::Unknown => (Some(SystemTime::UNIX_EPOCH), DEAD_AFTER),
-                        ending => return ending,
+                        (Ending::Unknown, None) => (Some(SystemTime::UNIX_EPOCH), DEAD_AFTER),
+                        (ending, _) => return ending,
                     },
                     RecordedState::Running(beat) => (Some(beat), DEAD_AFTER),
                 },
@@ -125,25 +139,31 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
 
 enum RecordedState {
     Ended(Ending),
-    Job(Ends),
+    /// As the job says; what the record says where the queue knows nothing of the run.
+    Job {
+        ends: Ends,
+        otherwise: Option<Ending>,
+    },
     Running(SystemTime),
 }
 
 fn judge(record: RunRecord, jobs: Option<&Jobs>) -> RecordedState {
-    let RunRecord { outcome, job_id, user_id, finished_at, .. } = record;
+    let RunRecord { id, outcome, job_id, user_id, finished_at, .. } = record;
+    let of_its_job = jobs.zip(job_id).map(|(jobs, job_id)| {
+        let user_id = user_id.unwrap_or_default();
+        of_job(jobs.clone(), RunOfJob { run_id: id.into(), job_id, user_id })
+    });
     match outcome {
         RunOutcome::Ended { stop_reason, .. } => RecordedState::Ended(Ending::Recorded(stop_reason)),
-        RunOutcome::Failed { kind, error, .. } => match (jobs, job_id) {
+        RunOutcome::Failed { kind, error, .. } => match of_its_job {
             // Another attempt may follow.
-            (Some(jobs), Some(job_id)) => {
-                RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id))
-            }
-            _ => RecordedState::Ended(Ending::Failed { kind, error }),
+            Some(ends) => RecordedState::Job { ends, otherwise: Some(Ending::Failed { kind, error }) },
+            None => RecordedState::Ended(Ending::Failed { kind, error }),
         },
         RunOutcome::Running => {
             // The run was a request's, until it had to wait for somebody.
-            if let (Some(jobs), Some(job_id)) = (jobs, job_id) {
-                return RecordedState::Job(of_job(jobs.clone(), user_id.unwrap_or_default(), job_id));
+            if let Some(ends) = of_its_job {
+                return RecordedState::Job { ends, otherwise: None };
             }
             let age = clock::now().duration_since(finished_at).unwrap_or_default();
             if age >= LONG_DEAD_AFTER {

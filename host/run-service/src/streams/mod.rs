@@ -41,7 +41,7 @@ use crate::runs::{RunHandle, Runs};
 use crate::shutdown::Shutdown;
 use crate::waits::Waits;
 use children::{Family, through_children};
-use ending::{Ends, of_handle, of_job, of_record, of_recorded_job};
+use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
@@ -142,8 +142,7 @@ impl RunStreams {
         // Before it begins, so that nothing is missed.
         let mut source = self.source(&run_id, Box::pin(pending()));
         if !reader.can_resume {
-            source.can_resume = false;
-            source.interrupted = self.shutdown.requests_end().clone();
+            source = self.without_resuming(source);
         }
         if source.interrupted.is_cancelled() {
             return Following::refused(source, InvokeError::Stopping);
@@ -182,8 +181,8 @@ impl RunStreams {
             (Some(handle), ..) => of_handle(handle),
             (None, Some(jobs), Some(job_id), Some(records)) => {
                 let records = of_record(records.clone(), Some(jobs.clone()), run_id.clone());
-                let owner = run.user_id.clone().unwrap_or_default();
-                of_recorded_job(jobs.clone(), owner, job_id.clone(), records)
+                let (job_id, user_id) = (job_id.clone(), run.user_id.clone().unwrap_or_default());
+                of_recorded_job(jobs.clone(), RunOfJob { run_id: run_id.clone(), job_id, user_id }, records)
             }
             (None, jobs, _, Some(records)) => of_record(records.clone(), jobs.clone(), run_id.clone()),
             // Without a store nobody else carries it.
@@ -197,9 +196,13 @@ impl RunStreams {
 
     /// Follows the run of a job from event number `from` on. It may not have begun.
     pub fn follow_job(&self, job: &Job, from: u64) -> Option<Following> {
-        let ends = of_job(self.jobs.clone()?, job.user_id.clone(), job.id.clone());
-        let source = self.source(&job.run_id, ends);
-        Some(Following::new(Source { cached: None, ..source }, from, false))
+        Some(Following::new(self.source_of_job(job)?, from, false))
+    }
+
+    /// [`Self::follow_job`] for a reader that cannot resume, as clients of OpenAI: during a shutdown it reads
+    /// on until requests under way are cut off.
+    pub fn follow_job_without_resuming(&self, job: &Job, from: u64) -> Option<Following> {
+        Some(Following::new(self.without_resuming(self.source_of_job(job)?), from, false))
     }
 
     /// A reader like this one, who is told that the run waits only when the runs that it began do not go on
@@ -207,7 +210,8 @@ impl RunStreams {
     #[must_use]
     pub fn through_children(&self, following: Following, waits: &Waits, by: &Principal) -> Following {
         let Some(jobs) = self.jobs.clone() else { return following };
-        let family = Family { jobs, waits: waits.clone(), by: by.clone() };
+        let run_id = following.run_id().into();
+        let family = Family { run_id, jobs, waits: waits.clone(), by: by.clone() };
         following.ending_as(|ends| through_children(ends, family))
     }
 
@@ -252,7 +256,8 @@ impl RunStreams {
         let Some(jobs) = &self.jobs else { return false };
         let owner = run.user_id.as_deref().unwrap_or_default();
         let job = jobs.read(owner, &job_id, Duration::ZERO).await;
-        matches!(job, Ok(Some(job)) if job.status.has_ended())
+        // A job that was tried again has another run.
+        matches!(job, Ok(Some(job)) if job.status.has_ended() || job.run_id != run.run_id)
     }
 
     /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
@@ -304,6 +309,19 @@ impl RunStreams {
     /// What a run is cancelled by that nobody can read once this process has ended, as without a store.
     fn without_store(&self, handle: Option<&RunHandle>) -> Option<EndsWithProcess> {
         self.kept.records.is_none().then(|| EndsWithProcess(handle.cloned()))
+    }
+
+    /// What a reader of a job's run is made of.
+    fn source_of_job(&self, job: &Job) -> Option<Source> {
+        let (job_id, user_id) = (job.id.clone(), job.user_id.clone());
+        let run = RunOfJob { run_id: job.run_id.as_str().into(), job_id, user_id };
+        let ends = of_job(self.jobs.clone()?, run);
+        Some(Source { cached: None, ..self.source(&job.run_id, ends) })
+    }
+
+    /// The same for a reader that cannot resume: a shutdown interrupts it as late as other requests.
+    fn without_resuming(&self, source: Source) -> Source {
+        Source { can_resume: false, interrupted: self.shutdown.requests_end().clone(), ..source }
     }
 
     /// What a reader is made of. With a store it can resume on another replica, so a shutdown interrupts it

@@ -13,7 +13,7 @@
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
 //! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
 //! that say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and answers
-//! that are too large.
+//! that are too large. The key of a stream is free again when its run has ended.
 //!
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
 //! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
@@ -335,6 +335,12 @@ impl Held {
                 "an answer is too large to be kept under its idempotency key: the same request is carried out again"
             );
         }
+        if is_stream && self.lease.is_watched() {
+            let spawn = self.spawn.clone();
+            let held = self.hold().in_current_span().in_current_trace();
+            spawn.spawn("idempotent-stream", Box::pin(held));
+            return Response::from_parts(parts, body);
+        }
         if whole.is_none() || is_stream || !is_kept(&parts) {
             self.lease.release().await;
             return Response::from_parts(parts, body);
@@ -365,6 +371,17 @@ impl Held {
             }
         }
         Response::from_parts(parts, Body::from(bytes))
+    }
+
+    /// Holds the key for as long as the run of a stream goes on, whether anybody reads it or not.
+    async fn hold(mut self) {
+        if self.lease.while_held(self.lease.unwatched()).await.is_some() {
+            return self.lease.release().await;
+        }
+        tracing::warn!("the idempotency key of a stream was lost: its run begins no call any more");
+        self.lease.ended();
+        // Dropped before, the lease would guard nothing: the run waits until its time is over.
+        self.lease.unwatched().await;
     }
 
     async fn settle(&self, kept: &[u8]) -> KeyResult<bool> {

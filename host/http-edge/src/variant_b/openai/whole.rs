@@ -9,6 +9,7 @@ use run_service::layers::RunAnswer;
 use run_service::streams::{Followed, Following, Interruption, RunEnd};
 use tokio::time::{Instant, timeout_at};
 
+use super::super::error::refuse_openai;
 use super::super::state::Shared;
 use super::kept::Keep;
 use super::paused::WaitingRun;
@@ -46,7 +47,8 @@ impl Whole<'_> {
             return None;
         }
         let following = edge.variant.streams.as_ref().and_then(|streams| {
-            Some(streams.through_children(streams.follow_job(&job, 0)?, &edge.variant.waits, by))
+            let following = streams.follow_job_without_resuming(&job, 0)?;
+            Some(streams.through_children(following, &edge.variant.waits, by))
         });
         let (writer, keep) = (ResponseEvents::new(frame.clone()), keep.take());
         let mut whole = Whole { edge, by: by.clone(), job, writer, keep, seen: 0 };
@@ -80,12 +82,12 @@ impl Whole<'_> {
                 Some(Followed::Ended { end, .. }) => {
                     let (status, error, log) = stream::failure(&end, edge.variant.production);
                     server_sent_events::log_failure(&self.job.run_id, status, &log);
-                    return answer::json(status, &error);
+                    return refuse_openai(status, &error);
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
                 Some(Followed::Interrupted(why)) => {
                     let error = stream::interruption(&why);
-                    return answer::json(StatusCode::SERVICE_UNAVAILABLE, &error);
+                    return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error);
                 }
                 None => break,
             }

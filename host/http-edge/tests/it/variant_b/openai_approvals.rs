@@ -8,10 +8,11 @@ use agent_core::ports::JobQueue;
 use agent_core::testing::{
     EchoTools, ScriptedModel, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{Event, Message, ModelReply, Principal, Verdict};
+use agent_core::words::{Event, JobData, Message, ModelReply, Principal, Verdict};
 use run_service::conversations::Conversations;
 use run_service::jobs::{Jobs, Worker};
 use run_service::layers::{Agent, ConversationTurns, Parkable};
+use run_service::shutdown::Shutdown;
 use run_service::testing::{run_stores, streams_of, worker_context};
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::openai::{RESPONSES, events};
-use crate::harness::{Answer, Fakes, b, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
 
 /// A service, and the worker of its jobs.
 pub(super) struct Bench {
@@ -27,6 +28,7 @@ pub(super) struct Bench {
     pub(super) model: Arc<ScriptedModel>,
     runs: Arc<TestRuns>,
     waits: Waits,
+    pub(super) shutdown: Shutdown,
     _worker: Task<()>,
 }
 
@@ -54,7 +56,8 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         let parkable = Parkable::new(agent(), queue, journal.clone(), runs.clone(), spawn);
         ConversationTurns::new(parkable, conversations.clone(), Duration::from_secs(30))
     };
-    let streams = streams_of(stack(), kept).with_jobs(jobs.clone());
+    let shutdown = Shutdown::default();
+    let streams = streams_of(stack(), kept).with_jobs(jobs.clone()).until(shutdown.clone());
     let fakes = Fakes::configured(stack(), |edge| {
         b(edge).streams = Some(streams);
         b(edge).jobs = jobs;
@@ -63,7 +66,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         b(edge).queue = queue.clone();
         b(edge).conversations = conversations.clone();
     });
-    Bench { fakes, model, runs, waits, _worker: worker }
+    Bench { fakes, model, runs, waits, shutdown, _worker: worker }
 }
 
 pub(super) fn pays(euros: &[u32]) -> ModelReply {
@@ -147,6 +150,21 @@ async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
     assert!(again.body.contains("decided by u1"), "{again}");
 }
 
+/// Clients of OpenAI cannot resume elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_answered_is_read_to_its_end_while_the_service_stops() {
+    for stream in [false, true] {
+        let bench = bench([pays(&[5]), says("paid")]);
+        let first = bench.ask(&json!({})).await.json();
+        bench.shutdown.end_drain();
+        let input = [answer(&first["output"][0], true)];
+        let goes_on = json!({"previous_response_id": first["id"], "stream": stream, "input": input});
+        let second = bench.ask(&goes_on).await;
+        let second = if stream { events(&second).last().unwrap()["response"].clone() } else { second.json() };
+        assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rejection_is_told_to_the_model_with_its_reason() {
     let bench = bench([pays(&[5]), says("then not")]);
@@ -214,6 +232,18 @@ async fn several_calls_are_answered_at_once_or_one_after_the_other() {
     let last = bench.go_on(&second, json!([answer(&first["output"][1], true)])).await.json();
     assert_eq!(kinds(&last), ["mcp_call completed", "message completed"], "{last:#}");
     assert_eq!(bench.told().len(), 2);
+}
+
+#[tokio::test]
+async fn many_answers_about_one_job_read_it_once() {
+    let fakes = Fakes::with_invoke(Answers);
+    let job_id = fakes.queue.add(&JobData::new("pay", "u1")).await.unwrap();
+    let asked = |call: u32| json!({ "id": format!("mcpr_{job_id}:37ddff8e-1.{call}_3_ab") });
+    let input: Vec<_> = (0..300).map(|call| answer(&asked(call), true)).collect();
+    let before = fakes.queue.calls();
+    let refused = fakes.post(RESPONSES, json!({"model": "agent", "input": input}).to_string()).await;
+    // Nothing can be followed here.
+    assert_eq!((refused.status.as_u16(), fakes.queue.calls() - before), (503, 1), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

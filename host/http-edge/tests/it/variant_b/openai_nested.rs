@@ -59,6 +59,14 @@ async fn a_stream_stays_while_children_go_on_and_asks_when_they_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn children_are_waited_for_while_the_service_stops() {
+    let bench = bench([begins(&["look"]), says("seen"), says("done")]);
+    bench.shutdown.end_drain();
+    let whole = bench.ask(&json!({})).await.json();
+    assert_eq!(kinds(&whole), ["mcp_call completed", "message completed"], "{whole:#}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_only_others_can_decide_about_a_child_is_said_in_a_sentence() {
     let question = asks_for(&[("q", "ask_user", json!({"question": "Who?"}))]);
     let bench = bench([begins(&["ask"]), question]);

@@ -202,7 +202,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         let id = ids.claim(call.id);
         let json::ReplyFunction { name, arguments } = call.function;
         match arguments.unwrap_or_default() {
-            arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+            Value::Object(arguments) => ToolCall::of_object(id, name, arguments),
             Value::String(text) => ToolCall::from_text(id, name, text, &mut memory),
             Value::Null => ToolCall::from_text(id, name, String::new(), &mut memory),
             other => ToolCall::from_text(id, name, other.to_string(), &mut memory),

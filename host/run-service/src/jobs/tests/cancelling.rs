@@ -39,6 +39,22 @@ async fn a_run_that_had_come_to_its_end_completes_its_job_although_that_is_cance
     assert_eq!(result["output"], "4");
 }
 
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_run_that_failed_leaves_the_next_run_of_its_job_alone() {
+    let bench = bench(ScriptedInvoke::default());
+    let job_id = bench.submit().await;
+    let failed = bench.queue.job(&job_id).run_id;
+    bench.queue.change(&job_id, |job| job.status = JobStatus::Failed);
+    bench.queue.retry(&job_id).await.unwrap();
+    let cancelled = bench.jobs.cancel_run("u1", &job_id, &failed).await;
+    assert_eq!(
+        (cancelled, bench.queue.job(&job_id).status),
+        (Ok(CancelOutcome::HadEnded), JobStatus::Waiting)
+    );
+    let next = bench.queue.job(&job_id).run_id;
+    assert_eq!(bench.jobs.cancel_run("u1", &job_id, &next).await, Ok(CancelOutcome::Done));
+}
+
 /// A job whose run was begun and handed back.
 struct Begun {
     bench: Bench,
