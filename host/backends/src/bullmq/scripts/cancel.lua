@@ -29,7 +29,7 @@ local function record_it()
   redis.call('DEL', request)
   if redis.call('EXISTS', job) == 1 then
     redis.call('HSET', job, mark, '1')
-    -- For when nobody comes to remove it.
+    -- BullMQ's script removes the hash, unless that command is lost.
     redis.call('EXPIRE', job, kept)
   end
   return 'done'

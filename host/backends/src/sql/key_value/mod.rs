@@ -60,7 +60,7 @@ impl SqlKeyValues {
         Self { pool, swept: Mutex::default(), holders: Semaphore::new(MOST_HOLDERS) }
     }
 
-    /// Taken before a space is held, and kept until it is not any more.
+    /// A permit is taken before a space is held, and kept until that has ended.
     async fn permit(&self) -> sqlx::Result<SemaphorePermit<'_>> {
         self.holders.acquire().await.map_err(|_closed| sqlx::Error::PoolClosed)
     }
