@@ -135,10 +135,16 @@ async fn the_run_of_a_job_is_cancelled_during_its_first_attempt() {
         b(edge).jobs = jobs;
     });
     let job = queue.job(&queue.add(&JobData::new("hi", "u1")).await.unwrap());
-    let begun =
-        Event::Started { task: Task { id: job.run_id.clone(), ..task("hi") }, tools: "sha256:test".into() };
-    store.append(&job.run_id, Epoch(1), 0, &[begun]).await.unwrap();
+    let begun = |run_id: &str| {
+        [Event::Started { task: Task { id: run_id.into(), ..task("hi") }, tools: "sha256:test".into() }]
+    };
+    store.append(&job.run_id, Epoch(1), 0, &begun(&job.run_id)).await.unwrap();
     let path = format!("/api/agent/runs/{}/cancel", job.run_id);
     assert_eq!(fakes.post(&path, "").await.status, StatusCode::ACCEPTED);
     assert_eq!(queue.job(&job.id).status, JobStatus::Cancelled);
+    // Nobody knows who carries this one.
+    store.append("run_2", Epoch(1), 0, &begun("run_2")).await.unwrap();
+    let refused = fakes.post("/api/agent/runs/run_2/cancel", "").await;
+    let text = r#"{"error":"The run cannot be cancelled at this moment"}"#;
+    assert_eq!((refused.status, &*refused.body), (StatusCode::CONFLICT, text));
 }
