@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use agent_core::ports::QueueError;
 use agent_core::words::{Job, Principal, Usage};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use run_service::layers::RunAnswer;
+use run_service::layers::{InvokeError, RunAnswer};
 use run_service::streams::{Followed, Following, Interruption, RunEnd};
 use tokio::time::{Instant, timeout_at};
 
+use super::super::error::Error;
 use super::super::state::Shared;
 use super::kept::Keep;
 use super::paused::WaitingRun;
@@ -84,10 +86,7 @@ impl Whole<'_> {
                     return answer::json(status, &error);
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
-                Some(Followed::Interrupted(why)) => {
-                    let error = stream::interruption(&why);
-                    return answer::json(StatusCode::SERVICE_UNAVAILABLE, &error);
-                }
+                Some(Followed::Interrupted(why)) => return interruption(&why).into_response(),
                 None => break,
             }
         }
@@ -124,4 +123,14 @@ impl Whole<'_> {
     fn answer(&self) -> Response {
         answer::json(StatusCode::OK, &self.writer.response())
     }
+}
+
+/// What is answered where the run could not be followed to its end.
+fn interruption(why: &Interruption) -> Error {
+    let detail = match why {
+        Interruption::Stopping => return InvokeError::Stopping.into(),
+        Interruption::Store(error) => error.to_string(),
+        why => format!("the run of a response is followed no longer: {why:?}"),
+    };
+    QueueError::Store { detail }.into()
 }
