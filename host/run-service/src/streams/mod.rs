@@ -279,7 +279,7 @@ impl RunStreams {
         }
         let Some(records) = &self.kept.records else { return Ok(CancelOutcome::HadEnded) };
         let Some(mut record) = records.find(run_id).await? else {
-            // It may be a job's that was not found, whose worker a word in its journal would fence.
+            // The run may be a job's that was not found, and an event would fence the worker of that.
             let has_ended = recorded_end(self.kept.journal.read(run_id, 0).await?, None);
             let has_ended = matches!(has_ended, Ok(Some(_)));
             return Ok(if has_ended { CancelOutcome::HadEnded } else { CancelOutcome::Refused });
@@ -333,7 +333,7 @@ impl RunStreams {
         Some(Source { cached: None, ..self.source(&job.run_id, ends) })
     }
 
-    /// The same for a reader that cannot resume: a shutdown interrupts it as late as other requests.
+    /// Has a shutdown interrupt a reader that cannot resume as late as other requests.
     fn without_resuming(&self, source: Source) -> Source {
         Source { can_resume: false, interrupted: self.shutdown.requests_end().clone(), ..source }
     }

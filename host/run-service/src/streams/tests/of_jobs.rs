@@ -54,7 +54,7 @@ async fn a_run_that_failed_ends_as_it_did_whatever_its_job_does_in_another_one()
     for status in [JobStatus::Active, JobStatus::Parked, JobStatus::Completed] {
         queue.change(&job.id, |job| job.status = status);
         assert_eq!(here.find(&run.run_id).await.unwrap().as_ref(), Some(&run));
-        // By the job, and by the record alone. It is not waited for the other run.
+        // Neither the job nor the record has a reader wait for the other run.
         for run in [run.clone(), FoundRun { job_id: None, ..run.clone() }] {
             let read = timeout(Duration::from_secs(1), read(here.follow(&run, 0))).await.unwrap();
             assert_eq!(read, ["0 started", "failed: no luck"], "{status:?}");
